@@ -10,7 +10,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import counters, match_attribute
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 
 NODE = ids.NodeName("node-a")
@@ -25,7 +25,7 @@ def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Wor
     return allocator_types.Workload(objects.pod("pod", *called, **pod_spec), open_claims)
 
 
-def decide(view: cluster.Snapshot, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
+def decide(view: snapshot.Snapshot, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
     """As the controller decides."""
     return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
 
@@ -65,7 +65,7 @@ def by_request(answer: Answer) -> Mapping[str, list[str]]:
 
 
 def wants(
-    view: cluster.Snapshot, *open_claims: claims.Claim
+    view: snapshot.Snapshot, *open_claims: claims.Claim
 ) -> tuple[allocator_requests.Want, ...]:
     found = allocator_requests.wants(view, open_claims)
     assert not isinstance(found, allocator_types.NoFit), found
@@ -73,14 +73,14 @@ def wants(
 
 
 def offered(
-    view: cluster.Snapshot, way: allocator_requests.Way, judge: candidates.Judge = OURS
+    view: snapshot.Snapshot, way: allocator_requests.Way, judge: candidates.Judge = OURS
 ) -> candidates.Offer:
     """What node-a has for a way."""
     spots = candidates.spots(view, view.nodes[NODE])
     return candidates.offer(way, spots, view.reachable_pools(NODE), judge)
 
 
-def problem(view: cluster.Snapshot, *open_claims: claims.Claim) -> search.Problem:
+def problem(view: snapshot.Snapshot, *open_claims: claims.Claim) -> search.Problem:
     """What is searched on node-a, by the API's rules alone."""
     spots = candidates.spots(view, view.nodes[NODE])
     found = wants(view, *open_claims)

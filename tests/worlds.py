@@ -9,8 +9,7 @@ from driver.resources.dra import claims, device_classes, slices
 from driver.scheduling.allocator import policies, settings
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DRIVER = names.DRIVER
@@ -58,7 +57,7 @@ def view(
     return made
 
 
-def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.Snapshot:
+def fleet(sizes: dict[str, int], *taken: claims.Claim) -> snapshot.Snapshot:
     """Nodes by name with so many GPUs each, and claims that hold some of them."""
     return cluster_state.build(
         DRIVER,

@@ -14,8 +14,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 _STAMP = "2026-01-01T00:00:00Z"
 
@@ -95,7 +94,7 @@ class Ours:
             self.refused += 1
             return
         made = allocation_result.allocations(self._view, workload, answer, _STAMP)
-        decision = cluster.InFlight(pod, answer.node, made)
+        decision = snapshot.InFlight(pod, answer.node, made)
         self._view.begin_write(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)
         written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))

@@ -21,8 +21,7 @@ from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.provisioning import node_template
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DECIDING = settings.Settings(
@@ -63,7 +62,7 @@ class Wanted:
 class Standing:
     """What an autoscaler sees: who waits, in order, and which nodes are on their way."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     waiting: Sequence[Waiting]
     in_flight: Mapping[ids.NodeName, node_template.Shape]
 

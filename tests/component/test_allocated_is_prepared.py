@@ -19,8 +19,7 @@ from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
@@ -62,8 +61,8 @@ class World:
             self.refused.update(reasons_of(answer))
             return
         made = allocation_result.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
-        self.view.begin_write(cluster.InFlight(drawn.pod, answer.node, made))
-        self.view.end_write(cluster.InFlight(drawn.pod, answer.node, made))
+        self.view.begin_write(snapshot.InFlight(drawn.pod, answer.node, made))
+        self.view.end_write(snapshot.InFlight(drawn.pod, answer.node, made))
         for claim in drawn.claims:
             self.prepare(claim, made[claim.key])
         self.running.append(drawn)

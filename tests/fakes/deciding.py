@@ -22,8 +22,7 @@ from driver.resources.core import namespaces, nodes, pods, volumes
 from driver.resources.dra import claims, device_classes, slices, taint_rules
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.provisioning import settings as provisioning_settings
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 from tests import objects, worlds
 from tests.fakes import clock as clocks
 from tests.fakes import server_side
@@ -262,7 +261,7 @@ class World:
 
     def node_of(self, name: str = "claim") -> str | None:
         """The node that a claim's allocation is for."""
-        return cluster.pinned_node(self.claim(name))
+        return snapshot.pinned_node(self.claim(name))
 
     def device(self, name: str = "claim") -> str | None:
         allocation = self.claim(name).allocation

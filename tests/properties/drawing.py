@@ -12,8 +12,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state, placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, placed_pods, snapshot
 from tests import objects, worlds
 
 Raw = dict[str, Any]
@@ -152,11 +151,11 @@ class Written:
 
     pod: pods.Pod
     claims: tuple[claims.Claim, ...]
-    flight: cluster.InFlight
+    flight: snapshot.InFlight
 
 
 def written(
-    view: cluster.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
+    view: snapshot.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
 ) -> Written:
     """What a decision makes of the claims."""
     made = allocation_result.allocations(view, asked, placement, STAMP)
@@ -168,7 +167,7 @@ def written(
             "reservedFor": [reserved],
         }
         found.append(claims.parse(objects.a_claim(one.name, status=status)))
-    return Written(asked.pod, tuple(found), cluster.InFlight(asked.pod, placement.node, made))
+    return Written(asked.pod, tuple(found), snapshot.InFlight(asked.pod, placement.node, made))
 
 
 def put(view: cluster_state.ClusterState, one: Written) -> None:
@@ -193,7 +192,7 @@ def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.
     return made
 
 
-def shown(view: cluster.Snapshot) -> object:
+def shown(view: snapshot.Snapshot) -> object:
     """All that a picture says, but for marks and identities."""
     pools = {
         key: (pool.slices, dict(pool.counters), dict(view.remaining_counters(pool)))
@@ -213,7 +212,7 @@ def shown(view: cluster.Snapshot) -> object:
     return pools, shares, holders, rest, stored(view), placed(view)
 
 
-def stored(view: cluster.Snapshot) -> object:
+def stored(view: snapshot.Snapshot) -> object:
     """What is known of volumes."""
     held = view.storage
     return (
@@ -224,7 +223,7 @@ def stored(view: cluster.Snapshot) -> object:
     )
 
 
-def placed(view: cluster.Snapshot) -> object:
+def placed(view: snapshot.Snapshot) -> object:
     """The kinds of pods with their nodes, those nominated, and who mounts which claim."""
     people = view.population
     nominated = {name: [*people.nominated_pods(name)] for name in view.nodes}

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 from tests.properties import drawing, history
 
@@ -19,7 +18,7 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 
 
 def decide(
-    view: cluster.Snapshot, number: int, counts: list[int]
+    view: snapshot.Snapshot, number: int, counts: list[int]
 ) -> allocator_types.Placement | allocator_types.NoFit:
     found = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))

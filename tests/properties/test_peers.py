@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.properties import drawing
 
@@ -28,7 +28,7 @@ def families(draw: st.DrawFn) -> list[drawing.Raw]:
 
 
 def answer_of(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     name: str,
     asking: allocator_types.Workload,
     told: node_result.Told | None,

@@ -10,8 +10,7 @@ from driver.resources.core import pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters
 
 NODES = ("a", "b", "c")
@@ -34,7 +33,7 @@ steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
 ASKING = tuple(clusters.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
 
 
-def refusals(view: cluster.Snapshot) -> list[reasons.Reason | None]:
+def refusals(view: snapshot.Snapshot) -> list[reasons.Reason | None]:
     answers = []
     for pod in ASKING:
         for _, node in sorted(view.nodes.items()):
@@ -62,7 +61,7 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
         if isinstance(step, list):
             for at, (_, node, app, spec) in enumerate(step):
                 pod = clusters.a_pod(f"seat{at}", app=app, **spec)
-                layer.take(cluster.InFlight(pod, ids.NodeName(node), {}))
+                layer.take(snapshot.InFlight(pod, ids.NodeName(node), {}))
                 more.append(clusters.a_pod(f"seat{at}", node, app, **spec))
             assert refusals(layer) == refusals(built(zones, placed, more))
             layer.undo(len(more))

@@ -15,8 +15,7 @@ from driver.resources.dra import claims, device_classes, slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from hack.chart import helm
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
@@ -104,7 +103,7 @@ class World:
     def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
         workload = allocating.workload(claim)
         made = allocation_result.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
-        flight = cluster.InFlight(workload.pod, placement.node, made)
+        flight = snapshot.InFlight(workload.pod, placement.node, made)
         self.view.begin_write(flight)
         self.view.end_write(flight)
         status = {"allocation": claims.render_allocation(made[claim.key])}

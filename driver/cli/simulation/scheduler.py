@@ -15,8 +15,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions
-from driver.scheduling.snapshot import allocation_hold, cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, cluster_state, snapshot
 
 STAMP = "2026-01-01T00:00:00Z"
 """When everything was allocated, where nobody asks."""
@@ -99,7 +98,7 @@ class Desk:
 
     def decide(self, pod: pods.Pod, avoid: Mapping[ids.NodeName, str] = _NOWHERE) -> Answer:
         """Decide for a pod whose claims are made, and write it down; `avoid` with words, why."""
-        found = cluster.pod_claims(pod, self._claims.get)
+        found = snapshot.pod_claims(pod, self._claims.get)
         if found is None:
             return Aside(f"waits for {_missing(pod, self._claims)}")
         workload = self._workload(pod, found)

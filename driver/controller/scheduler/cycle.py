@@ -23,7 +23,7 @@ from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import order
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Guard = Callable[[write_pool.Item], AbstractContextManager[None]]
 """Keeps the fault of one turn from the others."""
@@ -285,7 +285,7 @@ class Serving:
                 return True
         return False
 
-    def _on(self, one: pending.Candidate, view: cluster.Snapshot, vet: pending.Vet) -> bool:
+    def _on(self, one: pending.Candidate, view: snapshot.Snapshot, vet: pending.Vet) -> bool:
         if one.gang is not None:
             return self._gangs.attempt(one, one.gang, view, vet)
         return self._singles.attempt(one, view, vet)

@@ -19,7 +19,7 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import tentative
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.lifecycle import actions
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 _STEADY_S = 2.0
@@ -104,7 +104,7 @@ class Gangs:
         self,
         candidate: pending.Candidate,
         gang: gang_index.Gang,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         vet: pending.Vet,
     ) -> bool:
         """Seat all on another view than everybody's; without places nothing is told."""
@@ -142,7 +142,7 @@ class Gangs:
         self,
         gang: gang_index.Gang,
         asked: Sequence[allocator_types.Workload],
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
     ) -> gang_types.Seated | gang_types.Unseated:
         """All of them; of a gang that may have more than it needs, else just enough."""
         known = self._told if view is self._known.view else None
@@ -157,7 +157,7 @@ class Gangs:
         """With their claims; None while one is not there yet."""
         found = []
         for pod in there:
-            has = cluster.pod_claims(pod, self._known.stores.claims.get)
+            has = snapshot.pod_claims(pod, self._known.stores.claims.get)
             if has is None:
                 return None
             found.append(gang_turn.Member(pod, has))

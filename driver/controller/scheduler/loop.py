@@ -54,8 +54,7 @@ from driver.scheduling.lifecycle import claim_remediation as lifecycle_claim_rem
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.provisioning import shape_status
 from driver.scheduling.queues import engine
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 _log = structlog.get_logger(__name__)
 _BATCH = 256
@@ -333,7 +332,7 @@ class Reconciler:
         return self._single(item, pod)
 
     def _single(self, item: write_pool.Item, pod: pods.Pod) -> scheduler_pending.Candidate | None:
-        found = cluster.pod_claims(pod, self._stores.claims.get)
+        found = snapshot.pod_claims(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
             return None
         due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
@@ -368,7 +367,7 @@ class Reconciler:
             self._items.add_after(item, actions.STALE_WAIT_S)
             return
         self._feed.bring()
-        if cluster.all_managed(self._view, (pick.device for pick in decision.placement.picks)):
+        if snapshot.all_managed(self._view, (pick.device for pick in decision.placement.picks)):
             self._writers.allocate(item, decision)
         else:
             self._writers.withdraw(item, decision)

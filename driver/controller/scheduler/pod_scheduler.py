@@ -15,7 +15,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 
@@ -110,7 +110,7 @@ class Singles:
         return pending.Served.REFUSED
 
     def attempt(
-        self, candidate: pending.Candidate, view: cluster.Snapshot, vet: pending.Vet
+        self, candidate: pending.Candidate, view: snapshot.Snapshot, vet: pending.Vet
     ) -> bool:
         """Decide on another view than everybody's; without a place nothing is told."""
         if candidate.is_bound:

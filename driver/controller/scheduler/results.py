@@ -16,7 +16,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, explanation, nearest_fit
 from driver.scheduling.explain import messages as whatif_words
 from driver.scheduling.lifecycle import actions, backfill_plan
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 
@@ -54,7 +54,7 @@ class Placing:
         made = allocation_result.allocations(view, workload, placement, stamped)
         if gang:
             made = allocation_result.waiting(made, names.GANG_READY, names.GANG_FAILED)
-        decision = cluster.InFlight(pod, placement.node, made)
+        decision = snapshot.InFlight(pod, placement.node, made)
         memory.fly(decision)
         view.begin_write(decision)
         memory.hush(pod.uid)
@@ -201,7 +201,7 @@ class Placing:
         answer: allocator_types.NoFit,
         near: nearest_fit.Nearest | None,
         note: str = "",
-        view: cluster.Snapshot | None = None,
+        view: snapshot.Snapshot | None = None,
     ) -> str:
         """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
         node = near.node if near is not None else None

@@ -9,11 +9,11 @@ from driver.resources.core import node_selectors
 from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 def allocations(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
     stamped: str,
@@ -74,7 +74,7 @@ def reach(
 
 
 def configs(
-    view: cluster.Snapshot, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
+    view: snapshot.Snapshot, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
 ) -> tuple[claims.AllocatedConfig, ...]:
     """Class configuration first, once a class, then the claim's own: later entries win.
 
@@ -89,7 +89,7 @@ def configs(
 
 
 def _of_classes(
-    view: cluster.Snapshot, chosen: Sequence[dra_requests.Request]
+    view: snapshot.Snapshot, chosen: Sequence[dra_requests.Request]
 ) -> Iterator[claims.AllocatedConfig]:
     users: dict[str, dict[str, None]] = {}
     for way in chosen:

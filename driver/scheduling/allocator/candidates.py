@@ -17,7 +17,7 @@ from driver.resources.core import nodes
 from driver.resources.dra import capacities, claims, pools, slices
 from driver.scheduling.allocator import requests
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Spot(NamedTuple):
@@ -28,7 +28,7 @@ class Spot(NamedTuple):
     slice: slices.Slice
     pool: pools.Pool
     problem: str
-    holders: Sequence[cluster.Holder]
+    holders: Sequence[snapshot.Holder]
 
 
 WhyNot = Callable[[Spot, requests.Way], reasons.Reason | None]
@@ -78,7 +78,7 @@ class Offer:
         return tuple(sorted(self.refused.items()))
 
 
-def spots(view: cluster.Snapshot, node: nodes.Node) -> tuple[Spot, ...]:
+def spots(view: snapshot.Snapshot, node: nodes.Node) -> tuple[Spot, ...]:
     """The devices that a node reaches, in the order of pools, slices and devices."""
     return tuple(
         spot
@@ -88,7 +88,7 @@ def spots(view: cluster.Snapshot, node: nodes.Node) -> tuple[Spot, ...]:
     )
 
 
-def some(view: cluster.Snapshot, node: nodes.Node, places: Iterable[int]) -> Mapping[int, Spot]:
+def some(view: snapshot.Snapshot, node: nodes.Node, places: Iterable[int]) -> Mapping[int, Spot]:
     """Some of the devices that a node reaches, by their places among all of them."""
     wanted = {*places}
     found: dict[int, Spot] = {}
@@ -103,7 +103,7 @@ def some(view: cluster.Snapshot, node: nodes.Node, places: Iterable[int]) -> Map
 
 
 def _spots(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     share: pools.Share,
     of: slices.Slice,
     devices: Iterable[slices.Device],

@@ -15,7 +15,7 @@ from driver.scheduling.allocator.equivalence import node_signature, workload_sig
 from driver.scheduling.allocator.node_filter import domain_filters
 from driver.scheduling.allocator.policies import policy_selector, ranking
 from driver.scheduling.allocator.results import node_ranking, node_result, result_cache
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 T = TypeVar("T")
 _LEAST_BOARDS, _MOST_BOARDS = 64, 256
@@ -42,7 +42,7 @@ class Allocator:
         return len(self._boards)
 
     def decide(
-        self, view: cluster.Snapshot, workload: allocator_types.Workload
+        self, view: snapshot.Snapshot, workload: allocator_types.Workload
     ) -> allocator_types.Placement | allocator_types.NoFit:
         """A node with devices for a pod's open claims."""
         wants = requests.wants(view, workload.open)
@@ -78,7 +78,7 @@ class Allocator:
         return allocator_types.Placement(name, picks, why, fit.steps, considered)
 
     def _board(
-        self, view: cluster.Snapshot, workload: allocator_types.Workload, judge: ranking.Ranking
+        self, view: snapshot.Snapshot, workload: allocator_types.Workload, judge: ranking.Ranking
     ) -> node_ranking.Board:
         """Workloads that no node can tell apart share a board."""
         if workload.settled:
@@ -99,7 +99,7 @@ def _preferred(
     return [(name, answered.fit(name)), *rest][:_MOST_CONSIDERED]
 
 
-def _apart(view: cluster.Snapshot, pod: pods.Pod) -> Hashable:
+def _apart(view: snapshot.Snapshot, pod: pods.Pod) -> Hashable:
     """The state beyond nodes and shapes that a node's answer depends on."""
     volumes = view.storage.revision if pod.volume_claims else None
     return volumes, domain_filters.standing(view.population, pod)
@@ -119,7 +119,7 @@ def _remembered(
 
 
 def allocate(
-    view: cluster.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
+    view: snapshot.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
 ) -> allocator_types.Placement | allocator_types.NoFit:
     """Choose a node and devices for a pod's open claims, without remembering anything."""
     return Allocator(deciding).decide(view, workload)

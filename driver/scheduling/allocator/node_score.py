@@ -21,8 +21,7 @@ from driver.scheduling.allocator.node_filter import (
     pod_topology_spread,
     taint_toleration,
 )
-from driver.scheduling.snapshot import placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import placed_pods, snapshot
 
 _MOST = 100
 _HARD_WEIGHT = 1
@@ -34,7 +33,7 @@ _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 class Preferences:
     """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     pod: pods.Pod
 
     def choice(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
@@ -62,7 +61,7 @@ class Preferences:
         return [count(node, self.pod) for node in candidates]
 
 
-def of(view: cluster.Snapshot, workload: allocator_types.Workload) -> Preferences | None:
+def of(view: snapshot.Snapshot, workload: allocator_types.Workload) -> Preferences | None:
     """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity

@@ -11,7 +11,7 @@ from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import selector_match
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Matchers = tuple[selector_match.Matcher, ...]
 _Says = tuple[bool, bool]
@@ -35,7 +35,7 @@ class Owners:
         self._known: dict[dra_requests.Spec, Ownership] = {}
         self._pools: WeakKeyDictionary[pools.Pool, dict[_Matchers, _Says]] = WeakKeyDictionary()
 
-    def of(self, view: cluster.Snapshot, claim: claims.Claim) -> Ownership:
+    def of(self, view: snapshot.Snapshot, claim: claims.Claim) -> Ownership:
         """Whose the claim is: by the devices that would do, whoever holds them now.
 
         Where nothing at all would do, or a selector cannot be evaluated here, the words of the
@@ -50,7 +50,7 @@ class Owners:
         return self._known[claim.spec]
 
     def mine(
-        self, view: cluster.Snapshot, pod: pods.Pod, open_claims: Sequence[claims.Claim]
+        self, view: snapshot.Snapshot, pod: pods.Pod, open_claims: Sequence[claims.Claim]
     ) -> tuple[claims.Claim, ...] | allocator_types.NoFit:
         """Those of a pod's open claims that are ours to allocate now (D2, D23)."""
         found: list[claims.Claim] = []
@@ -65,14 +65,14 @@ class Owners:
         return tuple(found)
 
     def _of_request(
-        self, view: cluster.Snapshot, claim: claims.Claim, one: dra_requests.Request
+        self, view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request
     ) -> Ownership:
         """Where an alternative is ours and another kube-scheduler's, that goes first."""
         kinds = {self._of_way(view, claim, way) for way in one.ways}
         return kinds.pop() if len(kinds) == 1 else Ownership.SHARED
 
     def _of_way(
-        self, view: cluster.Snapshot, claim: claims.Claim, way: dra_requests.Request
+        self, view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request
     ) -> Ownership:
         resolved = requests.resolve(view, claim, way)
         if isinstance(resolved, allocator_types.NoFit):
@@ -106,7 +106,7 @@ def _together(kinds: Sequence[Ownership]) -> Ownership:
     return Ownership.SHARED if Ownership.SHARED in kinds else Ownership.OURS
 
 
-def _names_us(view: cluster.Snapshot, way: dra_requests.Request) -> bool:
+def _names_us(view: snapshot.Snapshot, way: dra_requests.Request) -> bool:
     device_class = view.classes.get(way.device_class)
     words = (*(device_class.selectors if device_class else ()), *way.selectors)
     return any(f'"{view.driver}"' in text or f"'{view.driver}'" in text for text in words)

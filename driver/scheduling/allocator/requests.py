@@ -11,7 +11,7 @@ from driver.resources.dra import claims, slices
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import selector_match
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Want:
 
 
 def wants(
-    view: cluster.Snapshot, found: Iterable[claims.Claim]
+    view: snapshot.Snapshot, found: Iterable[claims.Claim]
 ) -> tuple[Want, ...] | allocator_types.NoFit:
     """Every request of the claims, in their order; or what blocks them on every node."""
     made: list[Want] = []
@@ -75,7 +75,7 @@ def _unreadable(claim: claims.Claim) -> allocator_types.NoFit | None:
     return None
 
 
-def _bad_config(view: cluster.Snapshot, claim: claims.Claim) -> allocator_types.NoFit | None:
+def _bad_config(view: snapshot.Snapshot, claim: claims.Claim) -> allocator_types.NoFit | None:
     """What Prepare would refuse is refused here first (D24)."""
     try:
         for where, opaque, from_class in _configs(view, claim):
@@ -87,7 +87,9 @@ def _bad_config(view: cluster.Snapshot, claim: claims.Claim) -> allocator_types.
     return None
 
 
-def _configs(view: cluster.Snapshot, claim: claims.Claim) -> Iterator[tuple[str, fields.Raw, bool]]:
+def _configs(
+    view: snapshot.Snapshot, claim: claims.Claim
+) -> Iterator[tuple[str, fields.Raw, bool]]:
     """Configuration that may come to apply: where it stands, what it is, whether of a class."""
     ways = [way for one in claim.spec.requests for way in one.ways]
     for name in dict.fromkeys(way.device_class for way in ways):
@@ -99,7 +101,7 @@ def _configs(view: cluster.Snapshot, claim: claims.Claim) -> Iterator[tuple[str,
 
 
 def _ways(
-    view: cluster.Snapshot, claim: claims.Claim, one: dra_requests.Request
+    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request
 ) -> tuple[Way, ...] | allocator_types.NoFit:
     found: list[Way] = []
     for way in one.ways:
@@ -111,7 +113,7 @@ def _ways(
 
 
 def resolve(
-    view: cluster.Snapshot, claim: claims.Claim, way: dra_requests.Request
+    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request
 ) -> Way | allocator_types.NoFit:
     """One way, or what blocks it: no such class, or a selector that cannot be evaluated here."""
     device_class = view.classes.get(way.device_class)

@@ -16,7 +16,7 @@ from driver.resources.core import pods
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base, gpu_links, ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _MOST_SETS = 20_000
 
@@ -28,7 +28,7 @@ class Scene:
     node: ids.NodeName
     room: base.Room
     pod: pods.Pod
-    first: Mapping[cluster.PoolKey, int]
+    first: Mapping[snapshot.PoolKey, int]
 
     def taken(
         self, spot: candidates.Spot, takes: Mapping[str, quantities.Quantity]
@@ -47,9 +47,9 @@ class Scene:
         return base.Candidate(self.node, self.room, after, found)
 
 
-def scene(view: cluster.Snapshot, node: ids.NodeName, room: base.Room, pod: pods.Pod) -> Scene:
+def scene(view: snapshot.Snapshot, node: ids.NodeName, room: base.Room, pod: pods.Pod) -> Scene:
     """Of a node; `room` is what it has left."""
-    first: dict[cluster.PoolKey, int] = {}
+    first: dict[snapshot.PoolKey, int] = {}
     cards = 0
     for share in view.reachable_pools(node):
         if share.pool.driver == view.driver:

@@ -8,7 +8,7 @@ from driver.scheduling.allocator import candidates, requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import base as constraint_base
 from driver.scheduling.allocator.policies import ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 BUDGET = 20_000
 """Steps of one node's search: devices tried. Past it the answer is "gave up", never "no"."""
@@ -42,7 +42,7 @@ class Rules(Protocol):
 
     driver: str
 
-    def of(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> Verdicts:
+    def of(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> Verdicts:
         """Made for each workload."""
         ...
 
@@ -52,7 +52,7 @@ class NoRules:
 
     driver = ""
 
-    def of(self, _view: cluster.Snapshot, _workload: allocator_types.Workload) -> Verdicts:
+    def of(self, _view: snapshot.Snapshot, _workload: allocator_types.Workload) -> Verdicts:
         """Nothing more."""
         return self
 

@@ -13,9 +13,9 @@ from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator import requests as requested
 from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.explain import holders, step_budget, subsets, without_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-_Where = tuple[cluster.PoolKey, str]
+_Where = tuple[snapshot.PoolKey, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Bars:
 
     def __init__(
         self,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         asked: step_budget.Asking,
         node: nodes.Node,
         there: Sequence[holders.Party],
@@ -73,7 +73,7 @@ class Bars:
         self._judges = [asked.verdicts.judge(want.claim) for want in asked.wants]
         self._near = _near(view, self._shares, there)
         self._free: dict[tuple[_Place, subsets.Members], bool] = {}
-        self._overdrawn: dict[cluster.PoolKey, bool] = {}
+        self._overdrawn: dict[snapshot.PoolKey, bool] = {}
         self._blind = False
         self._places = self._found()
 
@@ -217,7 +217,7 @@ class Bars:
 
 
 def _near(
-    view: cluster.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.Party]
+    view: snapshot.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.Party]
 ) -> dict[_Where, set[int]]:
     """By counter set and by device, the tenants who have any of it."""
     users: dict[str, set[int]] = {}
@@ -233,7 +233,7 @@ def _near(
     return found
 
 
-def _groups(key: cluster.PoolKey, name: str, of: pools.Pool) -> Iterator[_Where]:
+def _groups(key: snapshot.PoolKey, name: str, of: pools.Pool) -> Iterator[_Where]:
     """What a device has in common with others: itself, and the counter sets that it draws on."""
     yield key, f"device {name}"
     device = of.devices.get(name)

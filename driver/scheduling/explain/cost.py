@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.explain import holders
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Cost = tuple[Any, ...]
 """Lower is better; of one price all costs can be compared."""
@@ -26,7 +26,7 @@ class Price(Protocol):
 class Fewest:
     """Few pods, then little GPU memory taken away: `(pods, bytes)`."""
 
-    def __init__(self, view: cluster.Snapshot) -> None:
+    def __init__(self, view: snapshot.Snapshot) -> None:
         self._view = view
         self._known: dict[str, int] = {}
 
@@ -47,7 +47,7 @@ class Fewest:
         return known
 
 
-def memory(view: cluster.Snapshot, lease: holders.Lease) -> int:
+def memory(view: snapshot.Snapshot, lease: holders.Lease) -> int:
     """The bytes of GPU memory that a claim has; of another driver's devices none is known."""
     total = 0
     for result in lease.results:

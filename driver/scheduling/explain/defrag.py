@@ -15,7 +15,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import policy_selector
 from driver.scheduling.explain import cost, holders, step_budget, victim_search, without_pods
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 STEPS = 2_000_000
 """About forty seconds."""
@@ -67,7 +67,7 @@ class NoPlan:
 class World:
     """A view, and how its pods and claims are found by key."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
     deciding: settings.Settings
@@ -172,7 +172,7 @@ def settle(
     """Where those who leave go once the workload is there: the largest first, one by one."""
     view = overlay.Overlay(without_pods.Absence(world.view, leaving))
     made = allocation_result.allocations(view, workload, placement, stamped="")
-    view.take(cluster.InFlight(workload.pod, placement.node, made))
+    view.take(snapshot.InFlight(workload.pod, placement.node, made))
     price = cost.Fewest(world.view)
     settling = _Settling(world, view, holders.freed(leaving))
     order = sorted(leaving, key=lambda one: (-price.of([one])[1], one.key))
@@ -203,7 +203,7 @@ class _Settling:
         answer = deciding.decide(self._view, again)
         if isinstance(answer, allocator_types.Placement):
             made = allocation_result.allocations(self._view, again, answer, stamped="")
-            self._view.take(cluster.InFlight(pod, answer.node, made))
+            self._view.take(snapshot.InFlight(pod, answer.node, made))
             for one in again.open:
                 self._given[one.key] = replace(one, allocation=made[one.key])
         return answer

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 _SAME_PLACE = frozenset({"DaemonSet", "Node"})
 """Owners that make the next pod for the same node: of a static pod that is the node itself."""
@@ -58,7 +57,7 @@ def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
     return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
 
 
-def holdings(view: cluster.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
+def holdings(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
     """Who has which device of a pool: its name, and a claim."""
     for name in view.used_devices(of):
         for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
@@ -68,7 +67,7 @@ def holdings(view: cluster.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.
 class Tenants:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
-    def __init__(self, view: cluster.Snapshot, find_claim: FindClaim, find_pod: FindPod) -> None:
+    def __init__(self, view: snapshot.Snapshot, find_claim: FindClaim, find_pod: FindPod) -> None:
         self._view = view
         self._find_claim = find_claim
         self._find_pod = find_pod
@@ -82,7 +81,7 @@ class Tenants:
         for key in self._held_on(node):
             lease, claim = self._lease(key), self._find_claim(key)
             for pod in lease[1] if lease else ():
-                at = pod.node or (cluster.pinned_node(claim) if claim else None)
+                at = pod.node or (snapshot.pinned_node(claim) if claim else None)
                 if at is not None:
                     found.setdefault(pod.key, (pod, at))
         return tuple(
@@ -97,7 +96,7 @@ class Tenants:
         leases = tuple(self._leases_of(pod))
         pins = (self._find_claim(one.claim) for one in leases)
         node = pod.node or next(
-            (at for one in pins if one and (at := cluster.pinned_node(one)) is not None), None
+            (at for one in pins if one and (at := snapshot.pinned_node(one)) is not None), None
         )
         return None if node is None or pod.finished else Tenant(pod, node, leases)
 

@@ -21,7 +21,7 @@ from driver.scheduling.explain import (
     victim_search,
     without_pods,
 )
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 STEPS = 800
 """At most, about 20 microseconds each."""
@@ -49,7 +49,7 @@ class Nearest:
 
 
 def of(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     refused: allocator_types.NoFit,
     people: holders.Tenants,
@@ -107,7 +107,7 @@ class _Bare:
     """Whether nodes would do if nothing ran there; of nodes that are alike then, one is asked."""
 
     def __init__(
-        self, view: cluster.Snapshot, asked: step_budget.Asking, meter: step_budget.Meter
+        self, view: snapshot.Snapshot, asked: step_budget.Asking, meter: step_budget.Meter
     ) -> None:
         self._view = without_pods.Bare(view)
         self._asked = asked
@@ -141,7 +141,7 @@ class _Bare:
         return looks, tuple(sorted(node.allocatable.items()))
 
 
-def _in_order(view: cluster.Snapshot, refused: allocator_types.NoFit) -> list[ids.NodeName]:
+def _in_order(view: snapshot.Snapshot, refused: allocator_types.NoFit) -> list[ids.NodeName]:
     """Nodes that lack but room, those first that lack least.
 
     In turn one that is short of devices and one that is full otherwise.
@@ -157,8 +157,8 @@ def _in_order(view: cluster.Snapshot, refused: allocator_types.NoFit) -> list[id
     return [*_in_turn(sorted(of_devices), sorted(of_room))]
 
 
-def _pods(view: cluster.Snapshot, name: ids.NodeName) -> int:
-    use: Mapping[ids.NodeName, cluster.NodeUsage] = view.usage
+def _pods(view: snapshot.Snapshot, name: ids.NodeName) -> int:
+    use: Mapping[ids.NodeName, snapshot.NodeUsage] = view.usage
     return use[name].pod_count if name in use else 0
 
 

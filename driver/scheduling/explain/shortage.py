@@ -16,7 +16,7 @@ from driver.scheduling.allocator import requests as requested
 from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.explain import step_budget
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class OfNode:
 Gap = Amount | Count | OfNode
 
 
-def of(view: cluster.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
+def of(view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
     lack = None if asked.workload.bound else filters.lack(view, node, asked.workload.pod)
     if lack is not None:
@@ -75,7 +75,9 @@ class _Had:
 
 
 class _OfDevices:
-    def __init__(self, view: cluster.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> None:
+    def __init__(
+        self, view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node
+    ) -> None:
         self._view = view
         self._asked = asked
         self._node = node
@@ -157,7 +159,7 @@ def _needed(spot: candidates.Spot, name: str, wanted: quantities.Quantity) -> in
     return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
 
 
-def _drawable(view: cluster.Snapshot, spot: candidates.Spot) -> bool:
+def _drawable(view: snapshot.Snapshot, spot: candidates.Spot) -> bool:
     """Whether what the device draws on counters is there."""
     if spot.device.allow_multiple and spot.holders:
         return True

@@ -9,7 +9,7 @@ from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 LOOK = 1
 """Steps of looking at one device, or of weighing one set of pods."""
@@ -45,17 +45,17 @@ class Asking:
     deciding: settings.Settings
     verdicts: settings.Verdicts
 
-    def answer(self, view: cluster.Snapshot, node: nodes.Node) -> node_result.Answer:
+    def answer(self, view: snapshot.Snapshot, node: nodes.Node) -> node_result.Answer:
         """What a node of a view says."""
         return node_result.ask(self._question(view), node)
 
     def picks(
-        self, view: cluster.Snapshot, node: nodes.Node, fit: node_result.Fit
+        self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit
     ) -> tuple[allocator_types.Pick, ...]:
         """What a node that does gives."""
         return node_result.picks(self._question(view), node, fit)
 
-    def _question(self, view: cluster.Snapshot) -> node_result.Question:
+    def _question(self, view: snapshot.Snapshot) -> node_result.Question:
         found = node_capacity.Rooms()
         found.renew(view)
         return node_result.Question(
@@ -64,7 +64,7 @@ class Asking:
 
 
 def of(
-    view: cluster.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
+    view: snapshot.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
 ) -> Asking | None:
     """A workload's; None where it can be placed nowhere as it is asked."""
     wants = allocator_requests.wants(view, workload.open)

@@ -17,7 +17,7 @@ from driver.scheduling.allocator.node_filter import domain_filters, filters
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.explain import blockers, holders, step_budget, subsets, without_pods
 from driver.scheduling.explain import cost as explain_cost
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 ROOM = frozenset(
     {
@@ -63,7 +63,7 @@ class Search:
     `allows`: whether these may go together; if so then some of them as well.
     """
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     asked: step_budget.Asking
     price: explain_cost.Price
     meter: step_budget.Meter
@@ -180,11 +180,11 @@ class _OnNode:
     def _refusal(self, gone: subsets.Members) -> allocator_types.Refusal | None:
         return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
 
-    def _without(self, gone: subsets.Members) -> cluster.Snapshot:
+    def _without(self, gone: subsets.Members) -> snapshot.Snapshot:
         return without_pods.Absence(self._search.view, self._members(gone)) if gone else self._view
 
     @property
-    def _view(self) -> cluster.Snapshot:
+    def _view(self) -> snapshot.Snapshot:
         return self._search.view
 
     def _members(self, gone: subsets.Members) -> list[holders.Tenant]:
@@ -250,7 +250,7 @@ class _Likeness:
             return None
         refused = filters.refusal(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
-        use = view.usage.get(node.name, cluster.NodeUsage())
+        use = view.usage.get(node.name, snapshot.NodeUsage())
         return (
             devices,
             reason,

@@ -10,9 +10,8 @@ from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
 from driver.scheduling.explain import holders as explain_holders
-from driver.scheduling.snapshot import node_usage, pods_overlay
+from driver.scheduling.snapshot import node_usage, pods_overlay, snapshot
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
 
 _NOBODY: frozenset[str] = frozenset()
 
@@ -21,7 +20,7 @@ class Absence(snapshot_overlay.WithoutHolders):
     """A ClusterView once some tenants are gone, and the claims that nobody else has."""
 
     def __init__(
-        self, below: cluster.Snapshot, leaving: Collection[explain_holders.Tenant]
+        self, below: snapshot.Snapshot, leaving: Collection[explain_holders.Tenant]
     ) -> None:
         super().__init__(below, explain_holders.freed(leaving))
         self._pods = {one.key for one in leaving}
@@ -33,17 +32,17 @@ class Absence(snapshot_overlay.WithoutHolders):
         return pods_overlay.PopulationOverlay(self._base.population, gone)
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return self._use
 
     @functools.cached_property
-    def _use(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def _use(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         found = dict(self._base.usage)
         for name in self._nodes:
             there = self.pods_on(name)
             if there:
-                arriving = self._base.usage.get(name, cluster.NodeUsage()).placeholders
+                arriving = self._base.usage.get(name, snapshot.NodeUsage()).placeholders
                 found[name] = replace(node_usage.sum_usage(there.values()), placeholders=arriving)
             else:
                 found.pop(name, None)
@@ -61,7 +60,7 @@ class Bare(snapshot_overlay.SnapshotOverlay):
     """A ClusterView as it would be without any pod and any allocation."""
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """Nothing."""
         return {}
 
@@ -72,7 +71,7 @@ class Bare(snapshot_overlay.SnapshotOverlay):
     def _build_population(self) -> pods_overlay.PopulationOverlay:
         return pods_overlay.EmptyPopulation(self._base.population)
 
-    def holders(self, _device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, _device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Nobody."""
         return ()
 
@@ -80,6 +79,6 @@ class Bare(snapshot_overlay.SnapshotOverlay):
         """None."""
         return _NOBODY
 
-    def remaining_counters(self, of: pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """All of it."""
         return of.counters

@@ -15,8 +15,7 @@ from driver import names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.gangs import index
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 LOST_S = 30.0
 """A pod that kube-scheduler has not taken out of reservedFor by then was forgotten by it."""
@@ -218,7 +217,7 @@ def _is_reached(member: Member, now: dt.datetime) -> bool:
     It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not is
     given some time to refuse.
     """
-    node = next((cluster.pinned_node(one) for one in member.written), None)
+    node = next((snapshot.pinned_node(one) for one in member.written), None)
     if node is None:
         return True
     silent = (now - _stamped(member)).total_seconds() >= SILENT_S and not member.pod.verdict.refused

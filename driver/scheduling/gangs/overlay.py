@@ -7,23 +7,28 @@ from types import MappingProxyType
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
-from driver.scheduling.snapshot import allocated_devices, node_usage, placed_pods, pods_overlay
+from driver.scheduling.snapshot import (
+    allocated_devices,
+    node_usage,
+    placed_pods,
+    pods_overlay,
+    snapshot,
+)
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
 
-_NOTHING = cluster.NodeUsage()
+_NOTHING = snapshot.NodeUsage()
 
 
 class Overlay(snapshot_overlay.SnapshotOverlay):
     """A ClusterView. What is below must stand still as long as this is used."""
 
-    def __init__(self, below: cluster.Snapshot) -> None:
+    def __init__(self, below: snapshot.Snapshot) -> None:
         super().__init__(below)
-        self._made: list[cluster.InFlight] = []
+        self._made: list[snapshot.InFlight] = []
         self._held = allocated_devices.AllocatedDevices()
         self._load = node_usage.NodeUsageIndex()
         self._use = dict(below.usage)
-        self._left: dict[cluster.PoolKey, cluster.CounterAmounts] = {}
+        self._left: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
         self._seated = pods_overlay.PopulationOverlay(below.population)
 
     @property
@@ -31,7 +36,7 @@ class Overlay(snapshot_overlay.SnapshotOverlay):
         """The pods of all nodes by kind, those of decisions on top included."""
         return self._seated
 
-    def take(self, decision: cluster.InFlight) -> None:
+    def take(self, decision: snapshot.InFlight) -> None:
         """Let a decision count: the last one, for `undo`."""
         self._made.append(decision)
         self._seated.push(decision.pod, decision.node)
@@ -57,7 +62,7 @@ class Overlay(snapshot_overlay.SnapshotOverlay):
             self._changed(decision.node, concerned)
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return MappingProxyType(self._use)
 
@@ -67,7 +72,7 @@ class Overlay(snapshot_overlay.SnapshotOverlay):
         below = self._base.pods_on(node)
         return {**below, **ours} if ours else below
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
         found = self._held.holders(device)
         below = self._base.holders(device)
@@ -78,7 +83,7 @@ class Overlay(snapshot_overlay.SnapshotOverlay):
         found = self._held.pool_devices((of.driver, of.name))
         return self._base.used_devices(of) | found if found else self._base.used_devices(of)
 
-    def remaining_counters(self, of: pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
         key = (of.driver, of.name)
         ours = self._held.pool_devices(key)
@@ -112,6 +117,6 @@ class Overlay(snapshot_overlay.SnapshotOverlay):
         for resource, amount in ours.requests.items():
             total[resource] = total.get(resource, 0) + amount
         count = below.pod_count + ours.pod_count
-        self._use[node] = cluster.NodeUsage(
+        self._use[node] = snapshot.NodeUsage(
             total, below.ports | ours.ports, count, below.placeholders
         )

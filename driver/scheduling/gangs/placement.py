@@ -14,14 +14,14 @@ from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import packing, tentative, topology
 from driver.scheduling.gangs import types as gang_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Fillings = Mapping[ids.NodeName, tentative.Filling]
 
 
 def place(
     pods: Sequence[allocator_types.Workload],
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     asked: topology.Topology,
     deciding: settings.Settings,
     known: tentative.Known | None = None,
@@ -38,7 +38,7 @@ class _Seating:
     def __init__(
         self,
         gang: Sequence[allocator_types.Workload],
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         asked: topology.Topology,
         tried: tentative.Trial,
     ) -> None:

@@ -19,7 +19,7 @@ from driver.scheduling.allocator.node_filter import domain_filters, filters
 from driver.scheduling.allocator.results import node_result, result_cache
 from driver.scheduling.gangs import overlay
 from driver.scheduling.gangs import types as gang_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _UNSEEN: node_result.Standing = (0, 0, (), 0)
 
@@ -47,7 +47,7 @@ class Known:
         self._recall: result_cache.Recall | None = None
         self._world = -1
 
-    def of(self, view: cluster.Snapshot, shape: Hashable) -> node_result.Told:
+    def of(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.Told:
         """Of a shape."""
         if self._recall is None or view.generation != self._world:
             self._recall = result_cache.Recall(view)
@@ -60,7 +60,7 @@ class Trial:
 
     def __init__(
         self,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         gang: Sequence[allocator_types.Workload],
         deciding: settings.Settings,
         known: Known | None = None,
@@ -169,7 +169,7 @@ class Trial:
         picks = node_result.picks(question, node, found)
         placement = allocator_types.Placement(name, picks, why, found.steps)
         made = allocation_result.allocations(self._view, member, placement, stamped="")
-        self._view.take(cluster.InFlight(member.pod, name, made))
+        self._view.take(snapshot.InFlight(member.pod, name, made))
         for one in member.open:
             if one.key in self._common:
                 self._given[one.key] = replace(one, allocation=made[one.key])
@@ -269,7 +269,7 @@ class Trial:
                 node.name, node_result.picks(question, node, found), ""
             )
             given = allocation_result.allocations(self._view, member, made, stamped="")
-            self._view.take(cluster.InFlight(member.pod, node.name, given))
+            self._view.take(snapshot.InFlight(member.pod, node.name, given))
             count += 1
         self._view.undo(count)
         return Filling(count, refusal, standing)
@@ -291,7 +291,7 @@ class Trial:
             asked_of = domain_filters.of(self._view, member)
             if asked_of is not None and asked_of.unspread.refusal(node) is not None:
                 break
-            self._view.take(cluster.InFlight(member.pod, node.name, {}))
+            self._view.take(snapshot.InFlight(member.pod, node.name, {}))
             count += 1
         self._view.undo(count)
         return count
@@ -301,7 +301,7 @@ class Trial:
     ) -> allocator_types.Refusal | None:
         """Why a node with so many of them has no room for the next."""
         for at in members[:count]:
-            self._view.take(cluster.InFlight(self._gang[at].pod, node.name, {}))
+            self._view.take(snapshot.InFlight(self._gang[at].pod, node.name, {}))
         refused = filters.refusal(self._view, node, self.member(members[count]))
         self._view.undo(count)
         return refused

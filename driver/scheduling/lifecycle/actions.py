@@ -12,8 +12,7 @@ from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import scheduler_message
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 STALE_WAIT_S = 1.0
 """Until who allocates what may be known again."""
@@ -216,7 +215,7 @@ def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | No
     """The node that claims with the pod's hold are allocated on."""
     for claim in found:
         if claim.allocation is not None and allocation_hold.has_hold(claim, pod):
-            return cluster.pinned_node(claim)
+            return snapshot.pinned_node(claim)
     return None
 
 
@@ -268,7 +267,7 @@ def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -
     return allocation_hold.is_reserved_by(claim, pod)
 
 
-def unused(claim: claims.Claim, view: cluster.Snapshot) -> bool:
+def unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
     """Whether an allocation of ours is for nobody: reservedFor is empty.
 
     Ours: every result is a device of our driver that only the controller allocates.
@@ -277,5 +276,5 @@ def unused(claim: claims.Claim, view: cluster.Snapshot) -> bool:
         return False
     results = claim.allocation.results
     return bool(results) and all(
-        cluster.is_managed(view, result.device) and not result.admin_access for result in results
+        snapshot.is_managed(view, result.device) and not result.admin_access for result in results
     )

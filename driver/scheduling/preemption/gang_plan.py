@@ -21,7 +21,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import greedy, lower_bounds, pod_plan, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _SEAT = 20
 """Steps of asking for a seat."""
@@ -191,7 +191,7 @@ class Search:
 class _Part(snapshot_overlay.SnapshotOverlay):
     """A view of some of the nodes."""
 
-    def __init__(self, below: cluster.Snapshot, names: Collection[ids.NodeName]) -> None:
+    def __init__(self, below: snapshot.Snapshot, names: Collection[ids.NodeName]) -> None:
         super().__init__(below)
         self._nodes = {name: node for name, node in below.nodes.items() if name in names}
 
@@ -209,7 +209,7 @@ def _seated(
 ) -> gang_types.Seated | None:
     """The seats of all, on some nodes only, once these are gone; None where not all have one."""
     people = [one for each in leaving for one in each.unit.people]
-    view: cluster.Snapshot = without_pods.Absence(ask.view, people)
+    view: snapshot.Snapshot = without_pods.Absence(ask.view, people)
     view = view if only is None else _Part(view, only)
     found = gang_placement.place(ask.members, view, ask.near, ask.deciding, told)
     return found if isinstance(found, gang_types.Seated) else None

@@ -15,7 +15,7 @@ from driver.scheduling.provisioning import demand, hypothetical_nodes, node_temp
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Nodes = Mapping[ids.NodeName, node_template.Shape]
 """Nodes that are not there yet, by the names that they have until they are."""
@@ -43,7 +43,7 @@ class Filled:
 class _New(snapshot_overlay.SnapshotOverlay):
     """A view of nodes that are not there yet alone."""
 
-    def __init__(self, below: cluster.Snapshot, names: frozenset[ids.NodeName]) -> None:
+    def __init__(self, below: snapshot.Snapshot, names: frozenset[ids.NodeName]) -> None:
         super().__init__(below)
         self._names = names
 
@@ -71,7 +71,7 @@ class Filling:
 
     def __init__(
         self,
-        below: cluster.Snapshot,
+        below: snapshot.Snapshot,
         found: Nodes,
         deciding: settings.Settings,
         limits: demand.Limits,
@@ -136,7 +136,7 @@ class Filling:
             made = allocation_result.allocations(
                 self._view, seat.workload, seat.placement, stamped=""
             )
-            self._view.take(cluster.InFlight(seat.workload.pod, seat.placement.node, made))
+            self._view.take(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
         self.filled.seats[wish.key] = seats
         self.filled.gpus += taken.gpus
         return True
@@ -147,7 +147,7 @@ class Filling:
             self.take(wish)
         return self.filled
 
-    def _seen(self, wish: demand.Wish) -> cluster.Snapshot:
+    def _seen(self, wish: demand.Wish) -> snapshot.Snapshot:
         mine = [demand.kept_by(wish.key)] if wish.kept else ()
         if len(wish.workloads) > 1:
             return reservation_overlay.Without(self._view, mine) if mine else self._view

@@ -10,7 +10,7 @@ from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.gangs import tentative
 from driver.scheduling.provisioning import demand, hypothetical_nodes, node_template
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Alike = tuple[Hashable, ...]
 _PROBE = ids.NodeName("\0probe")
@@ -36,7 +36,7 @@ class Size:
 class Sizes:
     """Remembers: wishes that are alike are alike to an empty node."""
 
-    def __init__(self, view: cluster.Snapshot, deciding: settings.Settings) -> None:
+    def __init__(self, view: snapshot.Snapshot, deciding: settings.Settings) -> None:
         self._view = view
         self._deciding = deciding
         self._known: dict[tuple[str, _Alike], Size] = {}

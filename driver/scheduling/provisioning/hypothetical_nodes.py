@@ -9,16 +9,15 @@ from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import pools as dra_pools
 from driver.scheduling.provisioning import node_template
-from driver.scheduling.snapshot import cluster_state, pods_overlay
+from driver.scheduling.snapshot import cluster_state, pods_overlay, snapshot
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
 
 
 class Imagined(snapshot_overlay.SnapshotOverlay):
     """A ClusterView with nodes of shapes, by name, beside those below."""
 
     def __init__(
-        self, below: cluster.Snapshot, found: Mapping[ids.NodeName, node_template.Shape]
+        self, below: snapshot.Snapshot, found: Mapping[ids.NodeName, node_template.Shape]
     ) -> None:
         super().__init__(below)
         self._ours = cluster_state.ClusterState(below.driver)
@@ -43,7 +42,7 @@ class Imagined(snapshot_overlay.SnapshotOverlay):
         return -1 - self._base.generation
 
     @property
-    def pools(self) -> Mapping[cluster.PoolKey, dra_pools.Pool]:
+    def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
         return ChainMap(dict(self._ours.pools), self._base.pools)  # type: ignore[arg-type]
 
@@ -55,9 +54,9 @@ class Imagined(snapshot_overlay.SnapshotOverlay):
         """The devices of a pool that somebody has, by name."""
         return self._of((of.driver, of.name) in self._keys).used_devices(of)
 
-    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
         return self._of((of.driver, of.name) in self._keys).remaining_counters(of)
 
-    def _of(self, ours: bool) -> cluster.Snapshot:  # noqa: FBT001 - which of the two
+    def _of(self, ours: bool) -> snapshot.Snapshot:  # noqa: FBT001 - which of the two
         return self._ours if ours else self._base

@@ -25,7 +25,7 @@ from driver.scheduling.provisioning import (
     node_template,
     placeholder,
 )
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _MOST_LOOKED_AT = 64
 """Wishes without a place that are looked at in one plan: the others have their turn in the next."""
@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     supply: Supply,
     found: Sequence[demand.Wish],
     deciding: settings.Settings,
@@ -95,7 +95,7 @@ class _Option:
 class _Planning:
     def __init__(
         self,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         supply: Supply,
         found: Sequence[demand.Wish],
         deciding: settings.Settings,

@@ -6,13 +6,13 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator.capacity import pool_layout
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.queues import resources
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 FULL = base.FULL
 """A whole GPU."""
 
 
-def capacity(view: cluster.Snapshot) -> int:
+def capacity(view: snapshot.Snapshot) -> int:
     """Of all GPUs that our driver publishes."""
     return sum(
         len(pool_layout.of(pool).idle) * FULL
@@ -21,7 +21,7 @@ def capacity(view: cluster.Snapshot) -> int:
     )
 
 
-def given(view: cluster.Snapshot) -> int:
+def given(view: snapshot.Snapshot) -> int:
     """What is given out now. Administrators' access takes nothing."""
     return sum(
         _of_result(view, holder.result)
@@ -32,7 +32,7 @@ def given(view: cluster.Snapshot) -> int:
     )
 
 
-def of(view: cluster.Snapshot, found: Iterable[claims.Claim]) -> int:
+def of(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> int:
     """What claims have."""
     return sum(
         _of_result(view, result)
@@ -42,6 +42,6 @@ def of(view: cluster.Snapshot, found: Iterable[claims.Claim]) -> int:
     )
 
 
-def _of_result(view: cluster.Snapshot, result: claims.Result) -> int:
+def _of_result(view: snapshot.Snapshot, result: claims.Result) -> int:
     """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
     return resources.of_result(view, result).gpus

@@ -17,7 +17,7 @@ from driver.scheduling.allocator import requests as wants
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 FULL = base.FULL
 """A whole GPU."""
@@ -111,12 +111,12 @@ def total(found: Iterable[Amounts]) -> Amounts:
     return sum(found, NOTHING)
 
 
-def of_results(view: cluster.Snapshot, results: Iterable[claims.Result]) -> Amounts:
+def of_results(view: snapshot.Snapshot, results: Iterable[claims.Result]) -> Amounts:
     """What allocated devices take. Administrators' access and other drivers' devices: nothing."""
     return total(of_result(view, one) for one in results if not one.admin_access)
 
 
-def of_result(view: cluster.Snapshot, result: claims.Result) -> Amounts:
+def of_result(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
     """What one of them takes, whoever has it."""
     driver, name, device = result.device
     of = view.pools.get((driver, name))
@@ -159,7 +159,7 @@ def _percent(thousandths: int) -> int:
     return thousandths * _PERCENT // FULL
 
 
-def capacity(view: cluster.Snapshot) -> Amounts:
+def capacity(view: snapshot.Snapshot) -> Amounts:
     """All that our driver publishes, whatever its state."""
     return total(of.derived(_of_pool) for of in view.pools.values() if of.driver == view.driver)
 
@@ -185,7 +185,7 @@ def _memory(model: base.Model) -> int:
     return max([model.memory, *parts])
 
 
-def products(view: cluster.Snapshot, node: ids.NodeName) -> frozenset[str]:
+def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
     """The models of a node's GPUs."""
     return frozenset(
         card.model.product
@@ -195,7 +195,7 @@ def products(view: cluster.Snapshot, node: ids.NodeName) -> frozenset[str]:
     )
 
 
-def asked(view: cluster.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
+def asked(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
     """What claims that have nothing yet ask, as far as that is known before they are placed.
 
     Of each request the least that would do: the smallest kind of device that it matches, of a
@@ -237,7 +237,7 @@ def _kinds(of: pools.Pool) -> _Kinds:
 
 
 def _least_way(
-    view: cluster.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _Kinds
+    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _Kinds
 ) -> Amounts:
     """Of a request, or of the least of its alternatives."""
     found = [_least(view, claim, way, kinds) for way in one.ways]
@@ -245,7 +245,7 @@ def _least_way(
 
 
 def _least(
-    view: cluster.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _Kinds
+    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _Kinds
 ) -> Amounts | None:
     """None: no device of ours would do."""
     if way.admin_access:

@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, holders, nearest_fit
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
 """kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
@@ -36,7 +36,7 @@ class Refusal:
 class Reader:
     """Makes refusals of pods by what is known of the cluster now."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     deciding: settings.Settings
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
@@ -44,7 +44,7 @@ class Reader:
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
         """None where the pod is not bound, has what it asks for, or its claims are not ours."""
-        held = cluster.pod_claims(pod, self.find_claim)
+        held = snapshot.pod_claims(pod, self.find_claim)
         if held is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
@@ -77,14 +77,14 @@ class Reader:
 
 
 def ours(
-    view: cluster.Snapshot, owners: ownership.Owners, held: Iterable[claims.Claim]
+    view: snapshot.Snapshot, owners: ownership.Owners, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
     """Claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
             if owners.of(view, claim) in _OURS:
                 yield claim
-        elif cluster.all_managed(view, (result.device for result in claim.allocation.results)):
+        elif snapshot.all_managed(view, (result.device for result in claim.allocation.results)):
             yield claim
 
 

@@ -6,7 +6,7 @@ from types import MappingProxyType
 from driver import ids
 from driver.resources.core import nodes
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Without(snapshot_overlay.WithoutHolders):
@@ -14,7 +14,7 @@ class Without(snapshot_overlay.WithoutHolders):
 
     def __init__(
         self,
-        below: cluster.Snapshot,
+        below: snapshot.Snapshot,
         holders: Collection[ids.Key],
         only: Collection[ids.NodeName] | None = None,
     ) -> None:

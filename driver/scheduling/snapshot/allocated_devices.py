@@ -8,7 +8,7 @@ from collections.abc import Set as AbstractSet
 
 from driver import ids
 from driver.resources.dra import claims, pools
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _NONE: frozenset[str] = frozenset()
 
@@ -19,14 +19,14 @@ class AllocatedDevices:
     def __init__(self) -> None:
         self._cached: dict[ids.Key, claims.Allocation] = {}
         self._in_flight: dict[ids.Key, claims.Allocation] = {}
-        self._holders: dict[claims.DeviceId, tuple[cluster.Holder, ...]] = {}
-        self._by_pool: dict[cluster.PoolKey, set[str]] = {}
+        self._holders: dict[claims.DeviceId, tuple[snapshot.Holder, ...]] = {}
+        self._by_pool: dict[snapshot.PoolKey, set[str]] = {}
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device, by claim."""
         return self._holders.get(device, ())
 
-    def pool_devices(self, key: cluster.PoolKey) -> AbstractSet[str]:
+    def pool_devices(self, key: snapshot.PoolKey) -> AbstractSet[str]:
         """The devices of a pool that somebody has."""
         return self._by_pool.get(key, _NONE)
 
@@ -78,11 +78,11 @@ class AllocatedDevices:
             for result in come:
                 device = result.device
                 self._by_pool.setdefault((device.driver, device.pool), set()).add(device.device)
-                there = (*self.holders(device), cluster.Holder(key, result, after))
+                there = (*self.holders(device), snapshot.Holder(key, result, after))
                 self._holders[device] = tuple(sorted(there, key=lambda one: one.claim))
         return [*gone, *(one.device for one in come)]
 
-    def remaining_counters(self, of: pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """What devices in use leave of the counters of a pool, each charged once (KEP-4815).
 
         One that no slice shows charges nothing, as with kube-scheduler.

@@ -20,9 +20,9 @@ from driver.scheduling.snapshot import (
     node_usage,
     placed_pods,
     pool_index,
+    snapshot,
     storage_index,
 )
-from driver.scheduling.snapshot import snapshot as cluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class _ReadOnlyState:
         self._usage = node_usage.NodeUsageIndex(signs.placeholder_namespace, self._population)
         self._storage = storage_index.StorageIndex()
         self._reachable: dict[ids.NodeName, tuple[dra_pools.Share, ...]] = {}
-        self._remaining: dict[cluster.PoolKey, cluster.CounterAmounts] = {}
+        self._remaining: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
         self._generation = 0
         self._changes = changelog.ChangeLog()
 
@@ -75,7 +75,7 @@ class _ReadOnlyState:
         return MappingProxyType(self._classes)
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return self._usage.usage
 
@@ -106,11 +106,11 @@ class _ReadOnlyState:
         return self._generation
 
     @property
-    def pools(self) -> Mapping[cluster.PoolKey, dra_pools.Pool]:
+    def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
         return self._pool_index.all_pools()
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
         return self._allocated.holders(device)
 
@@ -125,7 +125,7 @@ class _ReadOnlyState:
             found = self._reachable[node] = self._pool_index.reachable_pools(self._nodes[node])
         return found
 
-    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
         key = (of.driver, of.name)
         if key not in self._remaining:
@@ -263,14 +263,14 @@ class ClusterState(_ReadOnlyState):
         if changed:
             self._changes.add([_NO_NODE])
 
-    def begin_write(self, decision: cluster.InFlight) -> None:
+    def begin_write(self, decision: snapshot.InFlight) -> None:
         """A decision is being written: what it gives is given."""
         for key, allocation in decision.allocations.items():
             self._invalidate_devices(self._allocated.begin_write(key, allocation))
             self._changed_claims[key] = None
         self._record_changes(self._usage.begin_write(decision.pod, decision.node))
 
-    def end_write(self, decision: cluster.InFlight) -> None:
+    def end_write(self, decision: snapshot.InFlight) -> None:
         """The writing ended: what the caches say counts again."""
         for key in decision.allocations:
             self._invalidate_devices(self._allocated.end_write(key))
@@ -282,7 +282,7 @@ class ClusterState(_ReadOnlyState):
             self._remaining.pop(key, None)
             self._record_changes(self._pool_index.pool_nodes(key))
 
-    def _invalidate_pools(self, keys: Iterable[cluster.PoolKey]) -> None:
+    def _invalidate_pools(self, keys: Iterable[snapshot.PoolKey]) -> None:
         for key in keys:
             self._remaining.pop(key, None)
             places = self._pool_index.pool_nodes(key)
@@ -337,7 +337,7 @@ def _set_named(picture: ClusterState, caches: CachedObjects) -> None:
 
 
 def build(
-    driver: str, caches: CachedObjects, in_flight: Iterable[cluster.InFlight] = ()
+    driver: str, caches: CachedObjects, in_flight: Iterable[snapshot.InFlight] = ()
 ) -> ClusterState:
     """The picture of all that caches hold, and of decisions in flight, made at once."""
     made = ClusterState(driver)

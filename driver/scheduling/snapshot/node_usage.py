@@ -6,8 +6,7 @@ from types import MappingProxyType
 from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import allocation_hold, placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, placed_pods, snapshot
 
 _Pin = tuple[frozenset[str], ids.NodeName]
 
@@ -36,11 +35,11 @@ class NodeUsageIndex:
         self._users: dict[ids.Key, set[ids.Key]] = {}
         self._placed: dict[ids.Key, tuple[ids.NodeName, pods.Pod]] = {}
         self._by_node: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
-        self._usage: dict[ids.NodeName, cluster.NodeUsage] = {}
+        self._usage: dict[ids.NodeName, snapshot.NodeUsage] = {}
         self.bindings = 0
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return MappingProxyType(self._usage)
 
@@ -65,7 +64,7 @@ class NodeUsageIndex:
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
         """A claim came, changed or went; its allocation may pin its pods."""
-        node = cluster.pinned_node(claim) if claim else None
+        node = snapshot.pinned_node(claim) if claim else None
         before = self._pins.pop(key, None)
         if claim is not None and node is not None:
             self._pins[key] = frozenset(one.uid for one in claim.consumers), node
@@ -140,7 +139,7 @@ def _changes_kind(previous: pods.Pod, after: pods.Pod) -> bool:
     return previous.labels != after.labels or previous.deleting != after.deleting
 
 
-def sum_usage(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUsage:
+def sum_usage(found: Collection[pods.Pod], arriving: str = "") -> snapshot.NodeUsage:
     """What pods of one node take together; placeholders are those of the namespace `arriving`."""
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
@@ -149,15 +148,15 @@ def sum_usage(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUs
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
     awaited = sum(is_placeholder(pod, arriving) for pod in found) if arriving else 0
-    return cluster.NodeUsage(total, frozenset(ports), len(found), awaited)
+    return snapshot.NodeUsage(total, frozenset(ports), len(found), awaited)
 
 
-def add_usage(use: cluster.NodeUsage, other: cluster.NodeUsage) -> cluster.NodeUsage:
+def add_usage(use: snapshot.NodeUsage, other: snapshot.NodeUsage) -> snapshot.NodeUsage:
     """Add up what two sets of pods take of a node."""
     total = dict(use.requests)
     for resource, amount in other.requests.items():
         total[resource] = total.get(resource, 0) + amount
-    return cluster.NodeUsage(
+    return snapshot.NodeUsage(
         total,
         use.ports | other.ports,
         use.pod_count + other.pod_count,

@@ -10,14 +10,13 @@ from driver import ids
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, device_classes
 from driver.resources.dra import pools as dra_pools
-from driver.scheduling.snapshot import changelog, placed_pods, pods_overlay, storage_index
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import changelog, placed_pods, pods_overlay, snapshot, storage_index
 
 
 class SnapshotOverlay:
     """A ClusterView that says what the one below says."""
 
-    def __init__(self, below: cluster.Snapshot) -> None:
+    def __init__(self, below: snapshot.Snapshot) -> None:
         self._base = below
         self._changes = changelog.ChangeLog()
         self._population: pods_overlay.PopulationOverlay | None = None
@@ -38,7 +37,7 @@ class SnapshotOverlay:
         return self._base.classes
 
     @property
-    def usage(self) -> Mapping[ids.NodeName, cluster.NodeUsage]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return self._base.usage
 
@@ -67,11 +66,11 @@ class SnapshotOverlay:
         return self._base.generation
 
     @property
-    def pools(self) -> Mapping[cluster.PoolKey, dra_pools.Pool]:
+    def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
         return self._base.pools
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
         return self._base.holders(device)
 
@@ -83,7 +82,7 @@ class SnapshotOverlay:
         """What a node reaches of each pool, in the order in which devices are preferred."""
         return self._base.reachable_pools(node)
 
-    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
         return self._base.remaining_counters(of)
 
@@ -100,13 +99,13 @@ class SnapshotOverlay:
 class WithoutHolders(SnapshotOverlay):
     """A ClusterView without what some holders have, by their keys."""
 
-    def __init__(self, below: cluster.Snapshot, holders: Collection[ids.Key]) -> None:
+    def __init__(self, below: snapshot.Snapshot, holders: Collection[ids.Key]) -> None:
         super().__init__(below)
         self._ignored = frozenset(holders)
-        self._free: dict[cluster.PoolKey, AbstractSet[str]] = {}
-        self._used: dict[cluster.PoolKey, AbstractSet[str]] = {}
+        self._free: dict[snapshot.PoolKey, AbstractSet[str]] = {}
+        self._used: dict[snapshot.PoolKey, AbstractSet[str]] = {}
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
         found, gone = self._base.holders(device), self._ignored
         for holder in found:
@@ -124,7 +123,7 @@ class WithoutHolders(SnapshotOverlay):
             )
         return self._used[key]
 
-    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
         free = self._freed_devices(of)
         if not free:

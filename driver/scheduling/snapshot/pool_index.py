@@ -5,22 +5,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import pools, slices, taint_rules
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 ALL_NODES = ids.NodeName("")
 """Where a pool is found that is not local to one node."""
 
 
-class _LazyPools(Mapping[cluster.PoolKey, pools.Pool]):
+class _LazyPools(Mapping[snapshot.PoolKey, pools.Pool]):
     """Pools, each made when it is looked at."""
 
     def __init__(self, of: "PoolIndex") -> None:
         self._index = of
 
-    def __getitem__(self, key: cluster.PoolKey) -> pools.Pool:
+    def __getitem__(self, key: snapshot.PoolKey) -> pools.Pool:
         return self._index.pool(key)
 
-    def __iter__(self) -> Iterator[cluster.PoolKey]:
+    def __iter__(self) -> Iterator[snapshot.PoolKey]:
         return self._index.pool_keys()
 
     def __len__(self) -> int:
@@ -32,11 +32,11 @@ class PoolIndex:
 
     def __init__(self) -> None:
         self._slices: dict[str, slices.Slice] = {}
-        self._members: dict[cluster.PoolKey, dict[str, slices.Slice]] = {}
+        self._members: dict[snapshot.PoolKey, dict[str, slices.Slice]] = {}
         self._rules: dict[str, taint_rules.TaintRule] = {}
-        self._pools: dict[cluster.PoolKey, pools.Pool] = {}
-        self._node_pools: dict[ids.NodeName, set[cluster.PoolKey]] = {}
-        self._network_pools: set[cluster.PoolKey] = set()
+        self._pools: dict[snapshot.PoolKey, pools.Pool] = {}
+        self._node_pools: dict[ids.NodeName, set[snapshot.PoolKey]] = {}
+        self._network_pools: set[snapshot.PoolKey] = set()
 
     def get_slice(self, name: str) -> slices.Slice | None:
         """A slice by its name, as it was published."""
@@ -65,15 +65,15 @@ class PoolIndex:
             self._rules[name] = rule
         self._pools.clear()
 
-    def pool_nodes(self, key: cluster.PoolKey) -> Sequence[ids.NodeName]:
+    def pool_nodes(self, key: snapshot.PoolKey) -> Sequence[ids.NodeName]:
         """The nodes that a pool's slices are local to; `EVERYWHERE` where one is not."""
         return [one.node or ALL_NODES for one in self._members.get(key, {}).values()]
 
-    def pool_keys(self) -> Iterator[cluster.PoolKey]:
+    def pool_keys(self) -> Iterator[snapshot.PoolKey]:
         """Every pool that has a slice."""
         return (key for key, members in self._members.items() if members)
 
-    def all_pools(self) -> Mapping[cluster.PoolKey, pools.Pool]:
+    def all_pools(self) -> Mapping[snapshot.PoolKey, pools.Pool]:
         """Every pool."""
         return _LazyPools(self)
 
@@ -84,7 +84,7 @@ class PoolIndex:
         there = [one for one in found if one is not None]
         return tuple(sorted(there, key=lambda one: one.pool.binds))
 
-    def pool(self, key: cluster.PoolKey) -> pools.Pool:
+    def pool(self, key: snapshot.PoolKey) -> pools.Pool:
         """The newest generation of a pool; KeyError where it has no slice."""
         if key not in self._pools:
             members = self._members[key].values()
@@ -93,13 +93,13 @@ class PoolIndex:
             self._pools[key] = pools.newest([*taint_rules.applied(members, self._rules.values())])
         return self._pools[key]
 
-    def _unindex(self, key: cluster.PoolKey) -> None:
+    def _unindex(self, key: snapshot.PoolKey) -> None:
         self._pools.pop(key, None)
         self._network_pools.discard(key)
         for name in self.pool_nodes(key):
             self._node_pools.get(name, set()).discard(key)
 
-    def _index(self, key: cluster.PoolKey) -> None:
+    def _index(self, key: snapshot.PoolKey) -> None:
         for name in self.pool_nodes(key):
             if name == ALL_NODES:
                 self._network_pools.add(key)

@@ -22,8 +22,7 @@ from driver.scheduling.allocator.node_filter.volumes import (
     volume_restrictions,
     volume_zone,
 )
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests.oracle.filters import drawing
 
 Refusals = Mapping[str, Mapping[str, str]]
@@ -67,7 +66,7 @@ def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
     return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
 
 
-def _answer(view: cluster.Snapshot, pod: pods.Pod) -> Refusals:
+def _answer(view: snapshot.Snapshot, pod: pods.Pod) -> Refusals:
     found: dict[str, dict[str, str]] = {}
     for plugin, judge in _judges(view, pod).items():
         for name, node in view.nodes.items():
@@ -77,8 +76,8 @@ def _answer(view: cluster.Snapshot, pod: pods.Pod) -> Refusals:
     return found
 
 
-def _judges(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
-    def used(node: nodes.Node) -> cluster.NodeUsage:
+def _judges(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    def used(node: nodes.Node) -> snapshot.NodeUsage:
         return filters.used(view, node, pod)
 
     return {
@@ -92,7 +91,7 @@ def _judges(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     }
 
 
-def _of_volumes(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     held = view.storage
 
     def others(node: nodes.Node) -> Collection[pods.Pod]:
@@ -115,7 +114,7 @@ def _of_volumes(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     }
 
 
-def _beyond(view: cluster.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+def _beyond(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     asked = domain_filters.of(view, allocator_types.Workload(pod, ()))
     if asked is None:
         return {}

@@ -9,7 +9,7 @@ from driver import ids
 from driver.resources.core import pods
 from driver.scheduling.allocator import node_score
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests.oracle import conversation
 from tests.oracle.filters import ours, wishes
 
@@ -69,7 +69,7 @@ def _compare(
     tally: Tally,
     seed: int,
     pod: pods.Pod,
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     names: Sequence[ids.NodeName],
     plugins: Mapping[str, Scores],
 ) -> None:

@@ -10,7 +10,7 @@ from driver.scheduling.allocator import ownership
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions, bound_pods, eviction_backoff
 from driver.scheduling.reports import bound_pod_refusal
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _AGAIN_S = 1.0
 _NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
@@ -70,7 +70,7 @@ class BoundPods:
         return pending.Candidate(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
-        elsewhere = ", ".join(sorted({str(cluster.pinned_node(claim)) for claim in astray}))
+        elsewhere = ", ".join(sorted({str(snapshot.pinned_node(claim)) for claim in astray}))
         words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
         self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
         self._tools.metrics.decided("repaired")

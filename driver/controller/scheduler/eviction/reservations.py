@@ -23,7 +23,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.reservations import device_plan, term
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
@@ -172,7 +172,7 @@ class Reserving:
         for pod in self._known.stores.pods.snapshot().values():
             mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
             if mine and not pod.deleting and term.is_for(one, pod, ""):
-                found = cluster.pod_claims(pod, self._known.stores.claims.get)
+                found = snapshot.pod_claims(pod, self._known.stores.claims.get)
                 if found is None or any(claim.allocation is None for claim in found):
                     return True
         return False
@@ -310,7 +310,7 @@ class Reserving:
 
     def view_for(
         self, found: Sequence[reservations.Reservation], *, narrow: bool
-    ) -> cluster.Snapshot:
+    ) -> snapshot.Snapshot:
         """The picture without what these hold; `narrow`: of the nodes alone where they hold it."""
         only = {held.node for one in found for held in one.held} if narrow else None
         return reservation_overlay.Without(

@@ -9,8 +9,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import device_holders
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.reservations import term
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 _MOST_PODS = 2
 
@@ -30,7 +29,7 @@ class Holders:
 
     def of_refusal(
         self,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         answer: allocator_types.NoFit,
         first: ids.NodeName | None = None,
     ) -> str:

@@ -24,7 +24,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.lifecycle import backfill_plan, bound_pods
 from driver.scheduling.reports import bound_pod_refusal
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 KIND = "explain"
 """Items of pods that somebody asks about."""
@@ -146,7 +146,7 @@ class Answering:
             return None
         return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
-    def _view_for(self, candidate: pending.Candidate) -> cluster.Snapshot:
+    def _view_for(self, candidate: pending.Candidate) -> snapshot.Snapshot:
         """The picture as the candidate's own turn finds it."""
         plan = self._serving.plan
         if plan is None or candidate.item != write_pool.Item(plan.kind, plan.key):
@@ -157,7 +157,7 @@ class Answering:
         return replace(work, avoid=self._known.avoided(work.pod))
 
     def _of_gang(
-        self, pod: ids.Key, candidate: pending.Candidate, view: cluster.Snapshot
+        self, pod: ids.Key, candidate: pending.Candidate, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
         works = [self._fresh(work) for work in candidate.workloads]
         answer = gang_placement.place(works, view, candidate.near, self._deciding)

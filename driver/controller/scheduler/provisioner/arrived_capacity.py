@@ -15,7 +15,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.reservations import device_plan, term
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Keeping:
@@ -29,7 +29,7 @@ class Keeping:
         """Whether devices are kept for a wish."""
         return wish in self._held
 
-    def view_for(self, wish: str) -> cluster.Snapshot:
+    def view_for(self, wish: str) -> snapshot.Snapshot:
         """The picture as what they are kept for sees it."""
         if wish not in self._held:
             return self._world.view

@@ -12,7 +12,7 @@ from driver import ids, names, reasons
 from driver.devices import faces
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 NameOf = Callable[[ids.Key], str]
 """Words for a holder: `taken by pod team/a`, `kept for team/b until ...`."""
@@ -32,7 +32,7 @@ class Taker(NamedTuple):
 
 
 def of_refusal(
-    view: cluster.Snapshot, answer: allocator_types.NoFit, first: ids.NodeName | None = None
+    view: snapshot.Snapshot, answer: allocator_types.NoFit, first: ids.NodeName | None = None
 ) -> tuple[Taker, ...]:
     """Takers on the nodes that lack taken or faulty devices: `first`, then by what they lack.
 
@@ -90,7 +90,7 @@ def _nodes(answer: allocator_types.NoFit) -> Iterator[ids.NodeName]:
     yield from (node for _, node in sorted(several))
 
 
-def _on_node(view: cluster.Snapshot, node: ids.NodeName) -> list[Taker]:
+def _on_node(view: snapshot.Snapshot, node: ids.NodeName) -> list[Taker]:
     held: dict[ids.Key, set[tuple[str, str]]] = defaultdict(set)
     faults: dict[str, set[tuple[str, str]]] = defaultdict(set)
     if node not in view.nodes:

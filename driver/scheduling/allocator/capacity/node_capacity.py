@@ -8,7 +8,7 @@ from driver.resources.dra import claims, pools
 from driver.scheduling.allocator.capacity import pool_layout
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.policies import base
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Rooms:
@@ -19,7 +19,7 @@ class Rooms:
         self._known: dict[str, base.Room] = {}
         self._looks: dict[str, Hashable | None] = {}
 
-    def renew(self, view: cluster.Snapshot) -> bool:
+    def renew(self, view: snapshot.Snapshot) -> bool:
         """Forget the nodes that changed since the last time; whether anything may have."""
         found = view.changed_since(self._mark)
         if found is None:
@@ -33,21 +33,21 @@ class Rooms:
             self._looks.pop(name, None)
         return False
 
-    def of(self, view: cluster.Snapshot, node: nodes.Node) -> base.Room:
+    def of(self, view: snapshot.Snapshot, node: nodes.Node) -> base.Room:
         """Of a node."""
         known = self._known.get(node.name)
         if known is None:
             known = self._known[node.name] = room(view, node)
         return known
 
-    def look(self, view: cluster.Snapshot, node: nodes.Node) -> Hashable | None:
+    def look(self, view: snapshot.Snapshot, node: nodes.Node) -> Hashable | None:
         """The same for nodes whose devices are alike (`peers`); None: like no other."""
         if node.name not in self._looks:
             self._looks[node.name] = node_signature.look(view, view.reachable_pools(node.name))
         return self._looks[node.name]
 
 
-def room(view: cluster.Snapshot, node: nodes.Node) -> base.Room:
+def room(view: snapshot.Snapshot, node: nodes.Node) -> base.Room:
     """What a node has left now."""
     cards: list[base.Card] = []
     positions: list[base.Position] = []
@@ -56,7 +56,7 @@ def room(view: cluster.Snapshot, node: nodes.Node) -> base.Room:
             found = pool_layout.of(share.pool)
             cards += _cards(view, share.pool, found)
             positions += found.positions
-    use = view.usage.get(node.name, cluster.NodeUsage())
+    use = view.usage.get(node.name, snapshot.NodeUsage())
     left = {
         name: node.allocatable.get(name, 0) - use.requests.get(name, 0)
         for name in ("cpu", "memory")
@@ -66,7 +66,7 @@ def room(view: cluster.Snapshot, node: nodes.Node) -> base.Room:
 
 
 def _cards(
-    view: cluster.Snapshot, of: pools.Pool, found: pool_layout.Anatomy
+    view: snapshot.Snapshot, of: pools.Pool, found: pool_layout.Anatomy
 ) -> tuple[base.Card, ...]:
     used = view.used_devices(of)
     if not used:
@@ -80,7 +80,7 @@ def _cards(
 
 
 def _used(
-    view: cluster.Snapshot, of: pools.Pool, face: pool_layout.Face, card: base.Card
+    view: snapshot.Snapshot, of: pools.Pool, face: pool_layout.Face, card: base.Card
 ) -> base.Card:
     """A card one of whose faces is in use; of MIG there may be several."""
     holders = view.holders(claims.DeviceId(of.driver, of.name, face.device.name))

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from driver.resources.dra import pools as dra_pools
 from driver.scheduling.allocator import candidates
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 
@@ -16,7 +16,7 @@ _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 class Lefts(Protocol):
     """What is left of pools' counters: a view, or what a view said once."""
 
-    def remaining_counters(self, of: dra_pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """Of a pool (KEP-4815)."""
         ...
 
@@ -30,10 +30,10 @@ class Tally:
         self._users: dict[int, list[tuple[int, bool]]] = {}
         self._draws: dict[int, _Draws] = {}
         self._drawn: dict[int, dict[dra_pools.Counter, int]] = {}
-        self._left: dict[int, cluster.CounterAmounts] = {}
+        self._left: dict[int, snapshot.CounterAmounts] = {}
         self._amounts: dict[tuple[int, str], int] = {}
 
-    def left(self, place: int) -> cluster.CounterAmounts:
+    def left(self, place: int) -> snapshot.CounterAmounts:
         """What others leave of the counters of a device's pool."""
         of = self._spots[place].pool
         found = self._left.get(id(of))
@@ -42,7 +42,7 @@ class Tally:
             self._drawn[id(of)] = {}
         return found
 
-    def lefts(self) -> Iterator[cluster.CounterAmounts]:
+    def lefts(self) -> Iterator[snapshot.CounterAmounts]:
         """What others leave of the counters of each pool that a device here draws on."""
         pools = {
             id(one.pool): place for place, one in enumerate(self._spots) if one.device.consumes

@@ -9,10 +9,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from driver.resources import fields
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import requests as allocator_requests
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
-def look(view: cluster.Snapshot, shares: Iterable[pools.Share]) -> Hashable | None:
+def look(view: snapshot.Snapshot, shares: Iterable[pools.Share]) -> Hashable | None:
     """The same for nodes that are alike, of what they reach; None for one that is like no other.
 
     A pool of which it does not reach all makes a node so, one that has no look, and a share in use
@@ -32,7 +32,7 @@ def look(view: cluster.Snapshot, shares: Iterable[pools.Share]) -> Hashable | No
     return tuple(found)
 
 
-def _use(view: cluster.Snapshot, device: claims.DeviceId) -> Hashable | None:
+def _use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | None:
     """How a device is used: of shares how much, and by which namespaces (D18)."""
     amounts: dict[str, int] = {}
     namespaces: set[str] = set()
@@ -51,7 +51,7 @@ def _use(view: cluster.Snapshot, device: claims.DeviceId) -> Hashable | None:
 
 
 def tells_uuids(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     found: Iterable[claims.Claim],
     wants: Sequence[allocator_requests.Want],
 ) -> bool:

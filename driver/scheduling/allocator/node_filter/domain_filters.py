@@ -11,15 +11,14 @@ from driver.resources.core import interpod_affinity, nodes, pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import inter_pod_affinity, pod_topology_spread
 from driver.scheduling.allocator.node_filter.volumes import volume_restrictions
-from driver.scheduling.snapshot import placed_pods, pods_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import placed_pods, pods_overlay, snapshot
 
 
 @dataclass(frozen=True, slots=True)
 class Domains:
     """The states of both plugins, computed before they filter."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     pod: pods.Pod
     spread: pod_topology_spread.State | None = None
     affinity: inter_pod_affinity.State | None = None
@@ -64,13 +63,13 @@ def limits_itself(pod: pods.Pod) -> bool:
     return bool(terms.required or terms.anti or spread)
 
 
-def concern(view: cluster.Snapshot, pod: pods.Pod) -> bool:
+def concern(view: snapshot.Snapshot, pod: pods.Pod) -> bool:
     """Tell whether pods of other nodes may decide about a node for this one."""
     return limits_itself(pod) or bool(pod.volume_claims) or view.population.has_anti_affinity
 
 
 def distinction(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     pod: pods.Pod,
     joining: Iterable[interpod_affinity.Term] = (),
 ) -> Hashable:
@@ -107,7 +106,7 @@ def standing(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
     return pod.priority, pod.uid if pod.nominated else None
 
 
-def of(view: cluster.Snapshot, workload: allocator_types.Workload) -> Domains | None:
+def of(view: snapshot.Snapshot, workload: allocator_types.Workload) -> Domains | None:
     """Computed once for pods that no filter tells apart; None where nothing is to be asked."""
     pod = workload.pod
     if not concern(view, pod):
@@ -119,7 +118,7 @@ def of(view: cluster.Snapshot, workload: allocator_types.Workload) -> Domains | 
     return computed
 
 
-def _made(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
+def _made(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
     placed: placed_pods.Population = view.population
     if own is not None:
         placed = pods_overlay.PopulationOverlay(placed, [(view.pods_on(own)[pod.key], own)])
@@ -131,7 +130,7 @@ def _made(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Do
     return Domains(view, pod, spread, affinity, claimed)
 
 
-def _key(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
+def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
     constrained = bool(pod.spread)
     return (
         placed_pods.pod_kind_key(pod),
@@ -146,16 +145,16 @@ def _key(view: cluster.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Has
     )
 
 
-def _own_node(view: cluster.Snapshot, workload: allocator_types.Workload) -> ids.NodeName | None:
+def _own_node(view: snapshot.Snapshot, workload: allocator_types.Workload) -> ids.NodeName | None:
     """The node that a settled claim pins the pod to: it does not stand in its own way."""
     for claim in workload.settled:
-        name = cluster.pinned_node(claim)
+        name = snapshot.pinned_node(claim)
         if name is not None and workload.pod.key in view.pods_on(name):
             return name
     return None
 
 
-def rivals(view: cluster.Snapshot, name: ids.NodeName, pod: pods.Pod) -> Sequence[pods.Pod]:
+def rivals(view: snapshot.Snapshot, name: ids.NodeName, pod: pods.Pod) -> Sequence[pods.Pod]:
     """The pods nominated to a node to which this one yields (RunFilterPluginsWithNominatedPods)."""
     return [
         other

@@ -23,21 +23,20 @@ from driver.scheduling.allocator.node_filter.volumes import (
     volume_restrictions,
     volume_zone,
 )
-from driver.scheduling.snapshot import node_usage
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import node_usage, snapshot
 
-_UNUSED = cluster.NodeUsage()
+_UNUSED = snapshot.NodeUsage()
 
 
 def refusal(
-    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why the node does not do for the workload's pod; None when it does."""
     return of_node(view, node, workload) or elsewhere(view, node, workload)
 
 
 def of_node(
-    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why the node itself does not do, whatever there is on others."""
     for reason, detail in _objections(view, node, workload):
@@ -47,7 +46,7 @@ def of_node(
 
 
 def elsewhere(
-    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.Refusal | None:
     """Say why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
     states = domain_filters.of(view, workload)
@@ -55,7 +54,7 @@ def elsewhere(
 
 
 def _objections(
-    view: cluster.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> Iterator[tuple[reasons.Reason, str]]:
     """In the order in which they are told; "" for none. What cannot be is not looked at."""
     pod, use = workload.pod, used(view, node, workload.pod)
@@ -82,7 +81,7 @@ def _objections(
 
 
 def _of_volumes(
-    view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod
+    view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
 ) -> Iterator[tuple[reasons.Reason, str]]:
     held, others = view.storage, company(view, node, pod)
     first = domain_filters.rivals(view, node.name, pod)
@@ -95,7 +94,7 @@ def _of_volumes(
     )
 
 
-def company(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
+def company(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
     """The other pods of a node."""
     return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
 
@@ -108,7 +107,7 @@ def _elsewhere(node: nodes.Node, workload: allocator_types.Workload) -> str:
     return ""
 
 
-def used(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUsage:
+def used(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> snapshot.NodeUsage:
     """Sum what its pods take of a node, and those nominated to it that come first."""
     use = view.usage.get(node.name, _UNUSED)
     if not view.population.has_nominated:
@@ -117,12 +116,14 @@ def used(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> cluster.Nod
     return node_usage.add_usage(use, node_usage.sum_usage(nominated)) if nominated else use
 
 
-def lack(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> node_resources_fit.Lack | None:
+def lack(
+    view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
+) -> node_resources_fit.Lack | None:
     """The first resource that a node has too little of; None where there is none."""
     return node_resources_fit.lack(node, used(view, node, pod), pod)
 
 
-def most(view: cluster.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
+def most(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     if pod.host_ports:
         return 1

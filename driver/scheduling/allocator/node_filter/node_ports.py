@@ -1,12 +1,12 @@
 """NodePorts: host ports of a pod must be free on the node. Pure."""
 
 from driver.resources.core import pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _ALL = "0.0.0.0"  # noqa: S104 - compared, nothing binds
 
 
-def objection(use: cluster.NodeUsage, pod: pods.Pod) -> str:
+def objection(use: snapshot.NodeUsage, pod: pods.Pod) -> str:
     """The first port that is taken, in words; "" where none is.
 
     An address that is not named is 0.0.0.0, which is every address; `::` is one like any other.

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from driver.resources.core import nodes, pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _PODS = "pods"
 
@@ -17,7 +17,7 @@ class Lack:
     free: int
 
 
-def lack(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> Lack | None:
+def lack(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> Lack | None:
     """The first resource that a node has too little of; None where there is none."""
     allowed = node.allocatable.get(_PODS, 0)
     if use.pod_count + 1 > allowed:
@@ -29,7 +29,7 @@ def lack(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> Lack | None
     return None
 
 
-def objection(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> str:
+def objection(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> str:
     """The first resource that is short, in words; "" where none is."""
     short = lack(node, use, pod)
     if short is None:
@@ -40,7 +40,7 @@ def objection(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> str:
     return f"asks {short.asked}{unit} {short.resource}, {max(short.free, 0)}{unit} free"
 
 
-def most(node: nodes.Node, use: cluster.NodeUsage, pod: pods.Pod) -> int:
+def most(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     free = [
         (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // amount

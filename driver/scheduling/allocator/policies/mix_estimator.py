@@ -14,7 +14,7 @@ from driver.resources.core import nodes
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base, workload_mix
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _ENOUGH = 100
 """Claims; with fewer what they have says little."""
@@ -47,7 +47,7 @@ class Usual:
         self._cpu = 0
         self._made: OrderedDict[Hashable, workload_mix.Mix] = OrderedDict()
 
-    def of(self, view: cluster.Snapshot) -> workload_mix.Mix:
+    def of(self, view: snapshot.Snapshot) -> workload_mix.Mix:
         """The mix of now; the same object as long as it is the same."""
         self._renew(view)
         learned = self._learned() if sum(self._had.values()) >= _ENOUGH else {}
@@ -62,7 +62,7 @@ class Usual:
             self._made.popitem(last=False)
         return found
 
-    def _renew(self, view: cluster.Snapshot) -> None:
+    def _renew(self, view: snapshot.Snapshot) -> None:
         found = view.changed_since(self._mark)
         if found is None:
             self._nodes.clear()
@@ -126,7 +126,7 @@ def _order(demand: workload_mix.Demand) -> tuple[str, int, int]:
     return demand.mode, demand.number, demand.thousandths
 
 
-def _seen(view: cluster.Snapshot, node: nodes.Node) -> _Seen:
+def _seen(view: snapshot.Snapshot, node: nodes.Node) -> _Seen:
     had: Counter[workload_mix.Demand] = Counter()
     cards: Counter[str] = Counter()
     for share in view.reachable_pools(node.name):
@@ -136,7 +136,7 @@ def _seen(view: cluster.Snapshot, node: nodes.Node) -> _Seen:
     return _Seen(had, node.allocatable.get("cpu", 0) if cards else 0, cards)
 
 
-def _had(view: cluster.Snapshot, of: pools.Pool) -> Iterator[workload_mix.Demand]:
+def _had(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[workload_mix.Demand]:
     """What each claim has of a pool: its whole GPUs together, its parts one by one."""
     found = pool_layout.of(of)
     whole = Counter[ids.Key]()

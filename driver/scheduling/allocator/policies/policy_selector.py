@@ -7,7 +7,7 @@ from driver import errors, names, reasons
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import mix_estimator, ranking, workload_mix
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _MOST = 16
 _Key = tuple[str | None, workload_mix.Mix]
@@ -22,7 +22,7 @@ class Judges:
         self._made: OrderedDict[_Key, ranking.Ranking] = OrderedDict()
 
     def of(
-        self, view: cluster.Snapshot, wants: Iterable[allocator_requests.Want]
+        self, view: snapshot.Snapshot, wants: Iterable[allocator_requests.Want]
     ) -> ranking.Ranking | allocator_types.NoFit:
         """The policies, with what is usually asked now; the same object as long as it is."""
         name, words = _ordered(view, wants)
@@ -43,7 +43,7 @@ class Judges:
 
 
 def _ordered(
-    view: cluster.Snapshot, wants: Iterable[allocator_requests.Want]
+    view: snapshot.Snapshot, wants: Iterable[allocator_requests.Want]
 ) -> tuple[str, str | None]:
     """The first class that orders its own policies, and what it says; None: no class does."""
     for want in wants:

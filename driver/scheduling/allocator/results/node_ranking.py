@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from driver import ids
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Rank = tuple[node_result.Standing, ids.NodeName]
 """Lower is better; of equals the lower name."""
@@ -34,7 +34,7 @@ class Board:
         """How many it keeps, also such as hold no more."""
         return len(self._heap)
 
-    def renew(self, view: cluster.Snapshot, ask: Ask) -> None:
+    def renew(self, view: snapshot.Snapshot, ask: Ask) -> None:
         """Ask the nodes that changed since the last time."""
         found = view.changed_since(self._mark)
         if found is None:

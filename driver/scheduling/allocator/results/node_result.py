@@ -15,7 +15,7 @@ from driver.scheduling.allocator.capacity import node_capacity, shortfall
 from driver.scheduling.allocator.constraints import match_attribute
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.allocator.policies import base, ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Standing = tuple[int, int, ranking.Scores, int]
 """Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
@@ -61,7 +61,7 @@ class Chances:
         self._devices = 0
 
     @classmethod
-    def for_cluster(cls, view: cluster.Snapshot) -> "Chances":
+    def for_cluster(cls, view: snapshot.Snapshot) -> "Chances":
         """None yet, and room for as many as the devices of a cluster are worth."""
         most = _TIMES * sum(of.size for of in view.pools.values())
         return cls(min(max(most, _LEAST_DEVICES), _MOST_DEVICES))
@@ -133,7 +133,7 @@ class Chance:
 class Question:
     """What is asked of every node: what a workload wants, and how it is decided."""
 
-    view: cluster.Snapshot
+    view: snapshot.Snapshot
     rooms: node_capacity.Rooms
     workload: allocator_types.Workload
     wants: Sequence[allocator_requests.Want]
@@ -199,9 +199,9 @@ def chance(question: Question, node: nodes.Node) -> Chance | allocator_types.Ref
 class _Lefts:
     """What was left of pools' counters when a node was asked: it may be asked about again."""
 
-    found: Mapping[int, cluster.CounterAmounts]
+    found: Mapping[int, snapshot.CounterAmounts]
 
-    def remaining_counters(self, of: pools.Pool) -> cluster.CounterAmounts:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """Of a pool."""
         return self.found[id(of)]
 

@@ -4,7 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable
 
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _MOST_SHAPES = 256
 _LEAST_ANSWERS, _TIMES = 256, 64
@@ -14,7 +14,7 @@ _LEAST_ANSWERS, _TIMES = 256, 64
 class Recall:
     """The answers to the shapes that were asked for last; they hold until a pool changes."""
 
-    def __init__(self, view: cluster.Snapshot) -> None:
+    def __init__(self, view: snapshot.Snapshot) -> None:
         self._told: OrderedDict[Hashable, node_result.Told] = OrderedDict()
         self._chances = node_result.Chances.for_cluster(view)
         self._most = max(_TIMES * len(view.nodes), _LEAST_ANSWERS)

@@ -15,7 +15,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import shared as constraint_shared
 from driver.scheduling.allocator.sharing_rules import device_config
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Under = tuple[str, str]
 """The daemon of a device: ("share", "") admits nothing else, ("claim", ...) only its own."""
@@ -46,7 +46,7 @@ class _Side(constraint_shared.Side[_Under]):
 
 
 def pacts(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     wants: Sequence[allocator_requests.Want],
     spots: Sequence[candidates.Spot],
@@ -78,20 +78,20 @@ def _uses(pod: pods.Pod, container: pods.Container, claim: claims.Claim, way: st
     return any(name in mine and one in {"", base} for name, one in container.claims)
 
 
-def _settled(view: cluster.Snapshot, claim: claims.Claim) -> Iterator[tuple[str, _Under]]:
+def _settled(view: snapshot.Snapshot, claim: claims.Claim) -> Iterator[tuple[str, _Under]]:
     """The requests of an allocated claim of the pod, and the daemons of their devices."""
     allocation = claim.allocation
     if allocation is None:
         return
     for result in allocation.results:
         if result.device.driver == view.driver:
-            device = cluster.published_device(view, result.device)
+            device = snapshot.published_device(view, result.device)
             if device is not None:
                 yield result.request, _of_result(view, claim, allocation, result, device)
 
 
 def _of_result(
-    view: cluster.Snapshot,
+    view: snapshot.Snapshot,
     claim: claims.Claim,
     allocation: claims.Allocation,
     result: claims.Result,

@@ -9,7 +9,7 @@ from driver.resources.dra import attributes, claims, slices
 from driver.resources.dra import requests as dra_requests
 from driver.resources.sharing import allocation_config, compatibility, multi_user
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Look = tuple[decode.Kind, bool]
 """All of a device that its configuration depends on: its kind, and whether it is a share."""
@@ -18,7 +18,7 @@ _Look = tuple[decode.Kind, bool]
 class Configs:
     """Of one workload; claims are named by their place among the open ones."""
 
-    def __init__(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> None:
+    def __init__(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> None:
         self._view = view
         self._workload = workload
         self._documents: dict[tuple[int, str], tuple[decode.Document, ...]] = {}

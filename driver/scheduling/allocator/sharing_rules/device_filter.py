@@ -16,7 +16,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import base as tied
 from driver.scheduling.allocator.sharing_rules import container_mps, device_config, shared_settings
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _DISREGARDED = frozenset({names.ALLOCATOR_TAINT})
 
@@ -28,7 +28,7 @@ class Rules:
         self.driver = driver
         self._known = shared_settings.Terms(driver)
 
-    def of(self, view: cluster.Snapshot, workload: allocator_types.Workload) -> "_Verdicts":
+    def of(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> "_Verdicts":
         """Made for each workload."""
         return _Verdicts(self.driver, self._known, view, workload)
 
@@ -38,7 +38,7 @@ class _Verdicts:
         self,
         driver: str,
         known: shared_settings.Terms,
-        view: cluster.Snapshot,
+        view: snapshot.Snapshot,
         workload: allocator_types.Workload,
     ) -> None:
         self._driver = driver

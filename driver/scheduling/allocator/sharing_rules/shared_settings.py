@@ -10,11 +10,11 @@ from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator.constraints import shared as constraint_shared
 from driver.scheduling.allocator.sharing_rules import device_config
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Share = tuple[int, sharing.Terms | None]
 """A device, by its place, and the terms on which it is shared."""
-_Known = weakref.WeakKeyDictionary[cluster.Holder, sharing.Terms | None]
+_Known = weakref.WeakKeyDictionary[snapshot.Holder, sharing.Terms | None]
 
 
 class Terms:
@@ -24,7 +24,7 @@ class Terms:
         self._driver = driver
         self._known: _Known = weakref.WeakKeyDictionary()
 
-    def of(self, holder: cluster.Holder, device: slices.Device) -> sharing.Terms | None:
+    def of(self, holder: snapshot.Holder, device: slices.Device) -> sharing.Terms | None:
         """Of a share of a device; None where its configuration cannot be read any more."""
         try:
             return self._known[holder]
@@ -32,7 +32,7 @@ class Terms:
             found = self._known[holder] = self._read(holder, device)
             return found
 
-    def _read(self, holder: cluster.Holder, device: slices.Device) -> sharing.Terms | None:
+    def _read(self, holder: snapshot.Holder, device: slices.Device) -> sharing.Terms | None:
         config = device_config.of_result(holder.allocation, holder.result, device, self._driver)
         if config is None:
             return None

@@ -14,8 +14,7 @@ from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.explain import explainer
 from driver.scheduling.reports import bound_pod_refusal, model
 from driver.scheduling.reports.documents import explanation
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 
 class Working:
@@ -29,7 +28,7 @@ class Working:
     def __call__(self, pod: ids.Key) -> model.Explanation | None:
         """None for a pod that is not there, has its devices, or is kube-scheduler's to serve."""
         one = self._caches.pods.get(pod)
-        found = cluster.pod_claims(one, self._caches.claims.get) if one else None
+        found = snapshot.pod_claims(one, self._caches.claims.get) if one else None
         if one is None or found is None:
             return None
         if one.node is not None:

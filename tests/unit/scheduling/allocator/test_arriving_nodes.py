@@ -11,8 +11,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.explain import holders, without_pods
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 
 A = ids.NodeName("node-a")
@@ -29,7 +28,7 @@ def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
     return made
 
 
-def why(of: cluster.Snapshot, pod: pods.Pod) -> allocator_types.Refusal | None:
+def why(of: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.Refusal | None:
     return filters.refusal(of, of.nodes[A], allocator_types.Workload(pod, ()))
 
 
@@ -58,7 +57,7 @@ def test_a_placeholder_counts_for_everybody_who_looks_from_above() -> None:
     world = view(objects.node(), asking, other)
     gone = without_pods.Absence(world, [holders.Tenant(other, A, ())])
     above = overlay.Overlay(world)
-    above.take(cluster.InFlight(objects.pod("coming"), A, {}))
+    above.take(snapshot.InFlight(objects.pod("coming"), A, {}))
     for each in (gone, above):
         refused = why(each, objects.pod())
         assert refused is not None

@@ -2,7 +2,7 @@ import pytest
 
 from driver import ids, names, reasons
 from driver.scheduling.allocator import candidates
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import NODE, OURS, offered, wants
 
@@ -12,19 +12,19 @@ FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 
 
 def offer_of(
-    view: cluster.Snapshot, *selectors: str, judge: candidates.Judge = OURS, **body: object
+    view: snapshot.Snapshot, *selectors: str, judge: candidates.Judge = OURS, **body: object
 ) -> candidates.Offer:
     request = objects.a_request("gpu", 1, *selectors, **{"deviceClassName": worlds.ANY, **body})
     (want,) = wants(view, objects.claim("c", request))
     return offered(view, want.ways[0], judge)
 
 
-def devices(view: cluster.Snapshot, found: candidates.Offer) -> list[str]:
+def devices(view: snapshot.Snapshot, found: candidates.Offer) -> list[str]:
     spots = candidates.spots(view, view.nodes[NODE])
     return [spots[place].id.device for place in found.places]
 
 
-def only(device: objects.Raw, *taken: objects.Raw | str) -> cluster.Snapshot:
+def only(device: objects.Raw, *taken: objects.Raw | str) -> snapshot.Snapshot:
     """A node of one device that claims have, or shares of it."""
     held = [worlds.holding(f"x-{at}", "node-a", one) for at, one in enumerate(taken)]
     return worlds.view(objects.a_slice("node-a", [device]), taken=held)

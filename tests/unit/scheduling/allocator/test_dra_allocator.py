@@ -12,8 +12,7 @@ from driver.scheduling.allocator import candidates, dra_allocator
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused, workload
 from tests.allocating import devices as device_names
@@ -192,7 +191,7 @@ def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
     assert answer.steps <= 8 * 8
 
 
-def a_gpu_with_faces(*taken: str) -> cluster.Snapshot:
+def a_gpu_with_faces(*taken: str) -> snapshot.Snapshot:
     """One GPU, whole and time-sliced, of one counter set; `taken` faces are claims'."""
 
     def face(name: str, kind: str, **more: object) -> objects.Raw:

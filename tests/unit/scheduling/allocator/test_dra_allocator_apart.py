@@ -8,8 +8,7 @@ from driver import ids, reasons
 from driver.resources.core import pods, volumes
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters, objects, worlds
 
 Reason = reasons.Reason
@@ -46,7 +45,7 @@ def place(
         return answer.reasons
     made = allocation_result.allocations(view, asked, answer, stamped="")
     view.set_pod(asked.pod.key, asked.pod)
-    view.begin_write(cluster.InFlight(asked.pod, answer.node, made))
+    view.begin_write(snapshot.InFlight(asked.pod, answer.node, made))
     return str(answer.node)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import machines, objects, worlds
 from tests.allocating import problem, solved, unsolved
 
@@ -17,12 +17,12 @@ def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
 
 
 def solve(
-    view: cluster.Snapshot, *found: claims.Claim, budget: int | None = None
+    view: snapshot.Snapshot, *found: claims.Claim, budget: int | None = None
 ) -> search.Solved | search.Unsolved:
     return search.solve(problem(view, *found), budget)
 
 
-def chosen(view: cluster.Snapshot, *found: claims.Claim) -> list[tuple[str, str]]:
+def chosen(view: snapshot.Snapshot, *found: claims.Claim) -> list[tuple[str, str]]:
     """Each device with its request, in their order."""
     of = problem(view, *found)
     return [

@@ -5,7 +5,7 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import allocating, gangs, objects, worlds
 from tests.properties import drawing
 
@@ -13,12 +13,12 @@ A = ids.NodeName("node-a")
 
 
 def taken(
-    view: cluster.Snapshot, workload: allocator_types.Workload
-) -> tuple[overlay.Overlay, cluster.InFlight]:
+    view: snapshot.Snapshot, workload: allocator_types.Workload
+) -> tuple[overlay.Overlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
     placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
     made = allocation_result.allocations(view, workload, placement, "")
-    decision = cluster.InFlight(workload.pod, placement.node, made)
+    decision = snapshot.InFlight(workload.pod, placement.node, made)
     layer = overlay.Overlay(view)
     layer.take(decision)
     return layer, decision

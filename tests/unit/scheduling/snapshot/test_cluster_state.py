@@ -1,8 +1,7 @@
 from driver import ids
 from driver.resources.core import namespaces, nodes, volumes
 from driver.resources.dra import claims, slices, taint_rules
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
@@ -26,10 +25,10 @@ def holders(view: cluster_state.ClusterState, device: str) -> list[str]:
     return [one.claim for one in view.holders(claims.DeviceId(worlds.DRIVER, "node-a", device))]
 
 
-def flight(name: str = "pod", node: ids.NodeName = A) -> cluster.InFlight:
+def flight(name: str = "pod", node: ids.NodeName = A) -> snapshot.InFlight:
     found = worlds.holding("claim", node, "gpu-0")
     assert found.allocation is not None
-    return cluster.InFlight(objects.pod(name), node, {found.key: found.allocation})
+    return snapshot.InFlight(objects.pod(name), node, {found.key: found.allocation})
 
 
 def test_a_claim_concerns_the_nodes_that_reach_its_devices() -> None:

@@ -3,8 +3,7 @@ from typing import Any
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import node_usage
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import node_usage, snapshot
 from tests import objects
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
@@ -22,7 +21,7 @@ def pinning(node: str, *pod_names: str) -> claims.Claim:
 
 
 def cpu(of: node_usage.NodeUsageIndex, node: ids.NodeName) -> int:
-    return of.usage.get(node, cluster.NodeUsage()).requests.get("cpu", 0)
+    return of.usage.get(node, snapshot.NodeUsage()).requests.get("cpu", 0)
 
 
 def put(of: node_usage.NodeUsageIndex, *found: pods.Pod) -> list[ids.NodeName]:

@@ -2,12 +2,11 @@ import pytest
 
 from driver import ids
 from driver.resources.dra import slices, taint_rules
-from driver.scheduling.snapshot import pool_index
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import pool_index, snapshot
 from tests import objects, worlds
 
 A = ids.NodeName("node-a")
-KEY: cluster.PoolKey = (worlds.DRIVER, "node-a")
+KEY: snapshot.PoolKey = (worlds.DRIVER, "node-a")
 
 
 def put(of: pool_index.PoolIndex, *found: objects.Raw) -> None:

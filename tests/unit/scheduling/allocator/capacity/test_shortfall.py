@@ -2,7 +2,7 @@ from driver import reasons
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.capacity import shortfall
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import machines, objects, worlds
 from tests.allocating import problem, solved, unsolved
 
@@ -10,7 +10,7 @@ Reason = reasons.Reason
 MATCH = objects.matching(machines.NUMA)
 
 
-def of(view: cluster.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
+def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
     fits, wanted, counted = shortfall.of(problem(view, *found))
     return fits, wanted, dict(counted)
 

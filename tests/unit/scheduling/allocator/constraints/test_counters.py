@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from driver.resources.dra import pools
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.constraints import counters
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -11,7 +11,7 @@ ANY: objects.Raw = {"deviceClassName": worlds.ANY}
 SETS = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
 
 
-def asking(view: cluster.Snapshot, *requests: objects.Raw) -> search.Problem:
+def asking(view: snapshot.Snapshot, *requests: objects.Raw) -> search.Problem:
     """What every device of the node is offered to; each request in a claim of its own."""
     found = [objects.claim(f"c-{at}", one) for at, one in enumerate(requests)]
     return problem(view, *found)
@@ -21,7 +21,7 @@ def first(of: search.Problem) -> candidates.Offer:
     return of.offers[0][0]
 
 
-def cut(*sizes: str, taken: tuple[str, ...] = ()) -> cluster.Snapshot:
+def cut(*sizes: str, taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts of GPU 0, and one whole GPU 1."""
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots=size) for at, size in enumerate(sizes)]
     whole = objects.drawing("other", "gpu-1", slots="4")

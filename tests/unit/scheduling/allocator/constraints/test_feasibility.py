@@ -1,7 +1,7 @@
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.constraints import counters, feasibility
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -10,7 +10,7 @@ ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
 FAILING = f'device.attributes["{worlds.DRIVER}"].nope == 0'
 
 
-def numa(*values: int, node: str = "node-a") -> cluster.Snapshot:
+def numa(*values: int, node: str = "node-a") -> snapshot.Snapshot:
     """A node of GPUs by their NUMA node."""
     look = [
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
@@ -30,7 +30,7 @@ def prospects_of(of: search.Problem, taken: counters.Tally | None = None) -> fea
     return feasibility.Prospects(of.spots, of.bonds, taken or empty_tally(of))
 
 
-def hopeful(view: cluster.Snapshot, *found: claims.Claim) -> bool:
+def hopeful(view: snapshot.Snapshot, *found: claims.Claim) -> bool:
     of = problem(view, *found)
     return prospects_of(of).hopeful(demands(of))
 

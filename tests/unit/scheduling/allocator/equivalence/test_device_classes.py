@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 from driver.resources.dra import claims
 from driver.scheduling.allocator.equivalence import device_classes
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -14,7 +14,7 @@ ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
 
 
 def kinds(
-    view: cluster.Snapshot, claim: claims.Claim | None = None, take: int | None = None
+    view: snapshot.Snapshot, claim: claims.Claim | None = None, take: int | None = None
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
     of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
@@ -29,7 +29,7 @@ def kinds(
     ]
 
 
-def numa(*values: int) -> cluster.Snapshot:
+def numa(*values: int) -> snapshot.Snapshot:
     look = [
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
         for at, one in enumerate(values)
@@ -37,7 +37,7 @@ def numa(*values: int) -> cluster.Snapshot:
     return worlds.view(objects.a_slice("node-a", look))
 
 
-def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> cluster.Snapshot:
+def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts by the set that they draw on, and the size of each."""
     found = [
         objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)

@@ -5,7 +5,7 @@ from driver.resources.core import namespaces, pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import clusters
 
 Reason = reasons.Reason
@@ -84,7 +84,7 @@ def test_a_pod_in_flight_counts_as_on_its_node() -> None:
     shown = clusters.view(NODES, [coming])
     pod = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web")))
     assert clusters.reasons_of(shown, pod) == {}
-    flight = cluster.InFlight(coming, ids.NodeName("b"), {})
+    flight = snapshot.InFlight(coming, ids.NodeName("b"), {})
     shown.begin_write(flight)
     assert [*clusters.reasons_of(shown, pod)] == ["b"]
     shown.end_write(flight)
@@ -114,7 +114,7 @@ def test_members_of_a_gang_on_trial_count_for_each_other() -> None:
     shown = clusters.view(NODES)
     trial = overlay.Overlay(shown)
     pod = clusters.a_pod("one", app="web", affinity=clusters.apart(clusters.term("web")))
-    trial.take(cluster.InFlight(pod, ids.NodeName("a"), {}))
+    trial.take(snapshot.InFlight(pod, ids.NodeName("a"), {}))
     again = clusters.a_pod("two", app="web", affinity=clusters.apart(clusters.term("web")))
     asked = allocator_types.Workload(again, ())
     assert filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)

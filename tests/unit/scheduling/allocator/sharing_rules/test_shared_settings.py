@@ -4,8 +4,7 @@ from driver import names, reasons
 from driver.resources.dra import claims
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.sharing_rules import device_config, shared_settings
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import neighbours, objects, worlds
 from tests.allocating import NODE, counts, decide, devices, wants, workload
 
@@ -15,7 +14,7 @@ def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state
     return worlds.view(objects.a_slice("node-a", found), taken=taken)
 
 
-def spot(view: cluster.Snapshot) -> candidates.Spot:
+def spot(view: snapshot.Snapshot) -> candidates.Spot:
     return candidates.spots(view, view.nodes[NODE])[0]
 
 

@@ -7,8 +7,7 @@ import pytest
 
 from driver import ids, reasons
 from driver.resources.core import pods, storage, volumes
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters, objects
 
 Reason = reasons.Reason
@@ -98,7 +97,7 @@ def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.Clu
 
 def fly(view: cluster_state.ClusterState, pod: pods.Pod, node: str) -> None:
     view.set_pod(pod.key, pod)
-    view.begin_write(cluster.InFlight(pod, ids.NodeName(node), {}))
+    view.begin_write(snapshot.InFlight(pod, ids.NodeName(node), {}))
 
 
 def test_a_claim_being_made_for_a_node_keeps_its_pod_there(
