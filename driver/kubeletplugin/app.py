@@ -303,7 +303,7 @@ class App:
         host, port = self._config.metrics_host_port
         ready = {
             "recovery": self._recovery.problem,
-            "name": self._build_name_gate.problem,
+            "name": self._name_gate.problem,
             "registration": self._registration.problem,
             "slices": self._publisher.problem,
             "health": self._health.problem,

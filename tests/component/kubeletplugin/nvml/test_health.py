@@ -207,7 +207,11 @@ def test_without_the_driver_everything_is_a_fault_of_the_library(tmp_path: Path)
         library_of = library
     again = node.Node(tmp_path)
     with fakes.simulated(library_of) as watcher:
-        for call in (watcher.gpus, lambda: watcher.probe(GPUS[0]), lambda: watcher.watch(GPUS)):
+        for call in (
+            watcher.readable_gpus,
+            lambda: watcher.probe(GPUS[0]),
+            lambda: watcher.watch(GPUS),
+        ):
             with pytest.raises(errors.DeviceFault) as absent:
                 call()
             assert absent.value.code == pynvml.NVML_ERROR_DRIVER_NOT_LOADED
