@@ -12,9 +12,11 @@ def usual(path: Path | None) -> policy_mix.Mix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
         return policy_mix.PRIOR
-    return configured_mix.of(workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name))
+    return configured_mix.of(
+        workload_mix.read(yaml_files.read_document(path, "UsualWorkloads"), path.name)
+    )
 
 
 def shapes(path: Path) -> node_shapes.NodeShapes:
     """The kinds of node that an autoscaler can bring. Raises BadInput."""
-    return node_shapes.read(yaml_files.read(path, "NodeShapes"), path.name)
+    return node_shapes.read(yaml_files.read_document(path, "NodeShapes"), path.name)
