@@ -8,11 +8,13 @@ from driver.scheduling.allocator.policies import configured_mix
 from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
-def usual(path: Path | None) -> policy_mix.Mix:
+def usual(path: Path | None) -> policy_mix.WorkloadMix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
-        return policy_mix.PRIOR
-    return configured_mix.of(workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name))
+        return policy_mix.DEFAULT_MIX
+    return configured_mix.build_mix(
+        workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name)
+    )
 
 
 def shapes(path: Path) -> node_shapes.NodeShapes:
