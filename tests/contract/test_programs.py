@@ -178,8 +178,8 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
     opening = opened.Capabilities(at.host_root)
     told = metadata_files.MetadataFiles(base / "told")
-    files = spec_writer.Files(store.Store(base, KIND), told)
-    writer = spec_writer.Injection(KIND, seen, root, files, opening)
+    files = spec_writer.ClaimFiles(store.SpecStore(base, KIND), told)
+    writer = spec_writer.CdiSpecWriter(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
     text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
     library.close()

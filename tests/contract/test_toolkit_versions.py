@@ -86,8 +86,8 @@ def test_a_hook_is_left_out_only_where_the_program_does_not_have_it(
     host = a_host(tmp_path / "host", version)
     numbers = host_toolkit.parse(HOOK, shell.run((str(host / HOOK[1:]), "--version"))).version
     assert numbers is not None
-    newest = hooks.hooks(HOOK, (99, 0, 0), "580.1", (("a", "/b"),), ("/usr/lib",))
-    given = hooks.hooks(HOOK, numbers, "580.1", (("a", "/b"),), ("/usr/lib",))
+    newest = hooks.build_hooks(HOOK, (99, 0, 0), "580.1", (("a", "/b"),), ("/usr/lib",))
+    given = hooks.build_hooks(HOOK, numbers, "580.1", (("a", "/b"),), ("/usr/lib",))
     for hook in newest:
         done = run(toolkit.hook_of(version), hook.arguments[1], "--help", bundle=tmp_path)
         assert (done.returncode == UNKNOWN_HOOK) == (hook not in given), hook

@@ -37,7 +37,7 @@ class FakePartitions:
 
         return patiently(once, patience_s)
 
-    def make(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.Place) -> mig.Instance:
         ask, at = self._ask, place.placement
         handle = self._handle(place.gpu)
         create = ask.device_create_gpu_instance_with_placement

@@ -189,7 +189,7 @@ def _refused(
     found: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
 ) -> bool:
     grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
-    answer = plan_config.configured(grants, [result for result, _ in found], read, "default")
+    answer = plan_config.resolve_configs(grants, [result for result, _ in found], read, "default")
     return isinstance(answer, ports.Refused)
 
 

@@ -51,7 +51,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
 
     @property
     def records(self) -> tuple[checkpoint.Record, ...]:
-        return checkpoint.Checkpoint(self.node.records, self.node.boot).all()
+        return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     def ref(self, number: int) -> ports.ClaimRef:
         uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
@@ -95,7 +95,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
             return
         with contextlib.suppress(errors.DeviceFault):
             self.hands.enable(place.gpu)
-            made = self.hands.make(place).uuid
+            made = self.hands.create(place).uuid
             assert made is not None
             self.theirs.add(made)
 
@@ -120,7 +120,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
     def come_to_rest(self) -> None:
         """A start that nothing disturbs: everything agrees after it."""
         self.board.refuse_in_use = self.board.refuse_resources = 0
-        assert self.node.process().recover().complete
+        assert self.node.process().recover().is_complete
         records = self.records
         assert all(one.state is checkpoint.State.COMPLETED for one in records)
         uids = {f"gpu.ration.dev-claim_{one.uid}.json" for one in records}

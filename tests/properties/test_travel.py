@@ -62,7 +62,7 @@ class Travel(stateful.RuleBasedStateMachine):
 
     @property
     def records(self) -> tuple[checkpoint.Record, ...]:
-        return checkpoint.Checkpoint(self.node.records, self.node.boot).all()
+        return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     @stateful.rule(
         kind=st.sampled_from(sorted(KINDS)),
@@ -133,7 +133,7 @@ class Travel(stateful.RuleBasedStateMachine):
         with contextlib.suppress(gpunode.Killed):
             self.node.process(gpunode.DiesAt(death)).recover()
         self.process = self.node.process()
-        assert self.process.recover().complete
+        assert self.process.recover().is_complete
 
     @stateful.invariant()
     def what_the_api_server_knows_overlaps_nowhere(self) -> None:

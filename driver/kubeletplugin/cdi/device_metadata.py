@@ -33,7 +33,7 @@ def container_path(record: checkpoint.Record, request: str, driver: str) -> str:
     return f"{_FOLDER}/{kind}/{claim}/{request}/{driver}-metadata.json"
 
 
-def bearers(record: checkpoint.Record) -> Mapping[str, str]:
+def carrier_devices(record: checkpoint.Record) -> Mapping[str, str]:
     """The requests, each with the CDI id of the device that brings its file: its first."""
     return {one.request: one.cdi_id for one in reversed(record.devices)}
 
@@ -56,7 +56,7 @@ def render(
         "requests": [
             {
                 "name": f"{request}/{chosen}" if chosen else request,
-                "devices": [_device(one, driver, inventory) for one in found],
+                "devices": [_render_device(one, driver, inventory) for one in found],
             }
         ],
     }
@@ -64,15 +64,15 @@ def render(
     return b"".join(json.dumps(one, sort_keys=True).encode() + b"\n" for one in stream)
 
 
-def _device(
+def _render_device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
-    described = attributes(device, inventory)
+    described = describe(device, inventory)
     shown = {key: dra_attributes.render(value) for key, value in described.items()}
     return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
 
 
-def attributes(
+def describe(
     device: steps.PlannedDevice, inventory: model.Inventory
 ) -> device_attributes.Attributes:
     """The attributes that the device's slice has, and what the claim was given of it.
@@ -88,10 +88,10 @@ def attributes(
     order = tuple(one.pci for one in inventory.known)
     published = device_attributes.of_face(face, device_attributes.peers_of(face.gpu, order), "")
     mine = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
-    return {**mine, **_given(device, face)}
+    return {**mine, **_granted_capacity(device, face)}
 
 
-def _given(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:
+def _granted_capacity(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:
     if device.terms is not None:
         memory: int | None = device.terms.memory_bytes or None
         compute = device.terms.compute_percent

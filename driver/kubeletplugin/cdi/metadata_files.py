@@ -52,4 +52,4 @@ class MetadataFiles:
         return tuple(ids.ClaimUid(name) for name in found if checkpoint.is_uid(name))
 
     def _folder(self, uid: ids.ClaimUid) -> Path:
-        return self.directory / checkpoint.checked(uid)
+        return self.directory / checkpoint.require_uid(uid)

@@ -15,7 +15,7 @@ _MODE = 0o644
 _SUFFIX = ".json"
 
 
-class Store:
+class SpecStore:
     """The spec files of `kind` in `directory`, which is made when missing. Raises NodeFault."""
 
     def __init__(
@@ -27,7 +27,7 @@ class Store:
 
     def path(self, uid: ids.ClaimUid) -> Path:
         """Where the claim's spec is. Raises BadInput for a UID that is no file name."""
-        return self._directory / f"{self._prefix}{checkpoint.checked(uid)}{_SUFFIX}"
+        return self._directory / f"{self._prefix}{checkpoint.require_uid(uid)}{_SUFFIX}"
 
     def write(self, uid: ids.ClaimUid, data: bytes) -> None:
         """Put the claim's spec there."""

@@ -23,7 +23,7 @@ READABLE: Final = Family(
 FAMILIES: Final = (COUNT, AGE, READABLE)
 
 
-def of_records(
+def record_figures(
     found: Sequence[checkpoint.Record],
     written: Callable[[ids.ClaimUid], float | None],
     now: float,

@@ -64,7 +64,7 @@ class DriverRoot:
         """The root itself, absolute; where none has been found yet, the first to look in."""
         return self._root.path
 
-    def on_host(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """Where a path that we see is on the host."""
         if self.host is None or not self.path.is_relative_to(self.host):
             return path

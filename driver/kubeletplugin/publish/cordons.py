@@ -15,7 +15,7 @@ class Cordons:
     def __init__(self) -> None:
         self._annotation = ""
 
-    def follow(self, node: nodes.Node) -> None:
+    def update(self, node: nodes.Node) -> None:
         """Take what the Node says now."""
         if node.cordon != self._annotation:
             _log.info("cordon asked for", annotation=node.cordon, before=self._annotation)

@@ -84,7 +84,7 @@ def test_nothing_is_written_to_the_drivers_root(
 
 
 def test_nvidia_smi_says_in_its_own_words_that_there_is_no_driver(real: nvidia_roots.Node) -> None:
-    smi = nvidia_smi.Smi(driver_root.DriverRoot(search(real), host=real.host))
+    smi = nvidia_smi.NvidiaSmi(driver_root.DriverRoot(search(real), host=real.host))
     with pytest.raises(errors.NodeFault, match=f"exit 9: .*{NO_DRIVER}"):
         smi.set_interval(ids.GpuUuid("GPU-1"), "Long")
 

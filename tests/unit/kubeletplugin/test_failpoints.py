@@ -140,7 +140,7 @@ def test_after_a_reboot_the_steps_are_done_again(node: gpunode.GpuNode) -> None:
     assert report.restored == [builders.UID]
     assert list(hardware.settings.values()) == [{"a", "b"}]
     again = node.process(acts=hardware.acts).recover()
-    assert again.kept == [builders.UID]
+    assert again.unchanged == [builders.UID]
 
 
 def test_a_step_that_this_version_does_not_know_fails_clearly(node: gpunode.GpuNode) -> None:

@@ -43,18 +43,18 @@ class Scraped(World):
         def all_records() -> object:
             if self.broken:
                 raise errors.NodeFault("read", "a record", "no such disk")
-            return records.all()
+            return records.list_records()
 
         sources = scrape.Sources(
             all_records,  # type: ignore[arg-type]
-            records.written,
+            records.write_time,
             lambda: (None, process.gpus.refresh().gpus),
             lambda: self.ails,
             self.watch.readings,
             lambda: self.lag_s,
         )
         time = fake_clock.FakeClock()
-        return scrape.Exposition(names.DRIVER, "node-1", sources, time).figures()
+        return scrape.ScrapeSource(names.DRIVER, "node-1", sources, time).figures()
 
     def claim_is(self, family: families.Family) -> dict[str, float]:
         """By the claim's name."""
@@ -182,7 +182,7 @@ def test_the_series_of_a_claim_end_with_the_claim(world: Scraped) -> None:
 def test_more_claims_than_series_are_counted_and_left_out(
     world: Scraped, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claim_figures, "MOST", 1)
+    monkeypatch.setattr(claim_figures, "MAX_DEVICES", 1)
     world.share(1, POD)
     world.share(2, OTHER)
     assert list(world.claim_is(claim_figures.INFO)) == ["claim-1"]

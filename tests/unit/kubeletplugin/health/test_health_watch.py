@@ -28,13 +28,15 @@ class World:
         self.script = fakes.ScriptedWatcher(self.clock)
         self.told = plugin_shell.Events()
         self.registry = prometheus_client.CollectorRegistry()
-        audience = health_events.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
-        news = health_events.HealthNews(plugin_events.Teller(self.told), audience, self.clock)
+        audience = health_events.EventTargets(ids.NodeName("node-a"), lambda: "", lambda *_: ())
+        news = health_events.HealthEvents(
+            plugin_events.EventReporter(self.told), audience, self.clock
+        )
         self.kept = quarantine.Quarantine(base / "quarantine.json", self.clock)
         self.watch = health_watch.HealthWatch(
             self.script,
             health_watch.Settings(jitter=lambda: jitter),
-            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock, self.kept),
+            health_watch.Deps(news, metrics.Metrics(self.registry), self.clock, self.kept),
         )
         self.heard: list[list[str]] = []
         self.watch.subscribe(lambda: self.heard.append(self.values()))
@@ -136,7 +138,7 @@ def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
 
 
 def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
-    world.run(ports.Stirred(SECOND), ports.Stirred(None), None)
+    world.run(ports.GpuChanged(SECOND), ports.GpuChanged(None), None)
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
 
 
@@ -225,7 +227,7 @@ def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_c
     assert again.values() == ["3"]
     assert again.values(SECOND) == []
     assert again.told.told == []
-    again.kept.follow(nodes.Node(ids.NodeName("n"), "", clear_quarantine=FIRST))
+    again.kept.update(nodes.Node(ids.NodeName("n"), "", clear_quarantine=FIRST))
     again.run(again.becomes(WELL), None)
     assert again.values() == []
     assert [reason for _, _, reason, _ in again.told.good_news] == ["GpuQuarantineCleared"]
@@ -260,7 +262,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
     assert asked.count(FIRST) > asked.count(SECOND)
     assert world.values(SECOND) == ["79"]
     assert world.values() == ["hung"]
-    assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.sick() or "")
+    assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.unhealthy_summary() or "")
     assert [reason for _, _, reason, _ in world.told.told] == ["GpuUnhealthy", "GpuUnhealthy"]
     world.script.now[FIRST] = WELL
     world.run(*[None] * 6)

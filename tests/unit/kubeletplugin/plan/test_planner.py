@@ -73,15 +73,15 @@ def test_a_step_and_its_inverse_take_each_other_back() -> None:
 
 def test_overlap_counts_gpus() -> None:
     held = planned(a_grant()).devices
-    found = planner.overlap(planned(a_grant()), "me", [("them", held)])
+    found = planner.find_overlap(planned(a_grant()), "me", [("them", held)])
     assert found == planner.Overlap(GPU, ("them",))
-    assert planner.overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
+    assert planner.find_overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
 
 
 def test_admin_access_neither_holds_nor_is_held_off() -> None:
     admin = planned(a_grant(admin=True))
-    assert planner.overlap(planned(a_grant()), "me", [("them", admin.devices)]) is None
-    assert planner.overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
+    assert planner.find_overlap(planned(a_grant()), "me", [("them", admin.devices)]) is None
+    assert planner.find_overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
 
 
 def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> None:
@@ -133,12 +133,14 @@ def test_parts_meet_by_memory_slices_and_the_whole_meets_every_part(
     one: steps.Grant, other: steps.Grant, *, meet: bool
 ) -> None:
     for first, second in ((one, other), (other, one)):
-        found = planner.overlap(planned(first), "me", [("them", planned(second).devices)])
+        found = planner.find_overlap(planned(first), "me", [("them", planned(second).devices)])
         assert (found is not None) is meet
-        within = planner.overlap(planned(first, second), "me", [])
+        within = planner.find_overlap(planned(first, second), "me", [])
         assert (within is not None) is meet
 
 
 def test_an_overlap_of_parts_names_the_slices() -> None:
-    found = planner.overlap(planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)])
+    found = planner.find_overlap(
+        planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)]
+    )
     assert str(found) == "a part of memory slices 4 to 7 of GPU-1"

@@ -86,14 +86,14 @@ def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
     node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = a_claim(node, HALF, OTHER_HALF)
-    make = partitioning.FakePartitions.make
+    make = partitioning.FakePartitions.create
 
     def meanwhile(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
         if place.placement.start == 0:  # somebody makes one there, right before us
             make(self, place)
         return make(self, place)
 
-    monkeypatch.setattr(partitioning.FakePartitions, "make", meanwhile)
+    monkeypatch.setattr(partitioning.FakePartitions, "create", meanwhile)
     with pytest.raises(errors.Unchanged):
         node.process().preparer.prepare(ref, gpunode.never)
     (left,) = mig_of(node).instances
