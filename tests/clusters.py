@@ -70,7 +70,7 @@ def reasons_of(shown: cluster_state.ClusterState, pod: pods.Pod) -> dict[str, re
     """By node, why it refuses the pod; a node that takes it is left out."""
     asked = allocator_types.Workload(pod, ())
     refusals = {
-        name: filters.refusal(shown, node, asked) for name, node in sorted(shown.nodes.items())
+        name: filters.rejection(shown, node, asked) for name, node in sorted(shown.nodes.items())
     }
     return {
         str(name): refusal.node_reason

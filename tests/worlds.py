@@ -13,7 +13,9 @@ from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DRIVER = names.DRIVER
-DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(DRIVER))
+DECIDING = settings.Settings(
+    ranking.parse_policies(",".join(policies.DEFAULT)), device_filter.ControllerRules(DRIVER)
+)
 """As the controller decides."""
 
 

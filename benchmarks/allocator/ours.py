@@ -22,7 +22,8 @@ _STAMP = "2026-01-01T00:00:00Z"
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
     return settings.Settings(
-        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+        ranking.parse_policies(",".join(policies.DEFAULT)),
+        device_filter.ControllerRules(names.DRIVER),
     )
 
 
@@ -72,7 +73,9 @@ class Ours:
         begun = time.perf_counter()
         answer = self._allocator.decide(self._view, allocator_types.Workload(pod, (claim,)))
         found = (
-            allocator_messages.no_fit(answer) if isinstance(answer, allocator_types.NoFit) else ""
+            allocator_messages.unschedulable(answer)
+            if isinstance(answer, allocator_types.Unschedulable)
+            else ""
         )
         ended = time.perf_counter()
         if not found:
@@ -90,17 +93,17 @@ class Ours:
     def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
         workload = allocator_types.Workload(pod, (claim,))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             self.refused += 1
             return
-        made = allocation_result.allocations(self._view, workload, answer, _STAMP)
+        made = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
         decision = snapshot.InFlight(pod, answer.node, made)
         self._view.begin_write(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)
         written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))
         self._view.set_claim(claim.key, written)
         self._view.end_write(decision)
-        self._free(len(answer.picks))
+        self._free(len(answer.assignments))
         self._hold(written, pod)
 
     def _hold(self, claim: claims.Claim, pod: pods.Pod | None) -> None:

@@ -25,7 +25,7 @@ from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DECIDING = settings.Settings(
-    ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+    ranking.parse_policies(",".join(policies.DEFAULT)), device_filter.ControllerRules(names.DRIVER)
 )
 IDLE_S = 300.0
 _HELD = "is for what it was asked for"
@@ -125,7 +125,9 @@ class World:
         tasks = [self._maker.task(f"{job.name}-{n}", job.pod) for n in range(job.pods)]
         for task in tasks:
             self._desk.add(task.claims)
-        alike = workload_signature.of(allocator_types.Workload(tasks[0].pod, tasks[0].claims))
+        alike = workload_signature.workload_signature(
+            allocator_types.Workload(tasks[0].pod, tasks[0].claims)
+        )
         self._waiting[job.name] = Waiting(job, tasks, alike)
 
     def _serve(self) -> None:

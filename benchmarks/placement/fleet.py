@@ -32,10 +32,10 @@ class Given(NamedTuple):
 class Ours:
     """A fleet of nodes with so many GPUs each, at most the machine's eight."""
 
-    def __init__(self, gpus: int, judge: ranking.Ranking, a_node: int = GPUS_A_NODE) -> None:
+    def __init__(self, gpus: int, judge: ranking.PolicyChain, a_node: int = GPUS_A_NODE) -> None:
         self._view = cluster_state.ClusterState(names.DRIVER)
         self._allocator = stopwatch.Stopwatch(
-            settings.Settings(judge, device_filter.Rules(names.DRIVER))
+            settings.Settings(judge, device_filter.ControllerRules(names.DRIVER))
         )
         self._a_node = a_node
         self._order: dict[str, int] = {}
@@ -65,12 +65,12 @@ class Ours:
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", f"claim-{self._made}"))
         workload = allocator_types.Workload(pod, (claims.parse(raw),))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             return None
-        (key, made), *_ = allocation_result.allocations(
+        (key, made), *_ = allocation_result.build_allocations(
             self._view, workload, answer, _STAMP
         ).items()
-        self._view.set_claim(key, replace(workload.open[0], allocation=made))
+        self._view.set_claim(key, replace(workload.open_claims[0], allocation=made))
         self._view.set_pod(pod.key, replace(pod, node=answer.node))
         return Given(key, pod.key, *self._where(answer))
 
@@ -80,10 +80,10 @@ class Ours:
         self._view.set_pod(given.pod, None)
 
     def _where(self, answer: allocator_types.Placement) -> tuple[int, int]:
-        device = answer.picks[0].result.device
+        device = answer.assignments[0].result.device
         pool = self._view.pools[device.driver, device.pool]
-        face = pool_layout.of(pool).faces[device.device]
-        return self._order[answer.node] * self._a_node + face.card, face.mask
+        face = pool_layout.get_layout(pool).faces[device.device]
+        return self._order[answer.node] * self._a_node + face.gpu, face.mask
 
 
 def _first(raw: list[fixtures.Raw], gpus: int) -> list[fixtures.Raw]:

@@ -22,7 +22,7 @@ class Stopwatch(dra_allocator.Allocator):
 
     def decide(
         self, view: snapshot.Snapshot, workload: allocator_types.Workload
-    ) -> allocator_types.Placement | allocator_types.NoFit:
+    ) -> allocator_types.Placement | allocator_types.Unschedulable:
         """As the allocator does."""
         begun = time.process_time()
         found = super().decide(view, workload)

@@ -27,7 +27,8 @@ OWNER = pods.Owner("Job", "batch", "u")
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
     return settings.Settings(
-        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+        ranking.parse_policies(",".join(policies.DEFAULT)),
+        device_filter.ControllerRules(names.DRIVER),
     )
 
 

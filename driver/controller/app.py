@@ -168,8 +168,8 @@ class App:
         how = scheduler_loop.Settings(
             self._config.driver_name,
             settings.Settings(
-                ranking.of(self._config.policies, documents.usual(self._config.usual)),
-                device_filter.Rules(self._config.driver_name),
+                ranking.parse_policies(self._config.policies, documents.usual(self._config.usual)),
+                device_filter.ControllerRules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > informers.SLICES_STALE_S,
             actions.Patience(refused_s=self._config.refused_seconds),

@@ -57,10 +57,12 @@ class World:
         """Allocate and prepare a pod's claims, if they fit."""
         workload = allocator_types.Workload(drawn.pod, drawn.claims)
         answer = self.allocator.decide(self.view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             self.refused.update(reasons_of(answer))
             return
-        made = allocation_result.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
+        made = allocation_result.build_allocations(
+            self.view, workload, answer, "2026-11-21T09:00:00Z"
+        )
         self.view.begin_write(snapshot.InFlight(drawn.pod, answer.node, made))
         self.view.end_write(snapshot.InFlight(drawn.pod, answer.node, made))
         for claim in drawn.claims:
@@ -111,13 +113,13 @@ def kind_of(device: str) -> str:
     return "whole"
 
 
-def reasons_of(answer: allocator_types.NoFit) -> list[str]:
+def reasons_of(answer: allocator_types.Unschedulable) -> list[str]:
     if answer.blocker is not None:
         return [answer.blocker]
     return [
         str(reason)
-        for refusal in answer.nodes
-        for reason in (refusal.node_reason, *(one for one, _ in refusal.devices))
+        for refusal in answer.rejections
+        for reason in (refusal.node_reason, *(one for one, _ in refusal.device_reasons))
         if reason is not None
     ]
 

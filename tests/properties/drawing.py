@@ -158,10 +158,10 @@ def written(
     view: snapshot.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
 ) -> Written:
     """What a decision makes of the claims."""
-    made = allocation_result.allocations(view, asked, placement, STAMP)
+    made = allocation_result.build_allocations(view, asked, placement, STAMP)
     reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
     found = []
-    for one in asked.open:
+    for one in asked.open_claims:
         status = {
             "allocation": claims.render_allocation(made[one.key]),
             "reservedFor": [reserved],

@@ -92,7 +92,7 @@ def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> Non
     users = [pod]
     if draw(st.integers(0, 5)) == 0:
         users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.allocations(
+    (made,) = allocation_result.build_allocations(
         view, allocator_types.Workload(pod, (claim,)), answer, ""
     ).values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)

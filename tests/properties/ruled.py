@@ -146,7 +146,7 @@ def come(
     users = [pod]
     if dice.random() < 0.15:
         users.append(populated.a_pod(f"{claim.name}-also", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.allocations(view, asked, answer, "").values()
+    (made,) = allocation_result.build_allocations(view, asked, answer, "").values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
     world.held[claim.key] = replace(claim, allocation=made, consumers=by)
     world.known |= {one.key: one for one in users}

@@ -19,7 +19,7 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 
 def decide(
     view: snapshot.Snapshot, number: int, counts: list[int]
-) -> allocator_types.Placement | allocator_types.NoFit:
+) -> allocator_types.Placement | allocator_types.Unschedulable:
     found = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))
         for index, count in enumerate(counts)
@@ -30,8 +30,8 @@ def decide(
 
 def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
-    for pick in placement.picks:
-        by_claim.setdefault(f"{name}-{pick.claim}", []).append(pick.device.device)
+    for pick in placement.assignments:
+        by_claim.setdefault(f"{name}-{pick.claim_index}", []).append(pick.device.device)
     return [worlds.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
 
 
@@ -110,7 +110,7 @@ def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
             for _, devices in share.slices
             for device in devices
         }
-        for claim in workload.open:
+        for claim in workload.open_claims:
             allocation = made.flight.allocations[claim.key]
             assert {one.device for one in allocation.results} <= reached
             assert allocation.selector is None or allocation.selector.matches(
@@ -218,7 +218,9 @@ def shapes(draw: st.DrawFn) -> allocator_types.Workload:
     )
     claim = objects.claim("asking", *asked_of)
     avoid = draw(st.sampled_from([{}, {}, {history.NODES[0].name: "Insufficient foo"}]))
-    return allocator_types.Workload(objects.pod("asking", claim.name), (claim,), avoid=avoid)
+    return allocator_types.Workload(
+        objects.pod("asking", claim.name), (claim,), avoided_nodes=avoid
+    )
 
 
 def sharing(memory: str) -> drawing.Raw:

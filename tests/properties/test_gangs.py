@@ -50,7 +50,7 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
         assert all(one.fits < len(gang) for one in answer.shortages)
         return
     assert [one.workload.pod.name for one in answer.seats] == [one.pod.name for one in gang]
-    devices = Counter(pick.device for one in answer.placements for pick in one.picks)
+    devices = Counter(pick.device for one in answer.placements for pick in one.assignments)
     assert not devices or max(devices.values()) == 1
     if required is not None:
         assert len(gangs.domains(view, answer, gangs.LEVELS.index(required) + 1)) == 1
@@ -96,7 +96,7 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
     """The same of another pod with claims of its own."""
     found = tuple(
         replace(one, name=f"{name}-{at}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{at}")))
-        for at, one in enumerate(asked.open)
+        for at, one in enumerate(asked.open_claims)
     )
     entries = tuple(pods.PodClaim(str(at), one.name) for at, one in enumerate(found))
     pod = replace(asked.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
@@ -105,7 +105,7 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
 
 def free_of_others(view: cluster_state.ClusterState, seat: gang_types.Seat) -> None:
     """What a seat takes for itself nobody else has."""
-    for pick in seat.placement.picks:
+    for pick in seat.placement.assignments:
         if not pick.result.admin_access and not pick.shared:
             assert not view.holders(pick.device)
 

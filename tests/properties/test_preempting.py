@@ -100,7 +100,7 @@ def told(found: preemption_types.Plan | preemption_types.NoPlan) -> object:
     """All of an answer but which objects it is made of."""
     if isinstance(found, preemption_types.NoPlan):
         return found.why, dict(found.barred), found.units
-    where = [(one.placement.node, one.placement.picks) for one in found.seats]
+    where = [(one.placement.node, one.placement.assignments) for one in found.seats]
     return found.pods, found.cost, found.least, where
 
 

@@ -37,7 +37,7 @@ def refusals(view: snapshot.Snapshot) -> list[reasons.Reason | None]:
     answers = []
     for pod in ASKING:
         for _, node in sorted(view.nodes.items()):
-            refusal = filters.refusal(view, node, allocator_types.Workload(pod, ()))
+            refusal = filters.rejection(view, node, allocator_types.Workload(pod, ()))
             answers.append(None if refusal is None else refusal.node_reason)
     return answers
 

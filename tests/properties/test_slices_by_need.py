@@ -102,7 +102,9 @@ class World:
 
     def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
         workload = allocating.workload(claim)
-        made = allocation_result.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
+        made = allocation_result.build_allocations(
+            self.view, workload, placement, "2026-11-21T09:00:00Z"
+        )
         flight = snapshot.InFlight(workload.pod, placement.node, made)
         self.view.begin_write(flight)
         self.view.end_write(flight)
@@ -134,7 +136,7 @@ class World:
 
     def memory(self, placement: allocator_types.Placement) -> int:
         """The bytes of GPU memory that a placement takes."""
-        (pick,) = placement.picks
+        (pick,) = placement.assignments
         capacity = self.devices[pick.device].capacity[names.CAP_MEMORY].value
         return (pick.result.consumed[names.CAP_MEMORY] if pick.shared else capacity).units
 
@@ -213,12 +215,12 @@ def asked(world: World) -> tuple[str, str]:
     satisfied(world, need, found)
     if world.rng.random() < 0.5:
         world.give(claim, found)
-    return isolation, kind_of(world.devices[found.picks[0].device])
+    return isolation, kind_of(world.devices[found.assignments[0].device])
 
 
 def satisfied(world: World, need: Need, found: allocator_types.Placement) -> None:
     """The face is of a mechanism that isolates enough, and the claim has of it what it asks."""
-    (pick,) = found.picks
+    (pick,) = found.assignments
     device = world.devices[pick.device]
     assert kind_of(device) in need.mechanisms
     had = {name: one.value for name, one in device.capacity.items()}

@@ -79,7 +79,7 @@ class Travel(stateful.RuleBasedStateMachine):
         before = drawing.shown(self.view)
         answer = dra_allocator.allocate(self.view, workload, worlds.DECIDING)
         assert drawing.shown(self.view) == before
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             assert self.known, f"nothing is used, and there is no {kind}"
             return
         made = drawing.written(self.view, workload, answer)

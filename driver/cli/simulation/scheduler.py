@@ -45,7 +45,7 @@ class Aside:
     matters: bool = True
 
 
-Answer = Bound | allocator_types.NoFit | Aside
+Answer = Bound | allocator_types.Unschedulable | Aside
 
 
 class Desk:
@@ -63,7 +63,7 @@ class Desk:
     ) -> None:
         self.view = view
         self._allocator = dra_allocator.Allocator(deciding)
-        self._owners = ownership.Owners()
+        self._owners = ownership.OwnershipResolver()
         self._claims: dict[ids.Key, claims.Claim] = {}
         self._every_pod = every_pod
 
@@ -104,10 +104,10 @@ class Desk:
         workload = self._workload(pod, found)
         if not isinstance(workload, allocator_types.Workload):
             return workload
-        answer = self._allocator.decide(self.view, replace(workload, avoid=avoid))
-        if isinstance(answer, allocator_types.NoFit):
+        answer = self._allocator.decide(self.view, replace(workload, avoided_nodes=avoid))
+        if isinstance(answer, allocator_types.Unschedulable):
             return answer
-        known = {claim.key for claim in (*workload.open, *workload.settled)}
+        known = {claim.key for claim in (*workload.open_claims, *workload.allocated_claims)}
         others = tuple(claim.name for claim in found if claim.key not in known)
         return replace(self._bind(workload, answer), others=others)
 
@@ -122,7 +122,7 @@ class Desk:
 
     def _workload(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...]
-    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
+    ) -> allocator_types.Workload | allocator_types.Unschedulable | Aside:
         if not found:
             return self._without_claims(pod)
         match actions.of_pod(pod, found, None, 0.0, _NO_PATIENCE):
@@ -147,15 +147,15 @@ class Desk:
         pod: pods.Pod,
         open_claims: tuple[claims.Claim, ...],
         settled: tuple[claims.Claim, ...],
-    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
-        mine = self._owners.mine(self.view, pod, open_claims)
-        if isinstance(mine, allocator_types.NoFit):
+    ) -> allocator_types.Workload | allocator_types.Unschedulable | Aside:
+        mine = self._owners.managed_claims(self.view, pod, open_claims)
+        if isinstance(mine, allocator_types.Unschedulable):
             return mine
         if not mine:
             named = ", ".join(claim.name for claim in open_claims)
-            wants = allocator_requests.wants(self.view, open_claims)
-            no = wants if isinstance(wants, allocator_types.NoFit) else None
-            why = allocator_messages.no_fit(no) if no else "not the controller's devices"
+            wants = allocator_requests.parse_requests(self.view, open_claims)
+            no = wants if isinstance(wants, allocator_types.Unschedulable) else None
+            why = allocator_messages.unschedulable(no) if no else "not the controller's devices"
             return Aside(f"kube-scheduler allocates {named}: {why}")
         return allocator_types.Workload(pod, mine, settled)
 
@@ -163,10 +163,10 @@ class Desk:
         self, workload: allocator_types.Workload, placement: allocator_types.Placement
     ) -> Bound:
         pod = replace(workload.pod, node=placement.node)
-        made = allocation_result.allocations(self.view, workload, placement, STAMP)
+        made = allocation_result.build_allocations(self.view, workload, placement, STAMP)
         entry = allocation_hold.pod_entry(pod)
         written: list[claims.Claim] = []
-        for claim in (*workload.open, *workload.settled):
+        for claim in (*workload.open_claims, *workload.allocated_claims):
             allocation = made.get(claim.key, claim.allocation)
             if entry not in claim.consumers:
                 claim = replace(claim, consumers=(*claim.consumers, entry))  # noqa: PLW2901
@@ -174,7 +174,7 @@ class Desk:
         for claim in written:
             self._put(claim)
         self.view.set_pod(pod.key, pod)
-        return Bound(pod, placement, tuple(written[: len(workload.open)]))
+        return Bound(pod, placement, tuple(written[: len(workload.open_claims)]))
 
     def _put(self, claim: claims.Claim) -> None:
         self._claims[claim.key] = claim

@@ -367,7 +367,9 @@ class Reconciler:
             self._items.add_after(item, actions.STALE_WAIT_S)
             return
         self._feed.bring()
-        if snapshot.all_managed(self._view, (pick.device for pick in decision.placement.picks)):
+        if snapshot.all_managed(
+            self._view, (pick.device for pick in decision.placement.assignments)
+        ):
             self._writers.allocate(item, decision)
         else:
             self._writers.withdraw(item, decision)

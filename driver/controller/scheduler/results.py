@@ -51,9 +51,11 @@ class Placing:
         pod = workload.pod
         memory, view = self._known.memory, self._known.view
         stamped = clock.rfc3339(self._known.clock.now())
-        made = allocation_result.allocations(view, workload, placement, stamped)
+        made = allocation_result.build_allocations(view, workload, placement, stamped)
         if gang:
-            made = allocation_result.waiting(made, names.GANG_READY, names.GANG_FAILED)
+            made = allocation_result.with_binding_condition(
+                made, names.GANG_READY, names.GANG_FAILED
+            )
         decision = snapshot.InFlight(pod, placement.node, made)
         memory.fly(decision)
         view.begin_write(decision)
@@ -65,13 +67,13 @@ class Placing:
         self,
         pod: pods.Pod,
         due: actions.Decide,
-        answer: allocator_types.NoFit,
+        answer: allocator_types.Unschedulable,
         workload: allocator_types.Workload | None = None,
         *,
         note: Callable[[], str] | None = None,
     ) -> None:
         """Say why, for each new answer and once its rest is old; free what is half decided."""
-        message = allocator_messages.no_fit(answer)
+        message = allocator_messages.unschedulable(answer)
         uid, view = pod.uid, self._known.view
         # Counts change with every pod that comes or goes: they are renewed, as the rest is.
         gist = (answer.blocker, answer.detail, answer.reasons)
@@ -127,7 +129,7 @@ class Placing:
         message: str,
         *,
         same_as: str = "",
-        answer: allocator_types.NoFit | None = None,
+        answer: allocator_types.Unschedulable | None = None,
     ) -> None:
         """A warning on a pod and its claims, remembered as what it was told last.
 
@@ -198,7 +200,7 @@ class Placing:
 
     def rest_of(
         self,
-        answer: allocator_types.NoFit,
+        answer: allocator_types.Unschedulable,
         near: nearest_fit.Nearest | None,
         note: str = "",
         view: snapshot.Snapshot | None = None,
@@ -226,7 +228,7 @@ class Placing:
         return full
 
     def _nearest(
-        self, workload: allocator_types.Workload | None, answer: allocator_types.NoFit
+        self, workload: allocator_types.Workload | None, answer: allocator_types.Unschedulable
     ) -> nearest_fit.Nearest | None:
         """The nearest fit; where looking for it would take too long now, another time."""
         if workload is None or answer.blocker is not None:

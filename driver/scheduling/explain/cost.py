@@ -52,7 +52,7 @@ def memory(view: snapshot.Snapshot, lease: holders.Lease) -> int:
     total = 0
     for result in lease.results:
         of = view.pools.get((result.device.driver, result.device.pool))
-        face = pool_layout.of(of).faces.get(result.device.device) if of else None
+        face = pool_layout.get_layout(of).faces.get(result.device.device) if of else None
         if face is not None and not result.admin_access:
-            total += node_capacity.taken(face, result.consumed, card=0).memory
+            total += node_capacity.device_usage(face, result.consumed, card=0).memory
     return total

@@ -45,7 +45,7 @@ class Adviser:
         self,
         view: snapshot.Snapshot,
         workload: allocator_types.Workload,
-        refused: allocator_types.NoFit,
+        refused: allocator_types.Unschedulable,
     ) -> nearest_fit.Nearest | None:
         """Where a workload that was refused comes nearest; None where there is nothing to add."""
         self._renew(view)
@@ -65,7 +65,7 @@ class Adviser:
         self,
         view: snapshot.Snapshot,
         workload: allocator_types.Workload,
-        refused: allocator_types.NoFit,
+        refused: allocator_types.Unschedulable,
     ) -> nearest_fit.Nearest | None:
         people = holders.Tenants(view, self._find_claim, self._find_pod)
         meter = step_budget.Meter(nearest_fit.STEPS)
@@ -76,6 +76,8 @@ class Adviser:
 
 def _key(view: snapshot.Snapshot, workload: allocator_types.Workload) -> object | None:
     """The same for workloads that no node can tell apart; None for one that stands alone."""
-    if workload.settled or workload.avoid:
+    if workload.allocated_claims or workload.avoided_nodes:
         return None
-    return workload_signature.of(workload), domain_filters.distinction(view, workload.pod)
+    return workload_signature.workload_signature(workload), domain_filters.pod_signature(
+        view, workload.pod
+    )

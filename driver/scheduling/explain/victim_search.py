@@ -177,8 +177,8 @@ class _OnNode:
         if answer is not None:
             yield self._freed(gone, answer, least=False)
 
-    def _refusal(self, gone: subsets.Members) -> allocator_types.Refusal | None:
-        return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
+    def _refusal(self, gone: subsets.Members) -> allocator_types.NodeRejection | None:
+        return filters.rejection(self._without(gone), self._node, self._search.asked.workload)
 
     def _without(self, gone: subsets.Members) -> snapshot.Snapshot:
         return without_pods.Absence(self._search.view, self._members(gone)) if gone else self._view
@@ -235,20 +235,22 @@ class _Likeness:
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._rooms = node_capacity.Rooms()
-        self._rooms.renew(search.view)
+        self._rooms = node_capacity.NodeCapacityCache()
+        self._rooms.refresh(search.view)
         asked = search.asked
-        self._apart = node_signature.tells_uuids(search.view, asked.workload.open, asked.wants)
+        self._apart = node_signature.depends_on_uuids(
+            search.view, asked.workload.open_claims, asked.wants
+        )
         # What pods of other nodes decide is another thing on each node.
-        self._apart = self._apart or domain_filters.concern(search.view, asked.workload.pod)
+        self._apart = self._apart or domain_filters.is_relevant(search.view, asked.workload.pod)
 
     def of(self, node: nodes.Node, there: Sequence[holders.Tenant]) -> Hashable | None:
         """None: like no other."""
         view = self._search.view
-        devices = None if self._apart else self._rooms.look(view, node)
+        devices = None if self._apart else self._rooms.signature(view, node)
         if devices is None:
             return None
-        refused = filters.refusal(view, node, self._search.asked.workload)
+        refused = filters.rejection(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
         use = view.usage.get(node.name, snapshot.NodeUsage())
         return (

@@ -210,8 +210,8 @@ def _in_order(domain: topology.Domain) -> Iterator[ids.NodeName]:
         yield from _in_order(one)
 
 
-def _refusals(known: _Fillings) -> Mapping[allocator_types.Refusal, Sequence[ids.NodeName]]:
-    found: dict[allocator_types.Refusal, list[ids.NodeName]] = {}
+def _refusals(known: _Fillings) -> Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]:
+    found: dict[allocator_types.NodeRejection, list[ids.NodeName]] = {}
     for name, one in sorted(known.items()):
         if one.refusal is not None:
             found.setdefault(one.refusal, []).append(name)

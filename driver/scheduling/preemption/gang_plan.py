@@ -45,7 +45,7 @@ class Known:
 
     def __init__(self, deciding: settings.Settings) -> None:
         self.grounds = lower_bounds.Grounds()
-        self.judges = policy_selector.Judges(deciding.ranking)
+        self.judges = policy_selector.PolicySelector(deciding.policy_chain)
         self.told = tentative.Known()
 
 
@@ -84,13 +84,13 @@ class Search:
 
     def _grouped(self) -> Sequence[greedy.Group] | None:
         """Members that ask for the same devices, and where they may be; None: not known."""
-        keys = [claim.key for one in self._ask.members for claim in one.open]
+        keys = [claim.key for one in self._ask.members for claim in one.open_claims]
         if len({*keys}) < len(keys):
             return None
         found: dict[object, list[int]] = {}
         for at, one in enumerate(self._ask.members):
-            if one.open:
-                found.setdefault(workload_signature.of_devices(one), []).append(at)
+            if one.open_claims:
+                found.setdefault(workload_signature.device_signature(one), []).append(at)
         made: list[greedy.Group] = []
         for members in found.values():
             asked = pod_plan.asked(self._ask, self._ask.members[members[0]], self._known.judges)

@@ -129,18 +129,18 @@ class Grounds:
     """
 
     def __init__(self) -> None:
-        self._rooms = node_capacity.Rooms()
+        self._rooms = node_capacity.NodeCapacityCache()
         self._orders: _Orders = {}
         self._known: dict[Hashable, Ground | None] = {}
         self._shape: Hashable = None
 
     def renew(self, view: snapshot.Snapshot, asked: step_budget.Asking) -> None:
         """Look again at the nodes that changed."""
-        if self._rooms.renew(view) or len(self._known) > _MOST:
+        if self._rooms.refresh(view) or len(self._known) > _MOST:
             self._known.clear()
             self._orders.clear()
-        apart = node_signature.tells_uuids(view, asked.workload.open, asked.wants)
-        self._shape = None if apart else workload_signature.of_devices(asked.workload)
+        apart = node_signature.depends_on_uuids(view, asked.workload.open_claims, asked.wants)
+        self._shape = None if apart else workload_signature.device_signature(asked.workload)
 
     def of(
         self,
@@ -166,7 +166,7 @@ class Grounds:
         return found
 
     def _order(self, view: snapshot.Snapshot, book: victims.Book, node: nodes.Node) -> _Order:
-        found, look = book.on(view, node), self._rooms.look(view, node)
+        found, look = book.on(view, node), self._rooms.signature(view, node)
         known = self._orders.get(node.name)
         if known is None or known.found is not found or known.look is not look:
             there, signature = _ordered(view, node, found)

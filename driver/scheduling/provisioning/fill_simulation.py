@@ -117,7 +117,11 @@ class Filling:
 
     def take(self, wish: demand.Wish) -> bool:
         """Seat a wish; whether it has places now."""
-        alike = workload_signature.of(wish.workloads[0]) if len(wish.workloads) == 1 else None
+        alike = (
+            workload_signature.workload_signature(wish.workloads[0])
+            if len(wish.workloads) == 1
+            else None
+        )
         seats = self.seated(wish) if alike is None or alike not in self._none else ()
         if not seats:
             self.filled.missed.add(wish.key)
@@ -125,7 +129,9 @@ class Filling:
                 self._none.add(alike)
             return False
         taken = queue_resources.total(
-            queue_resources.of_results(self._view, (pick.result for pick in seat.placement.picks))
+            queue_resources.of_results(
+                self._view, (pick.result for pick in seat.placement.assignments)
+            )
             for seat in seats
         )
         why = self._limits.take(wish.leaf, taken)
@@ -133,7 +139,7 @@ class Filling:
             self.filled.limited[wish.key] = why
             return False
         for seat in seats:
-            made = allocation_result.allocations(
+            made = allocation_result.build_allocations(
                 self._view, seat.workload, seat.placement, stamped=""
             )
             self._view.take(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))

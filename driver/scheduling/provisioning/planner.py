@@ -266,7 +266,7 @@ class _Planning:
         """Of each kind of member the shape that costs least for it, as many as it takes."""
         kinds: dict[object, list[allocator_types.Workload]] = {}
         for work in wish.workloads:
-            kinds.setdefault(workload_signature.of(work), []).append(work)
+            kinds.setdefault(workload_signature.workload_signature(work), []).append(work)
         found: list[node_template.Shape] = []
         for members in kinds.values() if len(kinds) > 1 else ():
             part = replace(wish, workloads=tuple(members))

@@ -15,7 +15,7 @@ FULL = base.FULL
 def capacity(view: snapshot.Snapshot) -> int:
     """Of all GPUs that our driver publishes."""
     return sum(
-        len(pool_layout.of(pool).idle) * FULL
+        len(pool_layout.get_layout(pool).idle_gpus) * FULL
         for pool in view.pools.values()
         if pool.driver == view.driver
     )

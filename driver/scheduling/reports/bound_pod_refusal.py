@@ -26,7 +26,7 @@ class Refusal:
     `fits`: its devices are free there, and nothing is known that keeps them from the pod.
     """
 
-    answer: allocator_types.NoFit
+    answer: allocator_types.Unschedulable
     text: str
     near: nearest_fit.Nearest | None = None
     fits: bool = False
@@ -40,7 +40,7 @@ class Reader:
     deciding: settings.Settings
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
-    owners: ownership.Owners
+    owners: ownership.OwnershipResolver
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
         """None where the pod is not bound, has what it asks for, or its claims are not ours."""
@@ -55,7 +55,7 @@ class Reader:
                 return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
             case bound_pods.Open() as due:
                 return self._on(
-                    pod.node, allocator_types.Workload(pod, due.open, due.settled, bound=True)
+                    pod.node, allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
                 )
             case (bound_pods.Astray() | bound_pods.Blocked()) as due:
                 return _away(pod, bound_pods.elsewhere(due))
@@ -72,17 +72,17 @@ class Reader:
             near = adviser.advise(view, workload, answer)
         near = replace(near, alone=True) if near is not None else None
         return Refusal(
-            answer, bound_pods.sentence(pod, allocator_messages.on_one_node(answer)), near
+            answer, bound_pods.sentence(pod, allocator_messages.unschedulable_on_node(answer)), near
         )
 
 
 def ours(
-    view: snapshot.Snapshot, owners: ownership.Owners, held: Iterable[claims.Claim]
+    view: snapshot.Snapshot, owners: ownership.OwnershipResolver, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
     """Claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
-            if owners.of(view, claim) in _OURS:
+            if owners.ownership(view, claim) in _OURS:
                 yield claim
         elif snapshot.all_managed(view, (result.device for result in claim.allocation.results)):
             yield claim
@@ -93,4 +93,4 @@ def _away(pod: pods.Pod, detail: str) -> Refusal:
 
 
 def _blocked(reason: reasons.Reason, detail: str) -> Refusal:
-    return Refusal(allocator_types.NoFit(reason, detail), detail)
+    return Refusal(allocator_types.Unschedulable(reason, detail), detail)

@@ -104,7 +104,7 @@ def of_placement(
     placement: allocator_types.Placement,
 ) -> tuple[reservations.Held, ...]:
     """The devices of a placement, to be held for a pod."""
-    made = allocation_result.allocations(view, workload, placement, stamped="")
+    made = allocation_result.build_allocations(view, workload, placement, stamped="")
     return tuple(
         reservations.Held(number, placement.node, found.device, found.consumed)
         for allocation in made.values()

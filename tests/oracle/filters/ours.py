@@ -78,14 +78,14 @@ def _answer(view: snapshot.Snapshot, pod: pods.Pod) -> Refusals:
 
 def _judges(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     def used(node: nodes.Node) -> snapshot.NodeUsage:
-        return filters.used(view, node, pod)
+        return filters.effective_usage(view, node, pod)
 
     return {
-        "NodeUnschedulable": lambda node: node_unschedulable.objection(node, pod),
-        "TaintToleration": lambda node: taint_toleration.objection(node, pod),
-        "NodeAffinity": lambda node: node_affinity.objection(node, pod),
-        "NodePorts": lambda node: node_ports.objection(used(node), pod),
-        "NodeResourcesFit": lambda node: node_resources_fit.objection(node, used(node), pod),
+        "NodeUnschedulable": lambda node: node_unschedulable.rejection(node, pod),
+        "TaintToleration": lambda node: taint_toleration.rejection(node, pod),
+        "NodeAffinity": lambda node: node_affinity.rejection(node, pod),
+        "NodePorts": lambda node: node_ports.rejection(used(node), pod),
+        "NodeResourcesFit": lambda node: node_resources_fit.rejection(node, used(node), pod),
         **_of_volumes(view, pod),
         **_beyond(view, pod),
     }
@@ -95,38 +95,38 @@ def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     held = view.storage
 
     def others(node: nodes.Node) -> Collection[pods.Pod]:
-        return filters.company(view, node, pod)
+        return filters.other_pods(view, node, pod)
 
     def first(node: nodes.Node) -> Collection[pods.Pod]:
-        return domain_filters.rivals(view, node.name, pod)
+        return domain_filters.nominated_first(view, node.name, pod)
 
-    claimed = volume_restrictions.missing(held, pod)
-    claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
+    claimed = volume_restrictions.missing_claim(held, pod)
+    claimed = claimed or volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
     return {
         "VolumeRestrictions": lambda node: (
-            claimed or volume_restrictions.objection(pod, [*others(node), *first(node)])
+            claimed or volume_restrictions.rejection(pod, [*others(node), *first(node)])
         ),
-        "NodeVolumeLimits": lambda node: node_volume_limits.objection(
+        "NodeVolumeLimits": lambda node: node_volume_limits.rejection(
             held, node, pod, others(node), first(node)
         ),
-        "VolumeBinding": lambda node: volume_binding.objection(held, node, pod),
-        "VolumeZone": lambda node: volume_zone.objection(held, node, pod),
+        "VolumeBinding": lambda node: volume_binding.rejection(held, node, pod),
+        "VolumeZone": lambda node: volume_zone.rejection(held, node, pod),
     }
 
 
 def _beyond(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
-    asked = domain_filters.of(view, allocator_types.Workload(pod, ()))
+    asked = domain_filters.prefilter(view, allocator_types.Workload(pod, ()))
     if asked is None:
         return {}
-    spread = replace(asked, affinity=None, claimed="")
-    affinity = replace(asked, spread=None, claimed="")
+    spread = replace(asked, affinity=None, claim_in_use="")
+    affinity = replace(asked, spread=None, claim_in_use="")
     return {
-        "PodTopologySpread": lambda node: _words(spread.refusal(node)),
-        "InterPodAffinity": lambda node: _words(affinity.refusal(node)),
+        "PodTopologySpread": lambda node: _words(spread.rejection(node)),
+        "InterPodAffinity": lambda node: _words(affinity.rejection(node)),
     }
 
 
-def _words(refusal: allocator_types.Refusal | None) -> str:
+def _words(refusal: allocator_types.NodeRejection | None) -> str:
     return "" if refusal is None else refusal.detail
 
 
@@ -136,7 +136,7 @@ def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
     found = []
     for raw in drawn.incoming:
         asked = allocator_types.Workload(pods.parse(raw), ())
-        told = {name: filters.refusal(view, node, asked) for name, node in view.nodes.items()}
+        told = {name: filters.rejection(view, node, asked) for name, node in view.nodes.items()}
         found.append({str(name): _words(one) for name, one in told.items() if one is not None})
     return found
 

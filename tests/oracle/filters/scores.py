@@ -74,7 +74,7 @@ def _compare(
     plugins: Mapping[str, Scores],
 ) -> None:
     theirs = {name: sum(scores[name] for scores in plugins.values()) for name in names}
-    wanted = node_score.of(view, allocator_types.Workload(pod, ()))
+    wanted = node_score.pod_preferences(view, allocator_types.Workload(pod, ()))
     mine = dict.fromkeys(names, 0) if wanted is None else wanted.scores(names)
     tally.pods += 1
     tally.nodes += len(names)

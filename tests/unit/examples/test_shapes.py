@@ -77,7 +77,7 @@ def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.Cl
             {"name": one["name"], "resourceClaimName": one["resourceClaimTemplateName"]}
             for one in spec["resourceClaims"]
         ]
-        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).picks
+        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).assignments
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

@@ -26,7 +26,7 @@ class BoundPods:
         hands: write_pool.Writers,
         tools: write_pool.Tools,
         placer: scheduler_results.Placing,
-        owners: ownership.Owners,
+        owners: ownership.OwnershipResolver,
     ) -> None:
         self._known = shared
         self._writers = hands
@@ -66,7 +66,7 @@ class BoundPods:
     ) -> pending.Candidate | None:
         if any(claim.key in self._known.memory.writing for claim in due.open):
             return None  # its end brings the pod back
-        workload = allocator_types.Workload(pod, due.open, due.settled, bound=True)
+        workload = allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
         return pending.Candidate(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:

@@ -146,7 +146,9 @@ class Preemption:
         if found.barred and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
-                self.placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
+                self.placer.also(
+                    work.pod, work.open_claims, reasons.Reason.PREEMPTION_IN_VAIN, said
+                )
 
     def _may(self, one: pending.Candidate) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
@@ -201,7 +203,7 @@ class Preemption:
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
         self.reserving.begin(made, held, evictions.Words(said))
         for work in one.workloads:
-            self.placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+            self.placer.tell(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(

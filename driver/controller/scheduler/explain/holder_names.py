@@ -30,11 +30,13 @@ class Holders:
     def of_refusal(
         self,
         view: snapshot.Snapshot,
-        answer: allocator_types.NoFit,
+        answer: allocator_types.Unschedulable,
         first: ids.NodeName | None = None,
     ) -> str:
         """`6 GPUs of node-1 are kept for team/b until ..., 2 are taken by pod team/a`; or ""."""
-        return device_holders.sentence(device_holders.of_refusal(view, answer, first), self.name)
+        return device_holders.describe(
+            device_holders.rejection_holders(view, answer, first), self.name
+        )
 
     def of_plan(self, *, own: bool) -> str:
         """`6 GPUs of node-1 are kept for team/b until ...`: those nobody uses; "" without."""
@@ -43,7 +45,7 @@ class Holders:
             return ""
         free = backfill_plan.idle(plan, self._known.view)
         words = backfill_plan.OWN if own else f"Kept for {plan.key} until"
-        parts = (f"{device_holders.gpus(count)} of {node}" for node, count in free.items())
+        parts = (f"{device_holders.format_gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
         return f"{words} {plan.end}: {listed or 'no GPU yet'}"
 

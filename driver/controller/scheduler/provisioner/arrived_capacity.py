@@ -69,7 +69,7 @@ class Keeping:
 def _all(found: pools.Pool) -> Iterable[claims.Result]:
     """Every GPU of a pool, by its first face."""
     cards: dict[int, str] = {}
-    for name, face in pool_layout.of(found).faces.items():
-        cards.setdefault(face.card, name)
+    for name, face in pool_layout.get_layout(found).faces.items():
+        cards.setdefault(face.gpu, name)
     for name in cards.values():
         yield claims.Result("brought", claims.DeviceId(found.driver, found.name, name))

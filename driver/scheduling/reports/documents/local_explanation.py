@@ -34,8 +34,8 @@ class Working:
         if one.node is not None:
             return self._of_bound(one) if self._caches.nodes else None
         unmet = tuple(claim for claim in found if claim.allocation is None)
-        mine = ownership.Owners().mine(self._view, one, unmet)
-        if isinstance(mine, allocator_types.NoFit):
+        mine = ownership.OwnershipResolver().managed_claims(self._view, one, unmet)
+        if isinstance(mine, allocator_types.Unschedulable):
             return explanation.of(mine, self._at)
         if not mine:
             return None
@@ -44,7 +44,7 @@ class Working:
 
     def _of_bound(self, pod: pods.Pod) -> model.Explanation | None:
         find_claim, find_pod = self._caches.claims.get, self._caches.pods.get
-        owners = ownership.Owners()
+        owners = ownership.OwnershipResolver()
         reader = bound_pod_refusal.Reader(self._view, self._deciding, find_claim, find_pod, owners)
         refused = reader.refusal(pod)
         if refused is None:
@@ -56,7 +56,7 @@ class Working:
         deciding = self._deciding
         answer = dra_allocator.Allocator(deciding).decide(self._view, workload)
         near = None
-        if isinstance(answer, allocator_types.NoFit) and answer.blocker is None:
+        if isinstance(answer, allocator_types.Unschedulable) and answer.blocker is None:
             adviser = explainer.Adviser(deciding, self._caches.claims.get, self._caches.pods.get)
             near = adviser.advise(self._view, workload, answer)
         return explanation.of(answer, self._at, near)
@@ -67,5 +67,5 @@ class Working:
 
     @functools.cached_property
     def _deciding(self) -> settings.Settings:
-        judge = ranking.of(",".join(policies.DEFAULT))
-        return settings.Settings(judge, device_filter.Rules(self._driver))
+        judge = ranking.parse_policies(",".join(policies.DEFAULT))
+        return settings.Settings(judge, device_filter.ControllerRules(self._driver))

@@ -17,7 +17,7 @@ NODE = ids.NodeName("node-a")
 
 def allocated(view: snapshot.Snapshot, *found: claims.Claim) -> list[claims.Allocation]:
     answer = placed(decide(view, *found))
-    made = allocation_result.allocations(view, workload(*found), answer, STAMP)
+    made = allocation_result.build_allocations(view, workload(*found), answer, STAMP)
     return [made[one.key] for one in found]
 
 

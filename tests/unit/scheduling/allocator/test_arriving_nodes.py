@@ -28,8 +28,8 @@ def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
     return made
 
 
-def why(of: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.Refusal | None:
-    return filters.refusal(of, of.nodes[A], allocator_types.Workload(pod, ()))
+def why(of: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.NodeRejection | None:
+    return filters.rejection(of, of.nodes[A], allocator_types.Workload(pod, ()))
 
 
 def a_placeholder(namespace: str = OURS, **spec: Any) -> pods.Pod:

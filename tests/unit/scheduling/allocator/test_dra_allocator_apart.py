@@ -41,9 +41,9 @@ def place(
 ) -> str | frozenset[Reason]:
     """Where it goes, and is then on its way to; or why it goes nowhere."""
     answer = allocator.decide(view, asked)
-    if isinstance(answer, allocator_types.NoFit):
+    if isinstance(answer, allocator_types.Unschedulable):
         return answer.reasons
-    made = allocation_result.allocations(view, asked, answer, stamped="")
+    made = allocation_result.build_allocations(view, asked, answer, stamped="")
     view.set_pod(asked.pod.key, asked.pod)
     view.begin_write(snapshot.InFlight(asked.pod, answer.node, made))
     return str(answer.node)

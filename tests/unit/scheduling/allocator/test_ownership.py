@@ -22,7 +22,7 @@ def world(*untainted: str) -> cluster_state.ClusterState:
 
 
 def whose(view: cluster_state.ClusterState, *requests: objects.Raw) -> Ownership:
-    return ownership.Owners().of(view, objects.claim("c", *requests))
+    return ownership.OwnershipResolver().ownership(view, objects.claim("c", *requests))
 
 
 def of(name: str, *selectors: str, device_class: str = "") -> objects.Raw:
@@ -89,17 +89,17 @@ def test_a_class_that_is_missing_is_not_ours_unless_the_request_names_us() -> No
 
 def test_a_claim_that_asks_nothing_is_not_ours() -> None:
     nothing = claims.parse({"metadata": {"name": "c"}, "spec": {"devices": {}}})
-    assert ownership.Owners().of(world(), nothing) is Ownership.FOREIGN
+    assert ownership.OwnershipResolver().ownership(world(), nothing) is Ownership.FOREIGN
 
 
 def test_what_is_remembered_ends_with_a_change_of_pools_or_classes() -> None:
-    view, owners = world(), ownership.Owners()
+    view, owners = world(), ownership.OwnershipResolver()
     claim, big = objects.claim("c", of("gpu")), objects.claim("d", of("a", device_class="big"))
-    assert owners.of(view, claim) is Ownership.OURS
-    assert owners.of(view, big) is Ownership.OURS
+    assert owners.ownership(view, claim) is Ownership.OURS
+    assert owners.ownership(view, big) is Ownership.OURS
     bare = objects.a_slice("node-a", [objects.a_device("gpu-0", taints=[])])
     one = slices.parse(bare)
     view.set_slice(one.name, one)
-    assert owners.of(view, claim) is Ownership.FOREIGN
+    assert owners.ownership(view, claim) is Ownership.FOREIGN
     view.set_device_class("big", objects.device_class("big", NIC))
-    assert owners.of(view, big) is Ownership.FOREIGN
+    assert owners.ownership(view, big) is Ownership.FOREIGN

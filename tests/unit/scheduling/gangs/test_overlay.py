@@ -17,7 +17,7 @@ def taken(
 ) -> tuple[overlay.Overlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
     placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
-    made = allocation_result.allocations(view, workload, placement, "")
+    made = allocation_result.build_allocations(view, workload, placement, "")
     decision = snapshot.InFlight(workload.pod, placement.node, made)
     layer = overlay.Overlay(view)
     layer.take(decision)

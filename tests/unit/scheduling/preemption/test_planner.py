@@ -145,7 +145,7 @@ def test_a_node_that_is_to_be_avoided_is() -> None:
     scene.work("p", "node-a", "gpu-0", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=20)
     node = scene.view.nodes[ids.NodeName("node-a")].name
-    asked = replace(crowds.gpus(), avoid={node: "refused there"})
+    asked = replace(crowds.gpus(), avoided_nodes={node: "refused there"})
     assert preempting.leaving(scene.plan(asked)) == ["q"]
 
 

@@ -21,7 +21,7 @@ _IN_TREE = frozenset(
 """Provisioners of in-tree plugins that have a successor."""
 
 
-def objection(
+def rejection(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     pod: pods.Pod,
@@ -32,35 +32,35 @@ def objection(
 
     Both with and without the pods nominated to it: one may have attached a volume of this pod's.
     """
-    alone = _beside(held, node, pod, placed)
-    return alone or (_beside(held, node, pod, [*placed, *nominated]) if nominated else "")
+    alone = _rejection_beside(held, node, pod, placed)
+    return alone or (_rejection_beside(held, node, pod, [*placed, *nominated]) if nominated else "")
 
 
-def _beside(
+def _rejection_beside(
     held: storage_index.StorageIndex, node: nodes.Node, pod: pods.Pod, others: Collection[pods.Pod]
 ) -> str:
-    lacking = _missing(held, pod)
+    lacking = _missing_claim(held, pod)
     if lacking:
         return lacking
-    needed = {*_volumes(held, pod)}
+    needed = {*_attached_volumes(held, pod)}
     if not needed:
         return ""
     entry = held.csi_nodes.get(node.name)
-    absent = _absent(held, node, {driver for driver, _ in needed})
+    absent = _absent_driver(held, node, {driver for driver, _ in needed})
     if absent:
         return f"storage driver {absent} is not on the node"
     if entry is None or not entry.limits:
         return ""
-    present = {volume for other in others for volume in _volumes(held, other)}
-    attached = present | {*_attached(held, node.name)}
+    present = {volume for other in others for volume in _attached_volumes(held, other)}
+    attached = present | {*_node_attachments(held, node.name)}
     for driver, most in sorted(entry.limits.items()):
-        more, had = _of(needed - present, driver), _of(attached, driver)
+        more, had = _count_driver(needed - present, driver), _count_driver(attached, driver)
         if more and more + had > most:
             return f"{had} volumes of {driver}, at most {most}"
     return ""
 
 
-def _missing(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
+def _missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
         if claim is None:
@@ -70,7 +70,9 @@ def _missing(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
     return ""
 
 
-def _absent(held: storage_index.StorageIndex, node: nodes.Node, drivers: Iterable[str]) -> str:
+def _absent_driver(
+    held: storage_index.StorageIndex, node: nodes.Node, drivers: Iterable[str]
+) -> str:
     """A driver that must be on the node and is not."""
     entry = held.csi_nodes.get(node.name)
     present = entry.drivers if entry is not None else frozenset()
@@ -81,7 +83,7 @@ def _absent(held: storage_index.StorageIndex, node: nodes.Node, drivers: Iterabl
     return ""
 
 
-def _volumes(held: storage_index.StorageIndex, pod: pods.Pod) -> Iterator[_Volume]:
+def _attached_volumes(held: storage_index.StorageIndex, pod: pods.Pod) -> Iterator[_Volume]:
     """The volumes of a pod that are attached; one to be made is called by its claim."""
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
@@ -97,12 +99,12 @@ def _volumes(held: storage_index.StorageIndex, pod: pods.Pod) -> Iterator[_Volum
             yield entry.provisioner, f"{pod.namespace}/{name}"
 
 
-def _attached(held: storage_index.StorageIndex, name: ids.NodeName) -> Iterator[_Volume]:
+def _node_attachments(held: storage_index.StorageIndex, name: ids.NodeName) -> Iterator[_Volume]:
     for attachment in held.attachments(name):
         volume = held.persistent_volumes.get(attachment.volume)
         if volume is not None and volume.driver:
             yield attachment.driver, volume.handle
 
 
-def _of(mounted: Iterable[_Volume], driver: str) -> int:
+def _count_driver(mounted: Iterable[_Volume], driver: str) -> int:
     return sum(name_of == driver for name_of, _ in mounted)

@@ -12,10 +12,10 @@ from driver import ids
 from driver.resources.core import node_selectors, nodes, pods, storage, volumes
 from driver.scheduling.snapshot import storage_index
 
-_MADE_BY_HAND = "kubernetes.io/no-provisioner"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
-def objection(
+def rejection(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     pod: pods.Pod,
@@ -28,21 +28,23 @@ def objection(
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
-        unusable = held.missing_claim_message() if claim is None else _unusable(pod, name, claim)
+        unusable = (
+            held.missing_claim_message() if claim is None else _unusable_claim(pod, name, claim)
+        )
         if claim is None or unusable:
             return f"volume claim {name} {unusable}"
         claims.append(claim)
     waiting = [claim for claim in claims if not claim.bound]
-    early = next((claim.name for claim in waiting if not _waits(held, claim)), None)
+    early = next((claim.name for claim in waiting if not _waits_for_node(held, claim)), None)
     if early is not None:
         return f"volume claim {early} is not bound yet"
-    message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
+    message = _unreachable_volume(held, node, [claim for claim in claims if claim.bound])
     if message or not waiting or not held.storage_classes:
         return message
-    return _unbindable(held, node, waiting, _assumed(held, node, waiting, others))
+    return _unbindable_claim(held, node, waiting, _assumed_volumes(held, node, waiting, others))
 
 
-def _assumed(
+def _assumed_volumes(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     own: Sequence[volumes.VolumeClaim],
@@ -58,11 +60,13 @@ def _assumed(
         keys = (ids.Key(f"{pod.namespace}/{name}") for name in pod.volume_claims)
         claims = (held.claims.get(key) for key in keys)
         theirs = [claim for claim in claims if claim is not None and claim not in own]
-        _choose(held, node, [claim for claim in theirs if _waits(held, claim)], taken)
+        _choose_volumes(
+            held, node, [claim for claim in theirs if _waits_for_node(held, claim)], taken
+        )
     return taken
 
 
-def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
+def _unusable_claim(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
     if claim.lost:
         return "has lost its volume"
     if claim.deleting:
@@ -72,7 +76,7 @@ def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
     return ""
 
 
-def _waits(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool:
+def _waits_for_node(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool:
     """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
     if claim.volume:
         return False
@@ -82,7 +86,7 @@ def _waits(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool
     return maker is not None and maker.waits
 
 
-def _out_of_reach(
+def _unreachable_volume(
     held: storage_index.StorageIndex, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
 ) -> str:
     for claim in bound:
@@ -105,7 +109,7 @@ def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
     return all(need.holds(node.labels.get(need.key)) for need in term.labels)
 
 
-def _unbindable(
+def _unbindable_claim(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Sequence[volumes.VolumeClaim],
@@ -115,15 +119,15 @@ def _unbindable(
     if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
         return "a volume is being made for another node"
     to_make = [claim for claim in waiting if claim.selected is not None]
-    to_make += _choose(held, node, waiting, taken)
+    to_make += _choose_volumes(held, node, waiting, taken)
     for claim in to_make:
-        lacking = _unmakable(held, node, claim)
+        lacking = _provision_rejection(held, node, claim)
         if lacking:
             return lacking
     return ""
 
 
-def _choose(
+def _choose_volumes(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Iterable[volumes.VolumeClaim],
@@ -133,7 +137,7 @@ def _choose(
     unmatched = []
     open_claims = (claim for claim in waiting if claim.selected is None)
     for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
-        match = _match(claim, held.class_volumes(claim.storage_class), node, taken)
+        match = _matching_volume(claim, held.class_volumes(claim.storage_class), node, taken)
         if match is None:
             unmatched.append(claim)
         else:
@@ -141,7 +145,7 @@ def _choose(
     return unmatched
 
 
-def _match(
+def _matching_volume(
     claim: volumes.VolumeClaim,
     volumes_of_class: Iterable[volumes.Volume],
     node: nodes.Node,
@@ -150,7 +154,7 @@ def _match(
     """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
     best: volumes.Volume | None = None
     for volume in volumes_of_class:
-        if volume.name in taken or not _is_alike(claim, volume):
+        if volume.name in taken or not _satisfies_claim(claim, volume):
             continue
         near = reaches(volume, node)
         if volume.claim is not None:
@@ -164,7 +168,7 @@ def _match(
     return best
 
 
-def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
+def _satisfies_claim(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
     """Tell whether a volume could be the claim's as far as its spec goes."""
     return (
         volume.size >= (claim.size or 0)
@@ -174,20 +178,20 @@ def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
     )
 
 
-def _unmakable(
+def _provision_rejection(
     held: storage_index.StorageIndex, node: nodes.Node, claim: volumes.VolumeClaim
 ) -> str:
     maker = held.storage_classes[claim.storage_class]
-    if maker.provisioner in ("", _MADE_BY_HAND):
+    if maker.provisioner in ("", _NO_PROVISIONER):
         return f"no volume for claim {claim.name}, and its class makes none"
     if not maker.reaches(node.labels):
         return f"StorageClass {maker.name} makes no volumes for the node (allowedTopologies)"
-    if not _has_room(held, node, claim, maker):
+    if not _has_capacity(held, node, claim, maker):
         return f"no storage capacity for claim {claim.name}"
     return ""
 
 
-def _has_room(
+def _has_capacity(
     held: storage_index.StorageIndex,
     node: nodes.Node,
     claim: volumes.VolumeClaim,

@@ -14,7 +14,9 @@ def said(crowd: crowds.Crowd, count: int, first: str | None = None) -> str:
         dra_allocator.allocate(crowd.view, crowds.gpus(count), worlds.DECIDING)
     )
     node = ids.NodeName(first) if first is not None else None
-    return device_holders.sentence(device_holders.of_refusal(crowd.view, refusal, node), name_of)
+    return device_holders.describe(
+        device_holders.rejection_holders(crowd.view, refusal, node), name_of
+    )
 
 
 def test_holders_of_a_node_are_named_by_how_much_they_have() -> None:
@@ -58,5 +60,5 @@ def test_a_fault_is_named_by_its_taint() -> None:
     taints = [objects.ALLOCATOR_TAINT, sick]
     view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0", taints=taints)]))
     refusal = allocating.refused(dra_allocator.allocate(view, crowds.gpus(), worlds.DECIDING))
-    text = device_holders.sentence(device_holders.of_refusal(view, refusal), name_of)
+    text = device_holders.describe(device_holders.rejection_holders(view, refusal), name_of)
     assert text == "1 GPU of node-a is tainted ration.dev/xid=79"

@@ -11,7 +11,7 @@ MATCH = objects.matching(machines.NUMA)
 
 
 def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
-    fits, wanted, counted = shortfall.of(problem(view, *found))
+    fits, wanted, counted = shortfall.count_shortfall(problem(view, *found))
     return fits, wanted, dict(counted)
 
 
@@ -67,8 +67,8 @@ def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
     whole = of(view, claim)
     for budget in range(solved(search.solve(problem(view, claim))).steps):
         asked = problem(view, claim)
-        assert unsolved(search.solve(asked, budget)).given_up
-        fits, wanted, counted = shortfall.of(asked)
+        assert unsolved(search.solve(asked, budget)).budget_exceeded
+        fits, wanted, counted = shortfall.count_shortfall(asked)
         assert (fits, wanted, dict(counted)) == whole
 
 

@@ -18,14 +18,14 @@ def kinds(
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
     of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
-    taken: counters.Tally = empty_tally(of)
+    taken: counters.CounterTracker = empty_tally(of)
     if take is not None:
-        assert taken.take(take, of.offers[0][0], 0)
-    found = device_classes.Likeness(of.spots, of.offers, of.ties, taken)
+        assert taken.try_allocate(take, of.candidates[0][0], 0)
+    found = device_classes.DeviceEquivalence(of.devices, of.candidates, of.constraints, taken)
     numbers: dict[object, int] = {}
     return [
         None if kind is None else numbers.setdefault(kind, len(numbers))
-        for kind in map(found.kind, range(len(of.spots)))
+        for kind in map(found.equivalence_class, range(len(of.devices)))
     ]
 
 

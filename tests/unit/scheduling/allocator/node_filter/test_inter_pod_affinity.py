@@ -117,6 +117,6 @@ def test_members_of_a_gang_on_trial_count_for_each_other() -> None:
     trial.take(snapshot.InFlight(pod, ids.NodeName("a"), {}))
     again = clusters.a_pod("two", app="web", affinity=clusters.apart(clusters.term("web")))
     asked = allocator_types.Workload(again, ())
-    assert filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)
+    assert filters.rejection(trial, shown.nodes[ids.NodeName("a")], asked)
     trial.undo(1)
-    assert not filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)
+    assert not filters.rejection(trial, shown.nodes[ids.NodeName("a")], asked)

@@ -109,7 +109,7 @@ def test_what_the_pods_settled_claims_have_counts_too(
     status["allocation"]["devices"]["config"] = [{"source": "FromClaim", **one} for one in config]
     settled = objects.claim("settled", status=status)
     pod = objects.pod("pod", "settled", "a", containers=neighbours.containers(("settled", "a")))
-    workload = allocator_types.Workload(pod, (whole("a"),), settled=(settled,))
+    workload = allocator_types.Workload(pod, (whole("a"),), allocated_claims=(settled,))
     answer = dra_allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
     if goes:
         assert devices(answer) == ["gpu-0"]
