@@ -55,9 +55,9 @@ def _fairness() -> record.Figure:
 
 def _instances() -> record.Figure:
     """Memory accepted on one GPU to what the best policy accepts that sees nothing ahead."""
-    score = streams.product(ranking.of(",".join(policies.DEFAULT)), streams.machine())
+    score = streams.product(ranking.parse_policies(",".join(policies.DEFAULT)), streams.machine())
     gpu = layouts.gpu(streams.model(), score, layouts.alike(streams.model(), score))
-    sizes = {part.profile: part.mask.bit_count() for part in streams.model().parts}
+    sizes = {part.profile: part.mask.bit_count() for part in streams.model().placements}
     shares = []
     for weights in streams.MIXES.values():
         mix = dict(zip(streams.PROFILES, (one / sum(weights) for one in weights), strict=True))

@@ -10,13 +10,13 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import counters, match_attribute
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 
 NODE = ids.NodeName("node-a")
-OURS = candidates.Judge(frozenset({names.ALLOCATOR_TAINT}))
+OURS = candidates.DeviceFilter(frozenset({names.ALLOCATOR_TAINT}))
 """The API's rules alone, for devices that are ours."""
-Answer = allocator_types.Placement | allocator_types.NoFit
+Answer = allocator_types.Placement | allocator_types.Unschedulable
 
 
 def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Workload:
@@ -25,71 +25,73 @@ def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Wor
     return allocator_types.Workload(objects.pod("pod", *called, **pod_spec), open_claims)
 
 
-def decide(view: cluster.ClusterView, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
+def decide(view: snapshot.Snapshot, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
     """As the controller decides."""
     return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
 
 
 def placed(answer: Answer) -> allocator_types.Placement:
-    assert isinstance(answer, allocator_types.Placement), allocator_messages.no_fit(answer)
+    assert isinstance(answer, allocator_types.Placement), allocator_messages.unschedulable(answer)
     return answer
 
 
-def refused(answer: Answer) -> allocator_types.NoFit:
-    assert isinstance(answer, allocator_types.NoFit), answer.picks
+def refused(answer: Answer) -> allocator_types.Unschedulable:
+    assert isinstance(answer, allocator_types.Unschedulable), answer.assignments
     return answer
 
 
-def refusal(answer: Answer) -> allocator_types.Refusal:
+def refusal(answer: Answer) -> allocator_types.NodeRejection:
     """Why the only node does not do."""
-    (found,) = refused(answer).nodes
+    (found,) = refused(answer).rejections
     return found
 
 
 def counts(answer: Answer) -> dict[reasons.Reason, int]:
     """Why the devices of the only node do not do."""
-    return dict(refusal(answer).devices)
+    return dict(refusal(answer).device_reasons)
 
 
 def devices(answer: Answer) -> list[str]:
     """The names of the devices that were chosen."""
-    return [pick.device.device for pick in placed(answer).picks]
+    return [pick.device.device for pick in placed(answer).assignments]
 
 
 def by_request(answer: Answer) -> Mapping[str, list[str]]:
     """The names of the devices by request."""
     found: dict[str, list[str]] = {}
-    for pick in placed(answer).picks:
+    for pick in placed(answer).assignments:
         found.setdefault(pick.result.request, []).append(pick.device.device)
     return found
 
 
 def wants(
-    view: cluster.ClusterView, *open_claims: claims.Claim
-) -> tuple[allocator_requests.Want, ...]:
-    found = allocator_requests.wants(view, open_claims)
-    assert not isinstance(found, allocator_types.NoFit), found
+    view: snapshot.Snapshot, *open_claims: claims.Claim
+) -> tuple[allocator_requests.RequestSpec, ...]:
+    found = allocator_requests.parse_requests(view, open_claims)
+    assert not isinstance(found, allocator_types.Unschedulable), found
     return found
 
 
 def offered(
-    view: cluster.ClusterView, way: allocator_requests.Way, judge: candidates.Judge = OURS
-) -> candidates.Offer:
+    view: snapshot.Snapshot,
+    way: allocator_requests.SubRequest,
+    judge: candidates.DeviceFilter = OURS,
+) -> candidates.RequestCandidates:
     """What node-a has for a way."""
-    spots = candidates.spots(view, view.nodes[NODE])
-    return candidates.offer(way, spots, view.shares(NODE), judge)
+    spots = candidates.node_devices(view, view.nodes[NODE])
+    return candidates.find_candidates(way, spots, view.reachable_pools(NODE), judge)
 
 
-def problem(view: cluster.ClusterView, *open_claims: claims.Claim) -> search.Problem:
+def problem(view: snapshot.Snapshot, *open_claims: claims.Claim) -> search.Problem:
     """What is searched on node-a, by the API's rules alone."""
-    spots = candidates.spots(view, view.nodes[NODE])
+    spots = candidates.node_devices(view, view.nodes[NODE])
     found = wants(view, *open_claims)
     return search.Problem(
         view,
         spots,
-        [[offered(view, way) for way in want.ways] for want in found],
-        [want.claim for want in found],
-        match_attribute.bonds(open_claims, spots),
+        [[offered(view, way) for way in want.subrequests] for want in found],
+        [want.claim_index for want in found],
+        match_attribute.match_constraints(open_claims, spots),
     )
 
 
@@ -103,5 +105,5 @@ def unsolved(found: search.Solved | search.Unsolved) -> search.Unsolved:
     return found
 
 
-def empty_tally(of: search.Problem) -> counters.Tally:
-    return counters.Tally(of.lefts, of.spots)
+def empty_tally(of: search.Problem) -> counters.CounterTracker:
+    return counters.CounterTracker(of.remaining, of.devices)

@@ -59,18 +59,18 @@ def view(
     found: Sequence[nodes.Node],
     placed: Sequence[pods.Pod] = (),
     spaces: Mapping[str, Mapping[str, str]] | None = None,
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     made = cluster_state.build(worlds.DRIVER, worlds.caches(found, found_pods=placed))
     for name, labels in (spaces or {}).items():
-        made.put_namespace(name, namespaces.Namespace(name, labels))
+        made.set_namespace(name, namespaces.Namespace(name, labels))
     return made
 
 
-def reasons_of(shown: cluster_state.Picture, pod: pods.Pod) -> dict[str, reasons.Reason]:
+def reasons_of(shown: cluster_state.ClusterState, pod: pods.Pod) -> dict[str, reasons.Reason]:
     """By node, why it refuses the pod; a node that takes it is left out."""
     asked = allocator_types.Workload(pod, ())
     refusals = {
-        name: filters.refusal(shown, node, asked) for name, node in sorted(shown.nodes.items())
+        name: filters.rejection(shown, node, asked) for name, node in sorted(shown.nodes.items())
     }
     return {
         str(name): refusal.node_reason
@@ -79,7 +79,7 @@ def reasons_of(shown: cluster_state.Picture, pod: pods.Pod) -> dict[str, reasons
     }
 
 
-def fitting(shown: cluster_state.Picture, pod: pods.Pod) -> list[ids.NodeName]:
+def fitting(shown: cluster_state.ClusterState, pod: pods.Pod) -> list[ids.NodeName]:
     """The nodes that take the pod, by name."""
     refused = reasons_of(shown, pod)
     return [name for name in sorted(shown.nodes) if name not in refused]

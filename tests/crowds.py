@@ -27,20 +27,22 @@ class Crowd:
 
     known: dict[ids.Key, pods.Pod] = field(default_factory=dict)
     held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
-    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
+    view: cluster_state.ClusterState = field(
+        default_factory=lambda: cluster_state.ClusterState(names.DRIVER)
+    )
 
     def __post_init__(self) -> None:
         for one in CLASSES:
-            self.view.put_class(one.name, one)
+            self.view.set_device_class(one.name, one)
 
     def node(self, name: str, *published: objects.Raw, **allocatable: str) -> None:
         """A node and what it publishes: 8 CPUs, 32Gi."""
         raw = objects.a_node(name)
         raw["status"]["allocatable"] |= allocatable
         found = nodes.parse(raw)
-        self.view.put_node(found.name, found)
+        self.view.set_node(found.name, found)
         for one in map(slices.parse, published):
-            self.view.put_slice(one.name, one)
+            self.view.set_slice(one.name, one)
 
     def run(self, name: str, node: str, *devices: str | objects.Raw, **spec: Any) -> pods.Pod:
         """A pod with a claim that holds devices of a node; without any, it has none."""
@@ -54,7 +56,7 @@ class Crowd:
     def put(self, pod: pods.Pod) -> pods.Pod:
         """A pod is there."""
         self.known[pod.key] = pod
-        self.view.put_pod(pod.key, pod)
+        self.view.set_pod(pod.key, pod)
         return pod
 
     def hold(
@@ -69,7 +71,7 @@ class Crowd:
     def put_claim(self, found: claims.Claim) -> claims.Claim:
         """A claim is there."""
         self.held[found.key] = found
-        self.view.put_claim(found.key, found)
+        self.view.set_claim(found.key, found)
         return found
 
     @property

@@ -11,8 +11,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import topology
 from driver.scheduling.gangs import types as gang_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
@@ -33,7 +32,7 @@ def node(
 
 def world(
     sizes: Mapping[str, int], there: Sequence[nodes.Node], *taken: claims.Claim
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     """Nodes, of which those in `sizes` have so many GPUs."""
     made = cluster_state.build(
         names.DRIVER,
@@ -41,11 +40,13 @@ def world(
             there, [objects.a_parsed_slice(one, count) for one, count in sizes.items()], taken
         ),
     )
-    assert isinstance(made, cluster_state.Picture)
+    assert isinstance(made, cluster_state.ClusterState)
     return made
 
 
-def racks(sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim) -> cluster_state.Picture:
+def racks(
+    sizes: Sequence[Sequence[Sequence[int]]], *taken: claims.Claim
+) -> cluster_state.ClusterState:
     """Blocks of racks of nodes with so many GPUs: `node-<block>-<rack>-<number>`."""
     found = {
         f"node-{b}-{r}-{n}": (node(f"node-{b}-{r}-{n}", f"b{b}", f"r{r}"), count)
@@ -72,7 +73,7 @@ def alike(count: int, gpus: int = 1) -> list[allocator_types.Workload]:
 
 
 def place(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     pods: Sequence[allocator_types.Workload],
     required: str | None = None,
     preferred: str | None = None,
@@ -96,7 +97,7 @@ def where(answer: Answer) -> dict[str, int]:
     return dict(Counter(str(one.node) for one in seated(answer).placements))
 
 
-def domains(view: cluster.ClusterView, answer: Answer, depth: int) -> set[tuple[str, ...]]:
+def domains(view: snapshot.Snapshot, answer: Answer, depth: int) -> set[tuple[str, ...]]:
     """The domains, so many levels deep, that the members are in."""
     found = [view.nodes[ids.NodeName(name)].labels for name in where(answer)]
     return {tuple(labels[key] for key in LEVELS[:depth]) for labels in found}

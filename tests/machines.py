@@ -9,7 +9,7 @@ NUMA, ROW, LINKS = (f"{worlds.DRIVER}/{name}" for name in ("numa", "row", "links
 SLICES = 8
 
 
-def looking(*looks: dict[str, Any], taken: tuple[str, ...] = ()) -> cluster_state.Picture:
+def looking(*looks: dict[str, Any], taken: tuple[str, ...] = ()) -> cluster_state.ClusterState:
     """A node of GPUs with these attributes, some in use."""
     found = [
         objects.with_values(objects.a_device(f"gpu-{at}"), **look) for at, look in enumerate(looks)
@@ -18,12 +18,12 @@ def looking(*looks: dict[str, Any], taken: tuple[str, ...] = ()) -> cluster_stat
     return worlds.view(objects.a_slice("node-a", found), taken=held)
 
 
-def two_numa_nodes(*taken: str) -> cluster_state.Picture:
+def two_numa_nodes(*taken: str) -> cluster_state.ClusterState:
     """Eight GPUs, four on each NUMA node."""
     return looking(*({"numa": at // 4} for at in range(8)), taken=taken)
 
 
-def cut(gpus: int, *taken: str) -> cluster_state.Picture:
+def cut(gpus: int, *taken: str) -> cluster_state.ClusterState:
     """GPUs of eight memory slices with MIG's placements: 1g on any of seven, 3g on a half, 7g."""
     sets = {f"gpu-{gpu}": {f"slice-{at}": "1" for at in range(SLICES)} for gpu in range(gpus)}
     places = [("1g", at, 1) for at in range(SLICES - 1)]

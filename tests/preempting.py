@@ -43,9 +43,9 @@ class Scene(crowds.Crowd):
     def book(self) -> victims.Book:
         made = victims.Book()
         for claim in self.held.values():
-            made.put_claim(claim.key, claim)
+            made.set_claim(claim.key, claim)
         for pod in self.known.values():
-            made.put_pod(pod.key, pod)
+            made.set_pod(pod.key, pod)
         return made
 
     def right(self, priority: int = 10, leaf: str = "", **more: Any) -> preemption_policy.Law:

@@ -59,7 +59,7 @@ def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:
 def devices(found: scheduler.Answer | None) -> list[str]:
     """What a pod got, by name."""
     assert isinstance(found, scheduler.Bound), found
-    return [one.device.device for one in found.placement.picks]
+    return [one.device.device for one in found.placement.assignments]
 
 
 def run(

@@ -31,7 +31,7 @@ FOUR = a_shape("h100-4", 4, cost=4.4)
 ONE = a_shape("h100-1", 1, cost=1.2)
 
 
-def empty(*there: nodes.Node) -> cluster_state.Picture:
+def empty(*there: nodes.Node) -> cluster_state.ClusterState:
     """A cluster without a GPU."""
     return cluster_state.build(names.DRIVER, worlds.caches(there or [objects.node("cpu-only")]))
 
@@ -59,7 +59,7 @@ def plan(
     shapes: tuple[node_template.Shape, ...] = (EIGHT,),
     in_flight: fill_simulation.Nodes | None = None,
     most: int = 16,
-    on: cluster_state.Picture | None = None,
+    on: cluster_state.ClusterState | None = None,
     **more: Any,
 ) -> planner.Plan:
     supply = planner.Supply(shapes, in_flight or {}, most, **more)

@@ -9,12 +9,13 @@ from driver.resources.dra import claims, device_classes, slices
 from driver.scheduling.allocator import policies, settings
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DRIVER = names.DRIVER
-DECIDING = settings.Settings(ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(DRIVER))
+DECIDING = settings.Settings(
+    ranking.parse_policies(",".join(policies.DEFAULT)), device_filter.ControllerRules(DRIVER)
+)
 """As the controller decides."""
 
 
@@ -24,9 +25,9 @@ def caches(
     found_claims: Iterable[claims.Claim] = (),
     found_pods: Iterable[pods.Pod] = (),
     found_classes: Iterable[device_classes.DeviceClass] | None = None,
-) -> cluster_state.Caches:
+) -> cluster_state.CachedObjects:
     known = [objects.device_class()] if found_classes is None else list(found_classes)
-    return cluster_state.Caches(
+    return cluster_state.CachedObjects(
         nodes={ids.Key(one.name): one for one in found_nodes},
         slices={ids.Key(one.name): one for one in found_slices},
         classes={ids.Key(one.name): one for one in known},
@@ -44,7 +45,7 @@ def view(
     taken: Iterable[claims.Claim] = (),
     more_nodes: Iterable[nodes.Node] = (),
     found_classes: Iterable[device_classes.DeviceClass] = (),
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     """Slices, the nodes that they name, and claims that hold devices.
 
     There are the class of whole GPUs and ANY, and what classes are named beside them.
@@ -54,11 +55,11 @@ def view(
     known = [objects.device_class(), objects.device_class(ANY, "true"), *found_classes]
     there = [*(objects.node(name) for name in sorted(local)), *more_nodes]
     made = cluster_state.build(DRIVER, caches(there, parsed, taken, found_classes=known))
-    assert isinstance(made, cluster_state.Picture)
+    assert isinstance(made, cluster_state.ClusterState)
     return made
 
 
-def fleet(sizes: dict[str, int], *taken: claims.Claim) -> cluster.ClusterView:
+def fleet(sizes: dict[str, int], *taken: claims.Claim) -> snapshot.Snapshot:
     """Nodes by name with so many GPUs each, and claims that hold some of them."""
     return cluster_state.build(
         DRIVER,

@@ -81,7 +81,7 @@ class _Filling:
 
     def __init__(self) -> None:
         self._stores = stores.empty()
-        self._picture = cluster_state.Picture(names.DRIVER)
+        self._picture = cluster_state.ClusterState(names.DRIVER)
         self._feed = snapshot_updater.Feed(self._stores, self._picture, gang_index.Roster())
         self.seconds = 0.0
         self.bytes = 0
@@ -96,7 +96,7 @@ class _Filling:
         self._take(found.slices, slices.parse, _pages_of_slices(case))
         self._bring()
         for number in range(case.nodes):
-            self._picture.shares(fixtures.node_name(number))  # type: ignore[arg-type]
+            self._picture.reachable_pools(fixtures.node_name(number))  # type: ignore[arg-type]
         return len(found.slices)
 
     def fill_claims(self, case: cases.Case) -> None:
@@ -114,7 +114,7 @@ class _Filling:
         pages: Iterator[list[fixtures.Raw]],
     ) -> None:
         """As a reflector takes a listing: a page is bytes, then objects, then what we keep."""
-        into.read_with(parse, _unreadable)
+        into.set_parser(parse, _unreadable)
         begun = time.perf_counter()
         into.replace(self._decoded(pages), 1)
         self.seconds += time.perf_counter() - begun
@@ -185,7 +185,7 @@ def _rss_mib() -> float:
 
 def main() -> int:
     """Measure the case that is named."""
-    gc_tuning.rarely()
+    gc_tuning.set_thresholds()
     case = {one.name: one for one in (STATIC, MIG)}[sys.argv[1]]
     empty = _rss_mib()
     filling = _Filling()

@@ -14,8 +14,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 _STAMP = "2026-01-01T00:00:00Z"
 
@@ -23,21 +22,22 @@ _STAMP = "2026-01-01T00:00:00Z"
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
     return settings.Settings(
-        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+        ranking.parse_policies(",".join(policies.DEFAULT)),
+        device_filter.ControllerRules(names.DRIVER),
     )
 
 
-def shown(case: cases.Case) -> cluster_state.Picture:
+def shown(case: cases.Case) -> cluster_state.ClusterState:
     """The case's cluster, its devices in use held by a claim each."""
-    made = cluster_state.Picture(names.DRIVER)
+    made = cluster_state.ClusterState(names.DRIVER)
     for one in fixtures.classes():
-        made.put_class(one["metadata"]["name"], device_classes.parse(one))
+        made.set_device_class(one["metadata"]["name"], device_classes.parse(one))
     template = case.shape("controller")
     for number in range(case.nodes):
         name = ids.NodeName(fixtures.node_name(number))
-        made.put_node(name, nodes.parse(fixtures.node(number)))
+        made.set_node(name, nodes.parse(fixtures.node(number)))
         for raw in json.loads(fixtures.filled(template, number)):
-            made.put_slice(raw["metadata"]["name"], slices.parse(raw))
+            made.set_slice(raw["metadata"]["name"], slices.parse(raw))
     return made
 
 
@@ -55,7 +55,7 @@ class Ours:
         self.refused = 0
         for device in case.taken:
             claim = self._claim(fixtures.gpus(), device)
-            self._view.put_claim(claim.key, claim)
+            self._view.set_claim(claim.key, claim)
             self._hold(claim, None)
         self._most = self._used
 
@@ -73,7 +73,9 @@ class Ours:
         begun = time.perf_counter()
         answer = self._allocator.decide(self._view, allocator_types.Workload(pod, (claim,)))
         found = (
-            allocator_messages.no_fit(answer) if isinstance(answer, allocator_types.NoFit) else ""
+            allocator_messages.unschedulable(answer)
+            if isinstance(answer, allocator_types.Unschedulable)
+            else ""
         )
         ended = time.perf_counter()
         if not found:
@@ -82,8 +84,8 @@ class Ours:
 
     def _one(self, *, alike: bool) -> float:
         claim, pod = self._workload(alike=alike)
-        self._view.put_pod(pod.key, pod)
-        self._view.put_claim(claim.key, claim)
+        self._view.set_pod(pod.key, pod)
+        self._view.set_claim(claim.key, claim)
         begun = time.perf_counter()
         self._decide(claim, pod)
         return (time.perf_counter() - begun) * 1000
@@ -91,17 +93,17 @@ class Ours:
     def _decide(self, claim: claims.Claim, pod: pods.Pod) -> None:
         workload = allocator_types.Workload(pod, (claim,))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             self.refused += 1
             return
-        made = allocation_result.allocations(self._view, workload, answer, _STAMP)
-        decision = cluster.InFlight(pod, answer.node, made)
-        self._view.fly(decision)
+        made = allocation_result.build_allocations(self._view, workload, answer, _STAMP)
+        decision = snapshot.InFlight(pod, answer.node, made)
+        self._view.begin_write(decision)
         used = claims.Consumer("", "pods", pod.name, pod.uid)
         written = replace(claim, version="2", allocation=made[claim.key], consumers=(used,))
-        self._view.put_claim(claim.key, written)
-        self._view.land(decision)
-        self._free(len(answer.picks))
+        self._view.set_claim(claim.key, written)
+        self._view.end_write(decision)
+        self._free(len(answer.assignments))
         self._hold(written, pod)
 
     def _hold(self, claim: claims.Claim, pod: pods.Pod | None) -> None:
@@ -115,9 +117,9 @@ class Ours:
             self._held[drawn], self._held[-1] = self._held[-1], self._held[drawn]
             claim, pod = self._held.pop()
             self._used -= len(claim.allocation.results) if claim.allocation else 0
-            self._view.put_claim(claim.key, None)
+            self._view.set_claim(claim.key, None)
             if pod is not None:
-                self._view.put_pod(pod.key, None)
+                self._view.set_pod(pod.key, None)
 
     def _workload(self, *, alike: bool) -> tuple[claims.Claim, pods.Pod]:
         asks = self._case.asks if alike else fixtures.renamed(self._case.asks, f"gpu-{self._made}")

@@ -65,7 +65,7 @@ class Replicas(ours.Ours):
         for number in range(case.nodes):
             raw = fixtures.node(number)
             raw["metadata"]["labels"][ZONE] = f"zone-{number % ZONES}"
-            self._view.put_node(ids.NodeName(fixtures.node_name(number)), nodes.parse(raw))
+            self._view.set_node(ids.NodeName(fixtures.node_name(number)), nodes.parse(raw))
 
     def _workload(self, *, alike: bool) -> tuple[claims.Claim, pods.Pod]:
         del alike
@@ -81,7 +81,7 @@ class Replicas(ours.Ours):
         if pod is not None and claim.allocation is not None:
             node = ids.NodeName(claim.allocation.results[0].device.pool)
             pod = replace(pod, node=node, phase="Running")
-            self._view.put_pod(pod.key, pod)
+            self._view.set_pod(pod.key, pod)
         super()._hold(claim, pod)
 
 

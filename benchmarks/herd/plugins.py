@@ -120,14 +120,14 @@ class Plugin:
         name = fixtures.node_name(number)
         time_ = clock.SystemClock()
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        teller = plugin_events.Teller(_Silent())
+        teller = plugin_events.EventReporter(_Silent())
         wire = Counted(credentials.Credentials(ground.kubeconfig), ground.book)
         allocator = node_allocator.NodeAllocator(
-            "controller", ground.folder / name, node_allocator.Tools(teller, counters, time_)
+            "controller", ground.folder / name, node_allocator.Deps(teller, counters, time_)
         )
-        tools = publisher.Tools(client.KubeClient(wire), teller, counters, time_, allocator)
+        tools = publisher.Deps(client.KubeClient(wire), teller, counters, time_, allocator)
         looking = backoff.Backoff(_LOOKING, random.random)
-        offered = pool_builder.Supply(
+        offered = pool_builder.PoolBuilder(
             pool_builder.Sources(lambda: gpus), _REDISCOVER_S, looking, time_
         )
         settings = publisher.Settings(names.DRIVER, ids.NodeName(name), jitter=random.random)
@@ -154,7 +154,7 @@ class Plugin:
 
     def done(self) -> bool:
         """Whether its slices are there, as they should be and all of them."""
-        stored = list(self._publisher.stored())
+        stored = list(self._publisher.stored_slices())
         whole = bool(stored) and len(stored) == stored[0]["spec"]["pool"]["resourceSliceCount"]
         return whole and self._publisher.problem() is None and self._publisher.lag_s() == 0
 

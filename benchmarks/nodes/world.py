@@ -21,12 +21,11 @@ from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.provisioning import node_template
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects
 
 DECIDING = settings.Settings(
-    ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+    ranking.parse_policies(",".join(policies.DEFAULT)), device_filter.ControllerRules(names.DRIVER)
 )
 IDLE_S = 300.0
 _HELD = "is for what it was asked for"
@@ -63,7 +62,7 @@ class Wanted:
 class Standing:
     """What an autoscaler sees: who waits, in order, and which nodes are on their way."""
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     waiting: Sequence[Waiting]
     in_flight: Mapping[ids.NodeName, node_template.Shape]
 
@@ -126,7 +125,9 @@ class World:
         tasks = [self._maker.task(f"{job.name}-{n}", job.pod) for n in range(job.pods)]
         for task in tasks:
             self._desk.add(task.claims)
-        alike = workload_signature.of(allocator_types.Workload(tasks[0].pod, tasks[0].claims))
+        alike = workload_signature.workload_signature(
+            allocator_types.Workload(tasks[0].pod, tasks[0].claims)
+        )
         self._waiting[job.name] = Waiting(job, tasks, alike)
 
     def _serve(self) -> None:
@@ -194,9 +195,9 @@ class World:
     def _arrive(self, name: ids.NodeName) -> None:
         node = self._nodes[name]
         node.there = True
-        self._desk.view.put_node(name, node.life.shape.node(name))
+        self._desk.view.set_node(name, node.life.shape.node(name))
         for one in node.life.shape.slices_of(name):
-            self._desk.view.put_slice(one.name, one)
+            self._desk.view.set_slice(one.name, one)
         self._rest(name)
 
     def _rest(self, name: ids.NodeName) -> None:
@@ -217,8 +218,8 @@ class World:
             return
         node.life.gone = self._now
         for one in node.life.shape.slices_of(name):
-            self._desk.view.put_slice(one.name, None)
-        self._desk.view.put_node(name, None)
+            self._desk.view.set_slice(one.name, None)
+        self._desk.view.set_node(name, None)
         del self._nodes[name]
 
 

@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
     given = parser.parse_args()
-    gc_tuning.rarely()  # as the controller
+    gc_tuning.set_thresholds()  # as the controller
     folder = openb.folder()
     suites = given.suites or _SUITES
     if "openb" in suites and folder is None:
@@ -60,7 +60,7 @@ def _of_trace(name: str, trace: openb.Trace, seeds: Sequence[int]) -> list[recor
     rates: list[float] = []
     for seed in seeds:
         arriving = openb.arrivals(trace, seed)
-        judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
+        judge = ranking.parse_policies(",".join(policies.DEFAULT), ours.usual(trace))
         mine = ours.replay(trace, arriving, judge, _progress(f"{name} {seed}"))
         rates.append(mine.rate)
         used = {"ours": mine.used, **beside.others(trace, arriving, seed)}
@@ -119,7 +119,7 @@ def _of_streams(seeds: Sequence[int], arrivals: int) -> list[record.Figure]:
 
 def _of_stream(stream: Sequence[streams.Arrival]) -> tuple[dict[str, float], float]:
     """What each policy accepts of a hundred; our decisions in a second."""
-    allocator = fleet.Ours(_GPUS, ranking.of(",".join(policies.DEFAULT)))
+    allocator = fleet.Ours(_GPUS, ranking.parse_policies(",".join(policies.DEFAULT)))
     mine = streams.accepted(allocator, stream)
     plain = {
         name: streams.accepted(streams.Plain(_GPUS, score), stream)

@@ -32,16 +32,16 @@ class Given(NamedTuple):
 class Ours:
     """A fleet of nodes with so many GPUs each, at most the machine's eight."""
 
-    def __init__(self, gpus: int, judge: ranking.Ranking, a_node: int = GPUS_A_NODE) -> None:
-        self._view = cluster_state.Picture(names.DRIVER)
+    def __init__(self, gpus: int, judge: ranking.PolicyChain, a_node: int = GPUS_A_NODE) -> None:
+        self._view = cluster_state.ClusterState(names.DRIVER)
         self._allocator = stopwatch.Stopwatch(
-            settings.Settings(judge, device_filter.Rules(names.DRIVER))
+            settings.Settings(judge, device_filter.ControllerRules(names.DRIVER))
         )
         self._a_node = a_node
         self._order: dict[str, int] = {}
         self._made = 0
         for raw in fixtures.classes():
-            self._view.put_class(raw["metadata"]["name"], device_classes.parse(raw))
+            self._view.set_device_class(raw["metadata"]["name"], device_classes.parse(raw))
         template = fixtures.every_face("controller", streams.MACHINE)
         for number in range(-(-gpus // a_node)):
             self._add(number, json.loads(fixtures.filled(template, number)))
@@ -49,9 +49,9 @@ class Ours:
     def _add(self, number: int, raw: list[fixtures.Raw]) -> None:
         node = nodes.parse(fixtures.node(number))
         self._order[node.name] = number
-        self._view.put_node(node.name, node)
+        self._view.set_node(node.name, node)
         for one in _first(raw, self._a_node):
-            self._view.put_slice(one["metadata"]["name"], slices.parse(one))
+            self._view.set_slice(one["metadata"]["name"], slices.parse(one))
 
     @property
     def rate(self) -> float:
@@ -65,25 +65,25 @@ class Ours:
         pod = pods.parse(fixtures.pod(f"pod-{self._made}", f"claim-{self._made}"))
         workload = allocator_types.Workload(pod, (claims.parse(raw),))
         answer = self._allocator.decide(self._view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             return None
-        (key, made), *_ = allocation_result.allocations(
+        (key, made), *_ = allocation_result.build_allocations(
             self._view, workload, answer, _STAMP
         ).items()
-        self._view.put_claim(key, replace(workload.open[0], allocation=made))
-        self._view.put_pod(pod.key, replace(pod, node=answer.node))
+        self._view.set_claim(key, replace(workload.open_claims[0], allocation=made))
+        self._view.set_pod(pod.key, replace(pod, node=answer.node))
         return Given(key, pod.key, *self._where(answer))
 
     def leave(self, given: Given) -> None:
         """Its claim and its pod are gone."""
-        self._view.put_claim(given.claim, None)
-        self._view.put_pod(given.pod, None)
+        self._view.set_claim(given.claim, None)
+        self._view.set_pod(given.pod, None)
 
     def _where(self, answer: allocator_types.Placement) -> tuple[int, int]:
-        device = answer.picks[0].result.device
+        device = answer.assignments[0].result.device
         pool = self._view.pools[device.driver, device.pool]
-        face = pool_layout.of(pool).faces[device.device]
-        return self._order[answer.node] * self._a_node + face.card, face.mask
+        face = pool_layout.get_layout(pool).faces[device.device]
+        return self._order[answer.node] * self._a_node + face.gpu, face.mask
 
 
 def _first(raw: list[fixtures.Raw], gpus: int) -> list[fixtures.Raw]:

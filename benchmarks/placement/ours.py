@@ -14,15 +14,17 @@ from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.snapshot import cluster_state
 
 
-def usual(trace: openb.Trace) -> workload_mix.Mix:
+def usual(trace: openb.Trace) -> workload_mix.WorkloadMix:
     """What the trace usually asks, as our policies see it."""
-    return workload_mix.of((_demand(shape), part) for shape, part in openb.usual(trace))
+    return workload_mix.build_mix((_demand(shape), part) for shape, part in openb.usual(trace))
 
 
-def _demand(shape: openb.Pod) -> workload_mix.Demand:
+def _demand(shape: openb.Pod) -> workload_mix.WorkloadShape:
     asked = base.MPS if shape.milli < openb.FULL else base.WHOLE
     mode = asked if shape.gpus else base.IDLE
-    return workload_mix.Demand(mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models))
+    return workload_mix.WorkloadShape(
+        mode, shape.gpus, shape.milli, shape.cpu, frozenset(shape.models)
+    )
 
 
 class Replayed(NamedTuple):
@@ -36,7 +38,11 @@ class _Desk(scheduler.Desk):
     """The desk of `simulate`, with a stopwatch."""
 
     def __init__(
-        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
+        self,
+        view: cluster_state.ClusterState,
+        deciding: settings.Settings,
+        *,
+        every_pod: bool = False,
     ) -> None:
         super().__init__(view, deciding, every_pod=every_pod)
         self._allocator = self.watch = stopwatch.Stopwatch(deciding)
@@ -45,11 +51,11 @@ class _Desk(scheduler.Desk):
 def replay(
     trace: openb.Trace,
     arriving: Sequence[openb.Pod],
-    judge: ranking.Ranking,
+    judge: ranking.PolicyChain,
     told: engine.Told = lambda _done, _of: None,
 ) -> Replayed:
     """One comes each second, and none leaves. `told` hears how many have come."""
-    deciding = settings.Settings(judge, device_filter.Rules(names.DRIVER))
+    deciding = settings.Settings(judge, device_filter.ControllerRules(names.DRIVER))
     found = _Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
     maker = simulated.Maker()
     tasks = [maker.task(f"pod-{n}", pod, float(n)) for n, pod in enumerate(arriving)]

@@ -4,7 +4,7 @@ import time
 
 from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Stopwatch(dra_allocator.Allocator):
@@ -21,8 +21,8 @@ class Stopwatch(dra_allocator.Allocator):
         return self._decisions / self._seconds if self._seconds else 0.0
 
     def decide(
-        self, view: cluster.ClusterView, workload: allocator_types.Workload
-    ) -> allocator_types.Placement | allocator_types.NoFit:
+        self, view: snapshot.Snapshot, workload: allocator_types.Workload
+    ) -> allocator_types.Placement | allocator_types.Unschedulable:
         """As the allocator does."""
         begun = time.process_time()
         found = super().decide(view, workload)

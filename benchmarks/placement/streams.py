@@ -42,29 +42,29 @@ class Arrival(NamedTuple):
 
 
 @functools.cache
-def machine() -> base.Model:
+def machine() -> base.GpuModel:
     """The kind of GPU, with all its placements, as our plugin publishes it."""
     text = fixtures.filled(fixtures.every_face("controller", MACHINE), 0)
-    shown = cluster_state.Picture(names.DRIVER)
+    shown = cluster_state.ClusterState(names.DRIVER)
     for raw in json.loads(text):
-        shown.put_slice(raw["metadata"]["name"], slices.parse(raw))
-    return pool_layout.of(next(iter(shown.pools.values()))).idle[0].model
+        shown.set_slice(raw["metadata"]["name"], slices.parse(raw))
+    return pool_layout.get_layout(next(iter(shown.pools.values()))).idle_gpus[0].model
 
 
 @functools.cache
-def model() -> base.Model:
+def model() -> base.GpuModel:
     """The kind of GPU, with those placements that streams ask for."""
-    parts = tuple(one for one in machine().parts if one.profile in PROFILES)
-    return replace(machine(), parts=parts)
+    parts = tuple(one for one in machine().placements if one.profile in PROFILES)
+    return replace(machine(), placements=parts)
 
 
 def draw(mix: str, load: float, gpus: int, count: int, seed: int) -> list[Arrival]:
     """A stream, the same for every policy."""
     source = random.Random(seed)  # noqa: S311 - no secret
     of, weights = model(), MIXES[mix]
-    sizes = {one.profile: one.mask.bit_count() for one in of.parts}
+    sizes = {one.profile: one.mask.bit_count() for one in of.placements}
     mean = sum(w * sizes[p] for p, w in zip(PROFILES, weights, strict=True)) / sum(weights)
-    rate = load * gpus * of.slices.bit_count() / mean
+    rate = load * gpus * of.all_slices.bit_count() / mean
     now, found = 0.0, []
     for _ in range(count):
         now += source.expovariate(rate)
@@ -106,7 +106,7 @@ Score = Callable[[int, int], tuple[int, ...]]
 """Of a card's free slices before and after; lower is better."""
 
 
-def product(judge: ranking.Ranking, of: base.Model) -> Score:
+def product(judge: ranking.PolicyChain, of: base.GpuModel) -> Score:
     """The score of our policies, each GPU on a node of its own; then a cut GPU before an idle one.
 
     `of` has all placements that the GPU offers.
@@ -114,9 +114,9 @@ def product(judge: ranking.Ranking, of: base.Model) -> Score:
 
     @functools.cache
     def score(before: int, after: int) -> tuple[int, ...]:
-        idle = before == of.slices
+        idle = before == of.all_slices
         room = rooms.room(rooms.idle(of) if idle else rooms.cut(before, of))
-        taken = base.Taken(0, base.PARTS, mask=before & ~after)
+        taken = base.Usage(0, base.MIG, mask=before & ~after)
         scores = judge.scores(rooms.candidate(room, taken))
         return (*(-one for one in scores), int(idle))
 
@@ -128,7 +128,7 @@ class Plain:
 
     def __init__(self, gpus: int, score: Score) -> None:
         self._model = model()
-        self._free = [self._model.slices] * gpus
+        self._free = [self._model.all_slices] * gpus
         self._score = score
         self._known: dict[tuple[str, int], tuple[tuple[int, ...], int] | None] = {}
 
@@ -145,7 +145,7 @@ class Plain:
     def _best(self, profile: str, free: int) -> tuple[tuple[int, ...], int] | None:
         """The score and the slices of the best way on a GPU; None: there is no room."""
         if (profile, free) not in self._known:
-            masks = (part.mask for part in self._model.parts if part.profile == profile)
+            masks = (part.mask for part in self._model.placements if part.profile == profile)
             fitting = [mask for mask in masks if mask & free == mask]
             ways = ((self._score(free, free & ~mask), mask) for mask in fitting)
             self._known[profile, free] = min(ways, default=None)
@@ -161,7 +161,7 @@ class Plain:
 class Others:
     """Policies from elsewhere."""
 
-    of: base.Model
+    of: base.GpuModel
 
     def scores(self) -> Mapping[str, Score]:
         """First fit; best fit: the least left; greedy: the fewest placements lost."""
@@ -172,4 +172,4 @@ class Others:
         }
 
     def _placements(self, free: int) -> int:
-        return sum(1 for part in self.of.parts if part.mask & free == part.mask)
+        return sum(1 for part in self.of.placements if part.mask & free == part.mask)

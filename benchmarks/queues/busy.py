@@ -27,7 +27,8 @@ OWNER = pods.Owner("Job", "batch", "u")
 def deciding() -> settings.Settings:
     """As the controller decides by default."""
     return settings.Settings(
-        ranking.of(",".join(policies.DEFAULT)), device_filter.Rules(names.DRIVER)
+        ranking.parse_policies(",".join(policies.DEFAULT)),
+        device_filter.ControllerRules(names.DRIVER),
     )
 
 
@@ -42,24 +43,24 @@ class Fleet:
     """So many nodes; jobs of a GPU each come to run on it, and a book of them is kept."""
 
     def __init__(self, count: int) -> None:
-        self.view = cluster_state.Picture(names.DRIVER)
+        self.view = cluster_state.ClusterState(names.DRIVER)
         self.book = victims.Book()
         self._dice = random.Random(SEED)  # noqa: S311 - no secret
         self._free: list[tuple[ids.NodeName, str]] = []
         self._made = 0
         self._running: list[_Job] = []
         for raw in fixtures.classes():
-            self.view.put_class(raw["metadata"]["name"], device_classes.parse(raw))
+            self.view.set_device_class(raw["metadata"]["name"], device_classes.parse(raw))
         template = fixtures.every_face("controller")
         for number in range(count):
             self._add(number, json.loads(fixtures.filled(template, number)))
 
     def _add(self, number: int, raw: list[fixtures.Raw]) -> None:
         node = nodes.parse(fixtures.node(number))
-        self.view.put_node(node.name, node)
+        self.view.set_node(node.name, node)
         for one in raw:
             found = slices.parse(one)
-            self.view.put_slice(one["metadata"]["name"], found)
+            self.view.set_slice(one["metadata"]["name"], found)
             self._free += [
                 (node.name, device["name"])
                 for device in one["spec"].get("devices", ())
@@ -79,8 +80,8 @@ class Fleet:
         for _ in range(jobs):
             ended = self._running.pop(self._dice.randrange(len(self._running)))
             for kept in (self.view, self.book):
-                kept.put_pod(ended.pod, None)
-                kept.put_claim(ended.claim, None)
+                kept.set_pod(ended.pod, None)
+                kept.set_claim(ended.claim, None)
             self.run(ended.node, *ended.devices)
 
     def run(self, node: ids.NodeName, *devices: str) -> None:
@@ -107,8 +108,8 @@ class Fleet:
         raw["status"]["reservedFor"] = [{"resource": "pods", "name": name, "uid": pod.uid}]
         claim = claims.parse(raw)
         for kept in (self.view, self.book):
-            kept.put_pod(pod.key, pod)
-            kept.put_claim(claim.key, claim)
+            kept.set_pod(pod.key, pod)
+            kept.set_claim(claim.key, claim)
         self._running.append(_Job(pod.key, claim.key, node, devices))
 
 

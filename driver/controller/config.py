@@ -133,7 +133,7 @@ class ControllerConfig(web_config.PageSettings):
     @classmethod
     def _known_policies(cls, value: str) -> str:
         try:
-            ranking.of(value)
+            ranking.parse_policies(value)
         except errors.BadInput as error:
             raise ValueError(f"{error.problem}; expected {error.expected}") from error
         return value

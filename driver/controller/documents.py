@@ -8,13 +8,15 @@ from driver.scheduling.allocator.policies import configured_mix
 from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
-def usual(path: Path | None) -> policy_mix.Mix:
+def usual(path: Path | None) -> policy_mix.WorkloadMix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
-        return policy_mix.PRIOR
-    return configured_mix.of(workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name))
+        return policy_mix.DEFAULT_MIX
+    return configured_mix.build_mix(
+        workload_mix.read(yaml_files.read_document(path, "UsualWorkloads"), path.name)
+    )
 
 
 def shapes(path: Path) -> node_shapes.NodeShapes:
     """The kinds of node that an autoscaler can bring. Raises BadInput."""
-    return node_shapes.read(yaml_files.read(path, "NodeShapes"), path.name)
+    return node_shapes.read(yaml_files.read_document(path, "NodeShapes"), path.name)

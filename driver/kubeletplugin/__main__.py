@@ -20,8 +20,8 @@ def main(arguments: Sequence[str]) -> int:
         logs.configure(config.log_level)
         time = clock.SystemClock()
         kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
-        core = composition.core(config, claims_api.KubeClaimReader(kube), time)
-        outside = app.Outside(kube, secrets.SystemRandom().random, time)
+        core = composition.build_core(config, claims_api.KubeClaimReader(kube), time)
+        outside = app.ProcessDeps(kube, secrets.SystemRandom().random, time)
         return app.App(config, core, outside).run()
     except errors.RationError as error:
         sys.stderr.write(f"{app.COMPONENT}: {error}\n")

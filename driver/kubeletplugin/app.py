@@ -56,7 +56,7 @@ _LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class ProcessDeps:
     """What the process brings along; tests bring their own."""
 
     kube: client.KubeClient
@@ -67,154 +67,164 @@ class Outside:
 class App:
     """Everything a plugin process runs."""
 
-    def __init__(self, config: PluginConfig, core: composition.Core, outside: Outside) -> None:
+    def __init__(self, config: PluginConfig, core: composition.Core, outside: ProcessDeps) -> None:
         self._config = config
         self._core = core
         self._clock = outside.clock
-        self._paths = sockets.paths(config.kubelet_root, config.driver_name, config.instance)
+        self._paths = sockets.socket_paths(config.kubelet_root, config.driver_name, config.instance)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
         self._recorder = recorder.EventRecorder(
             outside.kube, COMPONENT, config.node_name, self._clock, outside.jitter
         )
-        teller = plugin_events.Teller(self._recorder)
-        self._recovery = startup.Recovery(
+        teller = plugin_events.EventReporter(self._recorder)
+        self._recovery = startup.StartupRecovery(
             core.recover, backoff.Backoff(startup.RECOVERING, outside.jitter), self._clock
         )
-        who = claim_pods.Consumers(core.sharers.reader)
-        holders = mps_holders.MpsHolders(teller, core.sharers.pods_of, who, self._clock)
-        self._mps = mps_watch.MpsWatch(
-            core.records, core.daemons, teller, counters, holders, self._clock
+        self._mps_watch = _build_mps_watch(core, teller, counters, self._clock)
+        self._status_writer = _build_status_writer(config, outside)
+        watch = usage_watch.Deps(teller, self._status_writer, counters)
+        works = activity_watch.ActivityWatch(
+            core.activity_sources, self._status_writer, self._clock
         )
-        self._conditions = _conditions(config, outside)
-        watch = usage_watch.Tools(teller, self._conditions, counters)
-        works = activity_watch.ActivityWatch(core.workers, self._conditions, self._clock)
-        self._usage = usage_watch.UsageWatch(
-            core.sharers, watch, config.usage_seconds, self._clock, works.look
+        self._usage_watch = usage_watch.UsageWatch(
+            core.usage_sources, watch, config.usage_seconds, self._clock, works.observe
         )
-        self._reclaim = claim_gc.Reclaim(
-            core.leftovers, functools.partial(self._tell_node, teller), self._clock, outside.jitter
+        self._claim_collector = claim_gc.ClaimCollector(
+            core.gc_targets, functools.partial(self._warn_node, teller), self._clock, outside.jitter
         )
-        self._orphans = startup.Orphans(self._clock)
-        self._refusals = readiness.Refusals(self._conditions, core.preparation.check, self._clock)
+        self._thread_guard = startup.LibraryThreadGuard(self._clock)
+        self._readiness = readiness.ReadinessTracker(
+            self._status_writer, core.preparation.check, self._clock
+        )
         self._service = dra_service.DraService(
-            core.preparation, dra_service.Tools(teller, counters, self._refusals, self._clock)
+            core.preparation, dra_service.Deps(teller, counters, self._readiness, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
         serving = unix_server.Settings(dra_service.HANDLERS, _DRAIN_S, self._clock)
-        self._dra = unix_server.UnixServer("dra", self._paths.service, self._serve, serving)
+        self._dra = unix_server.UnixServer("dra", self._paths.service, self._add_services, serving)
         self._registration = registration.Registration(
             config.driver_name, self._paths.service, counters
         )
         self._quarantine = quarantine.Quarantine(config.state_dir / "quarantine.json", self._clock)
-        self._health = _health(
+        self._health = _build_health_watch(
             config, core, outside, self._node_uid, (teller, counters, self._quarantine)
         )
         self._cordons = cordons.Cordons()
-        self._supply = _supply(config, core, outside, (self._health, self._cordons))
-        self._newest = publisher_election.Newest(
+        self._pool_builder = _build_pool_builder(
+            config, core, outside, (self._health, self._cordons)
+        )
+        self._election = publisher_election.PublisherElection(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
-        beside = self._neighbourhood()
-        tools = self._publishing(outside, teller, counters, beside)
-        self._publisher = _publisher(config, self._supply, outside, tools)
-        self._name = self._name_gate(beside)
-        self._health.subscribe(self._publisher.hurry)
-        core.mode_refusals.subscribe(self._publisher.hurry)
-        self._health.subscribe(self._streams.changed)
-        self._health.on_stir(self._publisher.hurry)
-        self._resets = self._reset_watch(teller, counters) if config.reset_gpus else None
-        self._show(works)
+        beside = self._build_conflict_detector()
+        tools = self._publisher_deps(outside, teller, counters, beside)
+        self._publisher = _build_publisher(config, self._pool_builder, outside, tools)
+        self._name_gate = self._build_name_gate(beside)
+        self._subscribe()
+        self._reset_thread = (
+            self._build_reset_watch(teller, counters) if config.reset_gpus else None
+        )
+        self._register_collector(works)
 
-    def _show(self, works: activity_watch.ActivityWatch) -> None:
+    def _subscribe(self) -> None:
+        """Connect what changes GPUs to what publishes them."""
+        self._health.subscribe(self._publisher.publish_now)
+        self._core.mode_refusals.subscribe(self._publisher.publish_now)
+        self._health.subscribe(self._streams.notify)
+        self._health.on_gpus_changed(self._publisher.publish_now)
+
+    def _register_collector(self, works: activity_watch.ActivityWatch) -> None:
         config = self._config
         sources = scrape.Sources(
             self._core.records,
-            self._core.written,
-            self._supply.shown,
+            self._core.write_time,
+            self._pool_builder.last_published,
             self._health.ailments,
             works.readings,
             self._publisher.lag_s,
         )
-        made = scrape.Exposition(config.driver_name, config.node_name, sources, self._clock)
-        self._registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
+        made = scrape.ScrapeSource(config.driver_name, config.node_name, sources, self._clock)
+        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
 
-    def _publishing(
+    def _publisher_deps(
         self,
-        outside: Outside,
-        teller: plugin_events.Teller,
+        outside: ProcessDeps,
+        teller: plugin_events.EventReporter,
         counters: metrics.Metrics,
-        beside: conflicts.Neighbourhood,
-    ) -> publisher.Tools:
+        beside: conflicts.ConflictDetector,
+    ) -> publisher.Deps:
         config, time = self._config, self._clock
         allocator = node_allocator.NodeAllocator(
             config.allocator,
             config.state_dir / "allocator",
-            node_allocator.Tools(teller, counters, time),
+            node_allocator.Deps(teller, counters, time),
         )
-        return publisher.Tools(
+        return publisher.Deps(
             outside.kube,
             teller,
             counters,
             time,
             allocator,
-            self._newest.is_newest,
-            self._follow,
+            self._election.is_elected,
+            self._update_from_node,
             beside,
         )
 
-    def _follow(self, node: nodes.Node) -> None:
+    def _update_from_node(self, node: nodes.Node) -> None:
         """What an operator says on the Node."""
-        self._quarantine.follow(node)
-        self._cordons.follow(node)
+        self._quarantine.update(node)
+        self._cordons.update(node)
 
-    def _name_gate(self, beside: conflicts.Neighbourhood) -> name_conflict.NameGate:
+    def _build_name_gate(self, beside: conflicts.ConflictDetector) -> name_conflict.NameGate:
         return name_conflict.NameGate(
-            lambda: beside.name_taken(self._publisher.stored()),
+            lambda: beside.check_name(self._publisher.stored_slices()),
             lambda: bool(self._core.records()),
-            self._publisher.tell,
+            self._publisher.report,
             self._publisher.slices.synced,
             self._clock,
         )
 
-    def _neighbourhood(self) -> conflicts.Neighbourhood:
+    def _build_conflict_detector(self) -> conflicts.ConflictDetector:
         config, own = self._config, self._paths.registration
-        return conflicts.Neighbourhood(
+        return conflicts.ConflictDetector(
             config.driver_name,
             config.beside,
-            lambda: registered_plugins.find(config.kubelet_root, config.driver_name, own),
+            lambda: registered_plugins.find_foreign_plugins(
+                config.kubelet_root, config.driver_name, own
+            ),
         )
 
-    def _reset_watch(
-        self, teller: plugin_events.Teller, counters: metrics.Metrics
+    def _build_reset_watch(
+        self, teller: plugin_events.EventReporter, counters: metrics.Metrics
     ) -> reset_watch.ResetWatch:
         node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
-        tools = reset_watch.Tools(
-            lambda text: teller.node_notice(node, self._node_uid(), reason, text),
-            lambda text: teller.node_warning(node, self._node_uid(), reason, text),
+        tools = reset_watch.Deps(
+            lambda text: teller.notify_node(node, self._node_uid(), reason, text),
+            lambda text: teller.warn_node(node, self._node_uid(), reason, text),
             counters,
             self._clock,
         )
-        made = reset_watch.ResetWatch(self._core.resets, self._health.ailments, tools)
-        self._health.subscribe(made.hurry)
+        made = reset_watch.ResetWatch(self._core.reset_target, self._health.ailments, tools)
+        self._health.subscribe(made.wake)
         return made
 
-    def _serve(self, to: grpc.Server) -> None:
+    def _add_services(self, to: grpc.Server) -> None:
         self._service.add_to(to)
         self._streams.add_to(to)
 
     def _node_uid(self) -> str:
         return self._publisher.node_uid()
 
-    def _tell_node(self, teller: plugin_events.Teller, text: str) -> None:
+    def _warn_node(self, teller: plugin_events.EventReporter, text: str) -> None:
         node = ids.NodeName(self._config.node_name)
-        teller.node_warning(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
+        teller.warn_node(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
 
     def _device_health(self) -> tuple[health_stream.DeviceHealth, ...]:
-        pool, gpus = self._supply.shown()
+        pool, gpus = self._pool_builder.last_published()
         if pool is None:
             return ()
-        return kubeletplugin_health_report.of_pool(pool, gpus, self._health.ailments())
+        return kubeletplugin_health_report.pool_health(pool, gpus, self._health.ailments())
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code.
@@ -222,68 +232,72 @@ class App:
         Raises:
             NodeFault: another process serves our sockets, or an address cannot be had.
         """
-        instance = sockets.Instance.take(self._paths.service)
+        instance = sockets.InstanceLock.acquire(self._paths.service)
         try:
             sockets.refuse_if_served(self._paths.registration)
             sockets.refuse_if_served(self._paths.service)
-            telemetry = self._telemetry()
-            threading.excepthook = self._orphans.hook
+            telemetry = self._build_telemetry()
+            threading.excepthook = self._thread_guard.hook
             life = lifecycle.Lifecycle(_log, self._clock)
-            self._register(life, telemetry)
+            self._register_threads(life, telemetry)
             _log.info("started", metrics_port=telemetry.port, node=self._config.node_name)
             return life.run()
         finally:
             threading.excepthook = threading.__excepthook__
             instance.release()
 
-    def _register(self, life: lifecycle.Lifecycle, telemetry: telemetry_server.Telemetry) -> None:
+    def _register_threads(
+        self, life: lifecycle.Lifecycle, telemetry: telemetry_server.Telemetry
+    ) -> None:
         """Name the threads in the order of their start; they stop in reverse."""
-        recovered, time, slices = self._recovery.once, self._clock, self._publisher.slices
+        recovered, time, slices = self._recovery.ran_once, self._clock, self._publisher.slices
         registrar = unix_server.UnixServer(
             "registration",
             self._paths.registration,
             self._registration.add_to,
             unix_server.Settings(_REGISTRATION_WORKERS, _REGISTRATION_GRACE_S, self._clock),
         )
-        life.thread("orphans", self._orphans.run)
+        life.thread("orphans", self._thread_guard.run)
         life.thread("telemetry", telemetry.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
-        life.thread("heap", malloc.Heap(self._clock).run)
+        life.thread("heap", malloc.HeapTrimmer(self._clock).run)
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
         life.thread("health", self._health.run)
-        life.thread("mps", self._mps.run)
-        life.thread("conditions", self._conditions.run, interrupt=self._conditions.interrupt)
-        life.thread("usage", self._usage.run)
-        life.thread("refusals", lifecycle.after(recovered, self._attend, time))
-        life.thread("reclaim", lifecycle.after(recovered, self._reclaim.run, time))
-        if self._resets is not None:
-            resets = self._resets
-            run = lifecycle.after(recovered, resets.run, time)
-            life.thread("resets", run, interrupt=resets.hurry)
-        life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
+        life.thread("mps", self._mps_watch.run)
+        life.thread("conditions", self._status_writer.run, interrupt=self._status_writer.interrupt)
+        life.thread("usage", self._usage_watch.run)
+        life.thread("refusals", lifecycle.start_after(recovered, self._track_readiness, time))
+        life.thread("reclaim", lifecycle.start_after(recovered, self._claim_collector.run, time))
+        if self._reset_thread is not None:
+            resets = self._reset_thread
+            run = lifecycle.start_after(recovered, resets.run, time)
+            life.thread("resets", run, interrupt=resets.wake)
+        life.thread("dra", lifecycle.start_after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
-        life.on_stop("newest", self._newest.leave)
+        life.on_stop("newest", self._election.leave)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
             # Before the kubelet knows us it would refuse a pod, and try again a minute later.
-            lifecycle.after(self._registration.once, self._publisher.run, time),
+            lifecycle.start_after(self._registration.accepted, self._publisher.run, time),
             interrupt=self._publisher.interrupt,
         )
-        life.thread("name", lifecycle.after(self._dra.serving, self._name.run, time))
-        life.thread("registration", lifecycle.after(self._name.free, registrar.run, time))
+        life.thread("name", lifecycle.start_after(self._dra.serving, self._name_gate.run, time))
+        life.thread(
+            "registration", lifecycle.start_after(self._name_gate.name_free, registrar.run, time)
+        )
 
-    def _attend(self, stop: threading.Event) -> None:
+    def _track_readiness(self, stop: threading.Event) -> None:
         """Say again what stands, then watch refusals."""
         try:
-            self._refusals.stand(self._core.records())
+            self._readiness.restore(self._core.records())
         except errors.NodeFault as e:
             _log.warning("not said what stands", error=str(e))
-        self._refusals.run(stop)
+        self._readiness.run(stop)
 
-    def _telemetry(self) -> telemetry_server.Telemetry:
+    def _build_telemetry(self) -> telemetry_server.Telemetry:
         def stale() -> str | None:
             old = self._publisher.slices.age_s() > _STALE_S
             return f"no word from the API server for {_STALE_S:.0f} s" if old else None
@@ -291,67 +305,80 @@ class App:
         host, port = self._config.metrics_host_port
         ready = {
             "recovery": self._recovery.problem,
-            "name": self._name.problem,
+            "name": self._name_gate.problem,
             "registration": self._registration.problem,
             "slices": self._publisher.problem,
             "health": self._health.problem,
             "caches": stale,
         }
         # Health is about this process: without the API server it still serves the kubelet.
-        health = {"publisher": self._standing_still, "health": self._health_stands_still}
+        health = {"publisher": self._publisher_stalled, "health": self._health_stalled}
         # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
-        notes = {"gpus": self._health.sick}
+        notes = {"gpus": self._health.unhealthy_summary}
         return telemetry_server.Telemetry(
             host, port, self._registry, health=health, ready=ready, notes=notes
         )
 
-    def _health_stands_still(self) -> str | None:
+    def _health_stalled(self) -> str | None:
         idle_s = self._health.idle_s()
         limit_s = self._config.health_poll_seconds + _STALE_S
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
-    def _standing_still(self) -> str | None:
-        if not self._registration.once.is_set():
+    def _publisher_stalled(self) -> str | None:
+        if not self._registration.accepted.is_set():
             return None
         idle_s = self._publisher.idle_s()
         limit_s = self._config.rediscover_seconds + _STALE_S
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
 
-def _conditions(config: PluginConfig, outside: Outside) -> claim_status.DeviceConditions:
-    door = claims_api.KubeClaimStatus(outside.kube.within(_SAYING_S))
-    return claim_status.DeviceConditions(
+def _build_mps_watch(
+    core: composition.Core,
+    reporter: plugin_events.EventReporter,
+    counters: metrics.Metrics,
+    time: clock.Clock,
+) -> mps_watch.MpsWatch:
+    pods = claim_pods.ClaimPods(core.usage_sources.reader)
+    holders = mps_holders.MpsHolders(reporter, core.usage_sources.process_pods, pods, time)
+    return mps_watch.MpsWatch(core.records, core.daemons, reporter, counters, holders, time)
+
+
+def _build_status_writer(
+    config: PluginConfig, outside: ProcessDeps
+) -> claim_status.ClaimStatusWriter:
+    door = claims_api.KubeClaimStatus(outside.kube.with_timeout(_SAYING_S))
+    return claim_status.ClaimStatusWriter(
         config.driver_name, config.node_name, door, outside.clock, outside.jitter
     )
 
 
-def _supply(
+def _build_pool_builder(
     config: PluginConfig,
     core: composition.Core,
-    outside: Outside,
+    outside: ProcessDeps,
     told: tuple[health_watch.HealthWatch, cordons.Cordons],
-) -> pool_builder.Supply:
+) -> pool_builder.PoolBuilder:
     watch, cordoned = told
     sources = pool_builder.Sources(
-        core.look,
+        core.read_gpus,
         core.rules,
         lambda inventory: health_taints.taints(
             inventory.known,
-            health.with_unread(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
+            health.with_unread_gpus(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
-        core.held,
+        core.held_devices,
         cordoned.taints,
         core.mode_refusals.taints,
     )
     looking = backoff.Backoff(_LOOKING, outside.jitter)
-    return pool_builder.Supply(sources, config.rediscover_seconds, looking, outside.clock)
+    return pool_builder.PoolBuilder(sources, config.rediscover_seconds, looking, outside.clock)
 
 
-def _publisher(
+def _build_publisher(
     config: PluginConfig,
-    devices: pool_builder.Supply,
-    outside: Outside,
-    tools: publisher.Tools,
+    devices: pool_builder.PoolBuilder,
+    outside: ProcessDeps,
+    tools: publisher.Deps,
 ) -> publisher.Publisher:
     settings = publisher.Settings(
         config.driver_name,
@@ -362,22 +389,22 @@ def _publisher(
     return publisher.Publisher(devices, settings, tools)
 
 
-def _health(
+def _build_health_watch(
     config: PluginConfig,
     core: composition.Core,
-    outside: Outside,
+    outside: ProcessDeps,
     node_uid: Callable[[], str],
-    tools: tuple[plugin_events.Teller, metrics.Metrics, quarantine.Quarantine],
+    tools: tuple[plugin_events.EventReporter, metrics.Metrics, quarantine.Quarantine],
 ) -> health_watch.HealthWatch:
     teller, counters, kept = tools
-    audience = health_events.Audience(
+    audience = health_events.EventTargets(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
-    news = health_events.HealthNews(teller, audience, outside.clock)
+    news = health_events.HealthEvents(teller, audience, outside.clock)
     settings = health_watch.Settings(
-        health.Policy(xids.table(config.xid_classes), evict=config.evict_from_broken),
+        health.Policy(xids.build_table(config.xid_classes), evict=config.evict_from_broken),
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )
-    tools_of_watch = health_watch.Tools(news, counters, outside.clock, kept)
+    tools_of_watch = health_watch.Deps(news, counters, outside.clock, kept)
     return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)

@@ -113,7 +113,7 @@ class PluginConfig(settings.ClusterSettings):
 
     @pydantic.field_validator("xid_class")
     @classmethod
-    def _judged(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_xid_class(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         try:
             xids.parse_overrides(value)
         except errors.BadInput as e:
@@ -122,7 +122,7 @@ class PluginConfig(settings.ClusterSettings):
 
     @pydantic.field_validator("cdi_hook")
     @classmethod
-    def _hook(cls, value: str) -> str:
+    def _check_cdi_hook(cls, value: str) -> str:
         if value not in {"auto", "none"} and not re.fullmatch(
             r"(?:/[A-Za-z0-9_+-][A-Za-z0-9_.+-]*)+", value
         ):
@@ -131,14 +131,14 @@ class PluginConfig(settings.ClusterSettings):
 
     @pydantic.field_validator("node_name")
     @classmethod
-    def _named(cls, value: str) -> str:
+    def _check_node_name(cls, value: str) -> str:
         if not value:
             raise ValueError("is missing; expected the node's name, or NODE_NAME set")
         return value
 
     @pydantic.field_validator("node_name", "driver_name", "instance")
     @classmethod
-    def _part_of_a_path(cls, value: str) -> str:
+    def _check_path_part(cls, value: str) -> str:
         if value.startswith(".") or _CONTROL & set(value):
             raise ValueError(f"{value!r} cannot be part of a file's name")
         return value
@@ -147,7 +147,7 @@ class PluginConfig(settings.ClusterSettings):
         "kubelet_root", "cdi_root", "state_dir", "mps_dir", "driver_root", "host_root"
     )
     @classmethod
-    def _absolute(cls, value: Path | str) -> Path | str:
+    def _check_absolute(cls, value: Path | str) -> Path | str:
         if isinstance(value, Path) and not value.is_absolute():
             raise ValueError(f"{str(value)!r} is no absolute path")
         return value

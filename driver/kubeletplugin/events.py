@@ -23,38 +23,36 @@ class Recorder(Protocol):
         ...
 
 
-class Teller:
+class EventReporter:
     """Writes the words where a user may look for them."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def claim_warning(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+    def warn_claim(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
         """Something about a claim did not go as asked."""
-        self._recorder.event(_claim(ref), reason.value, message, warning=True)
+        self._recorder.event(_claim_ref(ref), reason.value, message, warning=True)
 
-    def claim_notice(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
+    def notify_claim(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
         """Something happened to a claim that is not to be worried about."""
-        self._recorder.event(_claim(ref), reason.value, message, warning=False)
+        self._recorder.event(_claim_ref(ref), reason.value, message, warning=False)
 
-    def node_warning(
-        self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
-    ) -> None:
+    def warn_node(self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str) -> None:
         """Something about the node's devices is not as it should be."""
-        self._recorder.event(_node(node, uid), reason.value, message, warning=True)
+        self._recorder.event(_node_ref(node, uid), reason.value, message, warning=True)
 
-    def node_notice(
+    def notify_node(
         self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
     ) -> None:
         """Something happened to the node's devices that is not to be worried about."""
-        self._recorder.event(_node(node, uid), reason.value, message, warning=False)
+        self._recorder.event(_node_ref(node, uid), reason.value, message, warning=False)
 
 
-def _claim(ref: ports.ClaimRef) -> event_recorder.ObjectRef:
+def _claim_ref(ref: ports.ClaimRef) -> event_recorder.ObjectRef:
     return event_recorder.ObjectRef(
         "ResourceClaim", "resource.k8s.io/v1", ref.namespace, ref.name, ref.uid
     )
 
 
-def _node(node: ids.NodeName, uid: str) -> event_recorder.ObjectRef:
+def _node_ref(node: ids.NodeName, uid: str) -> event_recorder.ObjectRef:
     return event_recorder.ObjectRef("Node", "v1", "", node, uid)

@@ -39,7 +39,7 @@ class Metrics:
     """All of them, on a registry of their own."""
 
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
-        self._seconds = {call: _histogram(call, registry) for call in CALLS}
+        self._seconds = {call: _call_histograms(call, registry) for call in CALLS}
         running = prometheus.Gauge(
             "dra_gpu_plugin_claims_running",
             "Claims being worked on or waiting for a thread.",
@@ -62,9 +62,9 @@ class Metrics:
             "ResourceSlices of this node that are there.",
             registry=registry,
         )
-        self._devices = _devices(registry)
-        self._errors = _errors(registry)
-        self.failing_daemons = _failing(registry)
+        self._devices = _devices_gauge(registry)
+        self._errors = _error_counters(registry)
+        self.failing_daemons = _failing_gauge(registry)
         writes = prometheus.Counter(
             "dra_gpu_plugin_slice_writes",
             "Writes of ResourceSlices that the API server took.",
@@ -91,33 +91,33 @@ class Metrics:
             "GPUs whose health taints them, wholly or in a MIG instance.",
             registry=registry,
         )
-        self.quarantined_gpus = _quarantined(registry)
-        self.handing_over = _handing_over(registry)
-        self.claims_over_share, self.share_overruns = _over_use(registry)
-        self.resets = _resets(registry)
+        self.quarantined_gpus = _quarantined_gauge(registry)
+        self.handing_over = _handover_gauge(registry)
+        self.claims_over_share, self.share_overruns = _overuse_metrics(registry)
+        self.resets = _reset_counters(registry)
 
-    def xid(self, row: xids.Xid) -> None:
+    def count_xid(self, row: xids.Xid) -> None:
         """The driver reported an Xid."""
         code = str(row.code) if row.code in xids.TABLE else "other"
         self._xids.labels(row.xid_class.value, code).inc()
 
-    def offered(self, devices: Sequence[slices.Device]) -> None:
+    def set_devices(self, devices: Sequence[slices.Device]) -> None:
         """These are meant to be published."""
         for allocator, gauge in self._devices.items():
             mine = allocator == "controller"
             gauge.set(sum(one.tainted_for("controller") is mine for one in devices))
 
-    def failed(self, call: str, reason: reasons.Reason) -> None:
+    def count_failure(self, call: str, reason: reasons.Reason) -> None:
         """A claim was refused, or the call failed."""
         known = reason.value if reason in REASONS else OTHER
         self._errors[call, known].inc()
 
-    def finished(self, call: str, result: str, seconds: float) -> None:
+    def observe_duration(self, call: str, result: str, seconds: float) -> None:
         """A claim's prepare or unprepare ended; both words are of the closed sets."""
         self._seconds[call][result].observe(seconds)
 
 
-def _devices(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gauge]:
+def _devices_gauge(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gauge]:
     gauge = prometheus.Gauge(
         "dra_gpu_plugin_devices",
         "Devices this node means to publish, by who allocates them; monitors, which only "
@@ -128,7 +128,7 @@ def _devices(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gau
     return {allocator: gauge.labels(allocator=allocator) for allocator in ALLOCATORS}
 
 
-def _failing(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+def _failing_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_mps_daemons_failing",
         "MPS daemons that serve no claim although they should, as their supervisor says.",
@@ -136,7 +136,7 @@ def _failing(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     )
 
 
-def _errors(
+def _error_counters(
     registry: prometheus.CollectorRegistry,
 ) -> dict[tuple[str, str], prometheus.Counter]:
     counter = prometheus.Counter(
@@ -152,7 +152,7 @@ def _errors(
     }
 
 
-def _quarantined(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+def _quarantined_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_quarantined_gpus",
         "GPUs that failed again and again and are kept out until somebody clears them.",
@@ -160,7 +160,7 @@ def _quarantined(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     )
 
 
-def _handing_over(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
+def _handover_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_handing_over",
         "1 while the node's devices pass from one allocator to the other.",
@@ -168,7 +168,7 @@ def _handing_over(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     )
 
 
-def _over_use(
+def _overuse_metrics(
     registry: prometheus.CollectorRegistry,
 ) -> tuple[prometheus.Gauge, prometheus.Counter]:
     claims = prometheus.Gauge(
@@ -184,7 +184,7 @@ def _over_use(
     return claims, overruns
 
 
-def _histogram(
+def _call_histograms(
     call: str, registry: prometheus.CollectorRegistry
 ) -> dict[str, prometheus.Histogram]:
     histogram = prometheus.Histogram(
@@ -197,7 +197,7 @@ def _histogram(
     return {result: histogram.labels(result=result) for result in RESULTS}
 
 
-def _resets(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Counter]:
+def _reset_counters(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Counter]:
     counter = prometheus.Counter(
         "dra_gpu_plugin_gpu_resets",
         "Resets of GPUs that asked for one (--reset-gpus).",

@@ -80,15 +80,15 @@ class Nvml(Protocol):
         """Every GPU that can be read, in PCI order, and those that cannot."""
         ...
 
-    def again(self, gpu: model.Gpu) -> model.Gpu:
+    def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
         """What a change of its MIG changes of a GPU, read again: minor, mode and instances."""
         ...
 
-    def know(self, inventory: model.Inventory) -> None:
+    def set_gpus(self, inventory: model.Inventory) -> None:
         """These are the GPUs that there are, as far as is known."""
         ...
 
-    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+    def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
         """The call of the GPU that does not return; then no other is begun."""
         ...
 
@@ -108,11 +108,11 @@ class Partitions(Protocol):
         """Have MIG off, unless an instance is left; whether it was turned off."""
         ...
 
-    def make(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.InstanceRef) -> mig.Instance:
         """Make an instance at a place that nothing lies on, with its one device."""
         ...
 
-    def destroy(self, place: mig.Place, patience_s: float) -> None:
+    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
         """Have none of ours at a place; one with another UUID than the place's stays."""
         ...
 
@@ -121,7 +121,7 @@ class Partitions(Protocol):
 class Unsupported:
     """The GPU has no such knob, in the words of who was asked."""
 
-    words: str
+    message: str
 
 
 class TimeSlices(Protocol):
@@ -132,7 +132,7 @@ class TimeSlices(Protocol):
         ...
 
 
-class ModeKnob(Protocol):
+class ComputeModeAccess(Protocol):
     """The compute mode of a GPU or MIG device, by NVML's numbers. Raises DeviceFault."""
 
     def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
@@ -150,7 +150,9 @@ class ComputeModes(Protocol):
     Raises DeviceFault, NodeFault.
     """
 
-    def share(self, gpu: ids.GpuUuid, *, exclusive: bool, known: int | None = None) -> int | None:
+    def set_shared(
+        self, gpu: ids.GpuUuid, *, exclusive: bool, known: int | None = None
+    ) -> int | None:
         """Let one process alone in, or anyone, while claims share it; the mode before them.
 
         `known` is that mode where claims had the GPU before it was remembered; the answer is None
@@ -158,7 +160,7 @@ class ComputeModes(Protocol):
         """
         ...
 
-    def give_back(self, gpu: ids.GpuUuid, otherwise: int | None = None) -> None:
+    def restore(self, gpu: ids.GpuUuid, otherwise: int | None = None) -> None:
         """Have the mode that was before; `otherwise` where that is not remembered, None: as is."""
         ...
 
@@ -167,7 +169,7 @@ class ComputeModes(Protocol):
         ...
 
 
-class Processes(Protocol):
+class ProcessCounter(Protocol):
     """Who is on a GPU. Raises DeviceFault."""
 
     def count(self, gpu: ids.GpuUuid) -> int:
@@ -186,10 +188,10 @@ class GpuProcess:
     used_bytes: int | None
 
 
-class Users(Protocol):
+class ProcessLister(Protocol):
     """Who uses how much of a GPU. Raises DeviceFault."""
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[GpuProcess, ...]:
+    def list_processes(self, gpu: ids.GpuUuid) -> tuple[GpuProcess, ...]:
         """Every process that computes on the whole GPU, MPS's clients included, by pid."""
         ...
 
@@ -206,14 +208,14 @@ class Sample:
     stamp_us: int
 
 
-class Workers(Protocol):
+class UtilizationSampler(Protocol):
     """Who is at work on a GPU. Raises DeviceFault."""
 
-    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[Sample, ...] | None:
+    def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[Sample, ...] | None:
         """Every process that worked after the last sample's time; None: the GPU does not tell."""
         ...
 
-    def percent(self, gpu: ids.GpuUuid) -> int | None:
+    def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
         """How busy the whole GPU is now; None: it does not tell, as with MIG on."""
         ...
 
@@ -221,7 +223,7 @@ class Workers(Protocol):
 class Meter(Protocol):
     """What a GPU draws, and what is used of its parts. Raises DeviceFault."""
 
-    def watts(self, gpu: ids.GpuUuid) -> float | None:
+    def power_watts(self, gpu: ids.GpuUuid) -> float | None:
         """What the whole GPU draws; None: it does not tell."""
         ...
 
@@ -230,7 +232,7 @@ class Meter(Protocol):
         ...
 
 
-PodsOf = Callable[[int], tuple[ids.PodUid, ...]]
+ProcessPods = Callable[[int], tuple[ids.PodUid, ...]]
 """The pods that a process of the host may be of, the outermost first; () when it is of none."""
 
 
@@ -242,27 +244,27 @@ class Daemons(Protocol):
         """The folder that all their directories are in."""
         ...
 
-    def want(self, desired: mps_files.Desired) -> None:
+    def ensure(self, desired: mps_files.Desired) -> None:
         """Have the daemon; returns when it answers with what is wanted."""
         ...
 
-    def answered(self, key: str) -> int | None:
+    def last_pid(self, key: str) -> int | None:
         """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
         ...
 
-    def put(self, desired: mps_files.Desired) -> None:
+    def request(self, desired: mps_files.Desired) -> None:
         """Ask for the daemon, without waiting for it."""
         ...
 
-    def wanted(self) -> tuple[str, ...]:
+    def desired_keys(self) -> tuple[str, ...]:
         """The daemons that are wanted."""
         ...
 
-    def read(self, key: str) -> mps_files.Desired | None:
+    def read_desired(self, key: str) -> mps_files.Desired | None:
         """What is asked of a daemon; None where nothing is, or nothing that can be read."""
         ...
 
-    def forget(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Have no daemon; returns when it is gone."""
         ...
 
@@ -272,7 +274,7 @@ class Daemons(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Word:
+class ConditionUpdate:
     """One condition of a claim's devices (`status.devices[].conditions`, KEP-4817).
 
     `type` is one of `names.CONDITION_*`; `holds` None: it is not known; `permanent`: it will not
@@ -294,7 +296,7 @@ class DeviceKey(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ObservedActivity:
     """What a device did, as far as this process saw it; times are RFC 3339.
 
     `percent` of the multiprocessors on average over the last minute, 0 when nothing ran in it; None
@@ -305,13 +307,13 @@ class Seen:
     percent: int | None
     peak_bytes: int
     last_busy: str
-    at: str
+    first_observed: str
 
 
 class Conditions(Protocol):
     """What is said of claims where the controller and users read it. Thread safe, never waits."""
 
-    def say(self, ref: ClaimRef, word: Word) -> None:
+    def set_condition(self, ref: ClaimRef, word: ConditionUpdate) -> None:
         """Have it said of every device that the claim has of us; the latest of a type counts."""
         ...
 
@@ -319,7 +321,7 @@ class Conditions(Protocol):
 class Activities(Protocol):
     """What is told of what claims' devices do. Thread safe, never waits."""
 
-    def tell(self, ref: ClaimRef, seen: Mapping[DeviceKey, Seen]) -> None:
+    def set_activity(self, ref: ClaimRef, seen: Mapping[DeviceKey, ObservedActivity]) -> None:
         """Have it said of these devices of the claim; the latest counts."""
         ...
 
@@ -341,7 +343,7 @@ class ClaimStatus(ClaimReader, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Stirred:
+class GpuChanged:
     """Something happened to a GPU that a look will tell; None: to one that is not known."""
 
     gpu: ids.GpuUuid | None
@@ -355,7 +357,7 @@ class Watcher(Protocol):
         """Whether events are asked for, of one GPU at least."""
         ...
 
-    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+    def readable_gpus(self) -> tuple[ids.GpuUuid, ...]:
         """Every GPU that can be read."""
         ...
 
@@ -363,15 +365,15 @@ class Watcher(Protocol):
         """Have exactly these watched; how it went for those that were not yet."""
         ...
 
-    def wait(self, timeout_s: float) -> health.XidEvent | Stirred | None:
+    def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | None:
         """The next event; None when there was none."""
         ...
 
-    def known(self) -> tuple[ids.GpuUuid, ...]:
+    def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
         """The GPUs that are the node's, as far as it was ever read."""
         ...
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
         ...
 

@@ -102,7 +102,7 @@ def _stays(user: claims.Consumer, holds: tuple[claims.Consumer, ...], there: Pod
     pod = there.get(user.uid)
     if pod is None or pod.finished:
         return False
-    return _is_bound(pod) or not any(allocation_hold.is_of(one, pod) for one in holds)
+    return _is_bound(pod) or not any(allocation_hold.is_hold_of(one, pod) for one in holds)
 
 
 def refusal(found: Iterable[Use], release: Release) -> str:

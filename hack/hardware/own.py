@@ -33,7 +33,7 @@ def mig(target: machine.Machine) -> Iterator[facts.Fact]:
         yield facts.Fact("mig.enable", problem="no GPU here has MIG")
         return
     _note(target, "mig", {"gpu": gpu})
-    act = mig_instances.Instances(nvml.session, clock.SystemClock())
+    act = mig_instances.MigInstances(nvml.session, clock.SystemClock())
     watcher = health.NvmlHealth(nvml.session)
     watcher.watch((gpu,))
     yield _acted("mig.enable-beside-our-events", gpu, lambda: act.enable(gpu))
@@ -42,7 +42,7 @@ def mig(target: machine.Machine) -> Iterator[facts.Fact]:
     read = next(each for each in nvml.inventory().gpus if each.uuid == gpu)
     if read.mig is not None and read.mig.enabled:
         for profile in read.mig.profiles:
-            place = geometry.Place(gpu, profile.id, profile.placements[0])
+            place = geometry.InstanceRef(gpu, profile.id, profile.placements[0])
             yield from _made(act, place, profile.name)
     yield _acted("mig.disable", gpu, lambda: act.disable(gpu, _PATIENCE_S))
 
@@ -53,12 +53,12 @@ def undo_mig(target: machine.Machine) -> None:
     if noted is None:
         return
     nvml, gpu = target.nvml(), ids.GpuUuid(noted["gpu"])
-    act = mig_instances.Instances(nvml.session, clock.SystemClock())
+    act = mig_instances.MigInstances(nvml.session, clock.SystemClock())
     read = next(each for each in nvml.inventory().gpus if each.uuid == gpu)
     if read.mig is not None and read.mig.enabled:
         for profile in read.mig.profiles:
             for placement in profile.placements:
-                act.destroy(geometry.Place(gpu, profile.id, placement), 0.0)
+                act.destroy(geometry.InstanceRef(gpu, profile.id, placement), 0.0)
         act.disable(gpu, _PATIENCE_S)
 
 
@@ -70,7 +70,7 @@ def compute_mode(target: machine.Machine) -> Iterator[facts.Fact]:
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         mode = pynvml.nvmlDeviceGetComputeMode(handle)
     _note(target, "compute-mode", {"gpu": gpu, "mode": str(mode)})
-    act = querie_compute_mode.Modes(nvml.session)
+    act = querie_compute_mode.NvmlComputeModes(nvml.session)
     yield _acted("mode.exclusive", gpu, lambda: act.write(gpu, compute_modes.EXCLUSIVE))
     yield _acted("mode.default", gpu, lambda: act.write(gpu, compute_modes.DEFAULT))
 
@@ -89,7 +89,7 @@ def time_slice(target: machine.Machine) -> Iterator[facts.Fact]:
     """Set each interval, list it, and set the default."""
     gpu = target.nvml().inventory().gpus[0].uuid
     _note(target, "time-slice", {"gpu": gpu})
-    smi = nvidia_smi.Smi(target.root)
+    smi = nvidia_smi.NvidiaSmi(target.root)
     for interval in _INTERVALS:
         yield _acted(f"slice.{interval}", gpu, functools.partial(smi.set_interval, gpu, interval))
         listed = target.run("nvidia-smi", "compute-policy", "-l")
@@ -100,7 +100,7 @@ def time_slice(target: machine.Machine) -> Iterator[facts.Fact]:
 def undo_time_slice(target: machine.Machine) -> None:
     """Set the default interval."""
     if (noted := _noted(target, "time-slice")) is not None:
-        nvidia_smi.Smi(target.root).set_interval(ids.GpuUuid(noted["gpu"]), "Default")
+        nvidia_smi.NvidiaSmi(target.root).set_interval(ids.GpuUuid(noted["gpu"]), "Default")
 
 
 def reset(target: machine.Machine) -> Iterator[facts.Fact]:
@@ -108,10 +108,10 @@ def reset(target: machine.Machine) -> Iterator[facts.Fact]:
     nvml = target.nvml()
     gpu = nvml.inventory().gpus[0].uuid
     watcher = health.NvmlHealth(nvml.session)
-    before = watcher.signs(gpu).energy_mj
-    act = nvml_reset.Resetter(nvml.session, nvidia_smi.Smi(target.root).reset)
+    before = watcher.probe(gpu).energy_mj
+    act = nvml_reset.GpuResetter(nvml.session, nvidia_smi.NvidiaSmi(target.root).reset)
     yield _acted("reset.done", gpu, lambda: act.reset(gpu))
-    after = watcher.signs(gpu).energy_mj
+    after = watcher.probe(gpu).energy_mj
     yield facts.Fact("reset.energy", {"before": before, "after": after}, gpu=gpu)
     listed = target.run("nvidia-smi", "compute-policy", "-l")
     raw = target.keep("compute-policy-after-reset.txt", listed.text)
@@ -123,13 +123,15 @@ def _first(nvml: library.NvmlLibrary) -> ids.GpuUuid | None:
     return next((gpu.uuid for gpu in gpus), None)
 
 
-def _made(act: mig_instances.Instances, place: geometry.Place, name: str) -> Iterator[facts.Fact]:
+def _made(
+    act: mig_instances.MigInstances, place: geometry.InstanceRef, name: str
+) -> Iterator[facts.Fact]:
     """Make an instance twice over, and take it off between."""
     uuids = []
     begun = time.perf_counter()
     try:
         for _ in range(2):
-            uuids.append(act.make(place).uuid)
+            uuids.append(act.create(place).uuid)
             act.destroy(place, _PATIENCE_S)
     except errors.DeviceFault as fault:
         yield facts.Fact(f"mig.make-{name}", problem=str(fault), gpu=place.gpu)

@@ -72,8 +72,8 @@ def recovery(target: machine.Machine) -> Iterator[facts.Fact]:
     """Read what polls of health read: rows, SRAM, recovery action, the unrepairable flag."""
     nvml = target.nvml()
     watcher = nvml_health.NvmlHealth(nvml.session)
-    for gpu in watcher.gpus():
-        signs = watcher.signs(gpu)
+    for gpu in watcher.readable_gpus():
+        signs = watcher.probe(gpu)
         yield facts.Fact("health.signs", dataclasses.asdict(signs), gpu=gpu)
         with nvml.session.use():
             handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
@@ -91,10 +91,10 @@ def events(target: machine.Machine) -> Iterator[facts.Fact]:
     """Listen as the plugin does while a CUDA program writes where it must not."""
     nvml = target.nvml()
     watchers = [nvml_health.NvmlHealth(nvml.session) for _ in range(2)]
-    gpu = watchers[0].gpus()[0]
+    gpu = watchers[0].readable_gpus()[0]
     watched = watchers[0].watch((gpu,))
     yield facts.Fact("event.registered", watched[0].problem or "registered", gpu=gpu)
-    before = watchers[0].signs(gpu)
+    before = watchers[0].probe(gpu)
     answer = _fault(target)
     yield facts.Fact(
         "cuda.illegal-address", answer.get("error"), answer.get("refusal", ""), gpu=gpu
@@ -103,7 +103,7 @@ def events(target: machine.Machine) -> Iterator[facts.Fact]:
         return
     heard = list(_heard(watchers[0]))
     yield facts.Fact("event.xid-of-illegal-address", heard, gpu=gpu)
-    after = watchers[0].signs(gpu)
+    after = watchers[0].probe(gpu)
     yield facts.Fact("event.recovery-before-after", [before.recovery, after.recovery], gpu=gpu)
     watchers[1].watch((gpu,))
     yield facts.Fact("event.before-registering", list(_heard(watchers[1], 2.0)), gpu=gpu)
@@ -113,7 +113,7 @@ def beside(target: machine.Machine) -> Iterator[facts.Fact]:
     """Measure reading threads beside a wait for events; ms, the median of each."""
     nvml = target.nvml()
     watcher = nvml_health.NvmlHealth(nvml.session)
-    gpu = watcher.gpus()[0]
+    gpu = watcher.readable_gpus()[0]
     watcher.watch((gpu,))
     listening = threading.Thread(target=watcher.wait, args=(3.0,), daemon=True)
     listening.start()
@@ -129,8 +129,8 @@ def beside(target: machine.Machine) -> Iterator[facts.Fact]:
 def processes(target: machine.Machine) -> Iterator[facts.Fact]:
     """Look at a GPU's memory and lists while a CUDA program holds a GiB of it."""
     nvml = target.nvml()
-    gpu = nvml_health.NvmlHealth(nvml.session).gpus()[0]
-    users = gpu_processes.Busy(nvml.session)
+    gpu = nvml_health.NvmlHealth(nvml.session).readable_gpus()[0]
+    users = gpu_processes.NvmlProcesses(nvml.session)
     with nvml.session.use():
         handle = pynvml.nvmlDeviceGetHandleByUUID(gpu)
         before = pynvml.nvmlDeviceGetMemoryInfo(handle).used
@@ -140,7 +140,7 @@ def processes(target: machine.Machine) -> Iterator[facts.Fact]:
                 yield facts.Fact("memory.of-a-client", problem=answer["refusal"], gpu=gpu)
                 return
             used = pynvml.nvmlDeviceGetMemoryInfo(handle).used - before
-            listed = [process for process in users.of(gpu) if process.pid == client.pid]
+            listed = [process for process in users.list_processes(gpu) if process.pid == client.pid]
     yield facts.Fact("memory.of-a-client", {"asked": _GIB, "used": used}, gpu=gpu)
     shown = [process.used_bytes for process in listed]
     yield facts.Fact("memory.listed-by-our-pid", {"listed": len(listed), "bytes": shown}, gpu=gpu)
@@ -165,7 +165,7 @@ def _heard(watcher: nvml_health.NvmlHealth, within_s: float = _EVENT_S) -> Itera
 def _code(call: Callable[..., Any], handle: object) -> Any:  # noqa: ANN401 - pynvml has no types
     """Call NVML; its answer, or its error in words."""
     try:
-        answer = nvml_errors.ask("", call, handle)
+        answer = nvml_errors.call_nvml("", call, handle)
     except errors.DeviceFault as fault:
         return f"NVML error {fault.code}: {fault.text}"
     return list(answer) if isinstance(answer, tuple) else answer

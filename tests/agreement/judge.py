@@ -8,7 +8,7 @@ from driver.devices import faces
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import bound_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 REPAIR_BOUND_S = bound_pods.BOUND_S
 STUCK_S = 60.0
@@ -95,7 +95,7 @@ class Judge:
 
 
 def _node_of(claim: claims.Claim | None) -> ids.NodeName | None:
-    return cluster.pinned_node(claim) if claim is not None else None
+    return snapshot.pinned_node(claim) if claim is not None else None
 
 
 def percentile(values: Iterable[float], share: float) -> float:

@@ -19,8 +19,7 @@ from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
 
@@ -35,7 +34,7 @@ class World:
 
     node: gpunode.GpuNode
     process: gpunode.Process = field(init=False)
-    view: cluster_state.Picture = field(init=False)
+    view: cluster_state.ClusterState = field(init=False)
     allocator: dra_allocator.Allocator = field(init=False)
     running: list[workloads.Drawn] = field(default_factory=list)
     given: Counter[str] = field(default_factory=Counter)
@@ -45,25 +44,27 @@ class World:
     def __post_init__(self) -> None:
         self.process = self.node.process()
         self.allocator = dra_allocator.Allocator(worlds.DECIDING)
-        self.view = cluster_state.Picture(names.DRIVER)
+        self.view = cluster_state.ClusterState(names.DRIVER)
         raw = objects.a_node(builders.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
-        self.view.put_node(NODE, nodes.parse(raw))
+        self.view.set_node(NODE, nodes.parse(raw))
         for device_class in workloads.device_classes():
-            self.view.put_class(device_class.name, device_class)
+            self.view.set_device_class(device_class.name, device_class)
         for part in published(self.process):
-            self.view.put_slice(part.name, part)
+            self.view.set_slice(part.name, part)
 
     def start(self, drawn: workloads.Drawn) -> None:
         """Allocate and prepare a pod's claims, if they fit."""
         workload = allocator_types.Workload(drawn.pod, drawn.claims)
         answer = self.allocator.decide(self.view, workload)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             self.refused.update(reasons_of(answer))
             return
-        made = allocation_result.allocations(self.view, workload, answer, "2026-11-21T09:00:00Z")
-        self.view.fly(cluster.InFlight(drawn.pod, answer.node, made))
-        self.view.land(cluster.InFlight(drawn.pod, answer.node, made))
+        made = allocation_result.build_allocations(
+            self.view, workload, answer, "2026-11-21T09:00:00Z"
+        )
+        self.view.begin_write(snapshot.InFlight(drawn.pod, answer.node, made))
+        self.view.end_write(snapshot.InFlight(drawn.pod, answer.node, made))
         for claim in drawn.claims:
             self.prepare(claim, made[claim.key])
         self.running.append(drawn)
@@ -73,7 +74,7 @@ class World:
         raw = objects.a_claim(claim.name, status=status)
         raw["metadata"]["namespace"] = claim.namespace
         written = claims.parse(raw)
-        self.view.put_claim(claim.key, written)
+        self.view.set_claim(claim.key, written)
         ref = self.node.allocate(written)
         prepared = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
@@ -91,7 +92,7 @@ class World:
         for claim in drawn.claims:
             ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
             assert self.process.preparer.unprepare(ref) is None
-            self.view.put_claim(claim.key, None)
+            self.view.set_claim(claim.key, None)
             del self.node.reader.claims[claim.key]
 
 
@@ -112,13 +113,13 @@ def kind_of(device: str) -> str:
     return "whole"
 
 
-def reasons_of(answer: allocator_types.NoFit) -> list[str]:
+def reasons_of(answer: allocator_types.Unschedulable) -> list[str]:
     if answer.blocker is not None:
         return [answer.blocker]
     return [
         str(reason)
-        for refusal in answer.nodes
-        for reason in (refusal.node_reason, *(one for one, _ in refusal.devices))
+        for refusal in answer.rejections
+        for reason in (refusal.node_reason, *(one for one, _ in refusal.device_reasons))
         if reason is not None
     ]
 

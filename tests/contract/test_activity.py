@@ -23,7 +23,7 @@ WHOLE = str(codes.WHOLE_GPU)
 class World:
     """Who works on two GPUs, and the machine's faults."""
 
-    workers: ports.Workers
+    workers: ports.UtilizationSampler
     gpus: tuple[ids.GpuUuid, ids.GpuUuid]
     fault: Callable[..., object]
     mig_on: Callable[[], object]
@@ -34,7 +34,7 @@ class World:
         self.fault("work", gpu, str(pid), str(percent))
 
     def percents(self, stamp_us: int = 0) -> dict[int, int]:
-        found = self.workers.since(self.gpus[0], stamp_us)
+        found = self.workers.samples_since(self.gpus[0], stamp_us)
         assert found is not None
         return {one.pid: one.percent for one in found}
 
@@ -64,7 +64,9 @@ def simulated(base: Path) -> Iterator[World]:
             with session.use():
                 pynvml.nvmlDeviceSetMigMode(pynvml.nvmlDeviceGetHandleByUUID(first), 1)
 
-        yield World(process_utilization.Activity(session), (first, second), node.fault, mig_on)
+        yield World(
+            process_utilization.NvmlUtilization(session), (first, second), node.fault, mig_on
+        )
         node.fault("restore", first)
 
 
@@ -79,19 +81,19 @@ def world(request: pytest.FixtureRequest) -> Iterator[World]:
 
 
 def test_who_works_is_told_by_pid_with_percents_and_who_rests_is_not(world: World) -> None:
-    assert world.workers.since(world.gpus[0], 0) == ()
+    assert world.workers.samples_since(world.gpus[0], 0) == ()
     world.process(4712, 30)
     world.process(4711, 50)
     world.process(4713, 0)
     assert world.percents() == {4711: 50, 4712: 30}
-    assert world.workers.since(world.gpus[1], 0) == ()
-    assert world.workers.percent(world.gpus[0]) == 80
-    assert world.workers.percent(world.gpus[1]) == 0
+    assert world.workers.samples_since(world.gpus[1], 0) == ()
+    assert world.workers.utilization_percent(world.gpus[0]) == 80
+    assert world.workers.utilization_percent(world.gpus[1]) == 0
 
 
 def test_what_was_seen_is_not_told_again_and_the_next_sample_is(world: World) -> None:
     world.process(4711, 50)
-    (sample,) = world.workers.since(world.gpus[0], 0) or ()
+    (sample,) = world.workers.samples_since(world.gpus[0], 0) or ()
     assert world.percents(sample.stamp_us + 10_000_000) == {}
     waiting.until(lambda: world.percents(sample.stamp_us) == {4711: 50})
 
@@ -104,14 +106,14 @@ def test_memory_that_grows_leaves_a_process_at_work(world: World) -> None:
 
 def test_with_mig_on_nothing_is_told(world: World) -> None:
     world.mig_on()
-    assert world.workers.since(world.gpus[0], 0) is None
-    assert world.workers.percent(world.gpus[0]) is None
+    assert world.workers.samples_since(world.gpus[0], 0) is None
+    assert world.workers.utilization_percent(world.gpus[0]) is None
 
 
 def test_a_lost_gpu_is_a_fault_and_the_others_go_on(world: World) -> None:
     world.fault("lose", world.gpus[0])
     with pytest.raises(errors.DeviceFault):
-        world.workers.since(world.gpus[0], 0)
+        world.workers.samples_since(world.gpus[0], 0)
     with pytest.raises(errors.DeviceFault):
-        world.workers.percent(world.gpus[0])
-    assert world.workers.since(world.gpus[1], 0) == ()
+        world.workers.utilization_percent(world.gpus[0])
+    assert world.workers.samples_since(world.gpus[1], 0) == ()

@@ -38,10 +38,10 @@ class World:
         assert found is not None
         return found
 
-    def place(self, name: str, start: int = 0) -> mig.Place:
+    def place(self, name: str, start: int = 0) -> mig.InstanceRef:
         profile = next(one for one in self.parts.profiles if one.name == name)
         at = next(one for one in profile.placements if one.start == start)
-        return mig.Place(self.gpu.uuid, profile.id, at)
+        return mig.InstanceRef(self.gpu.uuid, profile.id, at)
 
     def found(self) -> list[tuple[int, int]]:
         return [(one.profile_id, one.placement.start) for one in self.parts.instances]
@@ -53,7 +53,7 @@ class Watch:
     def __init__(self) -> None:
         self.then: dict[str, Callable[[], object]] = {}
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         self.then.get(point, lambda: None)()
 
 
@@ -90,7 +90,7 @@ def world(
     if os.geteuid() != 0:
         pytest.skip("MIG is root's")
     with simulated_node.running(tmp_path, product) as node:
-        acts = mig_instances.Instances(node.library.session, node.time, watch)
+        acts = mig_instances.MigInstances(node.library.session, node.time, watch)
         yield World(acts, node.library, node.fault)
 
 
@@ -119,18 +119,18 @@ def test_a_gpu_that_stays_in_use_keeps_its_mode(world: World) -> None:
 def test_what_is_made_is_what_is_read(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("1g.10gb", 4)
-    made = world.acts.make(place)
+    made = world.acts.create(place)
     assert world.parts.instances == (made,)
     assert (made.placement, made.compute_instance) == (mig.Placement(4, 1), 0)
     assert made.uuid is not None
     assert made.uuid.startswith("MIG-")
-    assert world.nvml.again(world.gpu).mig == world.parts
+    assert world.nvml.refresh_gpu(world.gpu).mig == world.parts
 
 
 def test_an_instance_is_destroyed_once_and_again(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    made = world.acts.make(world.place("3g.40gb", 4))
-    place = mig.Place(world.gpu.uuid, made.profile_id, made.placement, made.uuid)
+    made = world.acts.create(world.place("3g.40gb", 4))
+    place = mig.InstanceRef(world.gpu.uuid, made.profile_id, made.placement, made.uuid)
     for _ in range(2):
         world.acts.destroy(place, 0)
         assert world.found() == []
@@ -154,17 +154,17 @@ def test_the_device_of_any_profile_is_all_of_its_instance(
     world: World, name: str, start: int
 ) -> None:
     world.acts.enable(world.gpu.uuid)
-    made = world.acts.make(world.place(name, start))
+    made = world.acts.create(world.place(name, start))
     assert made.uuid is not None
     assert world.parts.instances == (made,)
 
 
 def test_a_place_that_is_taken_is_left_as_it_is(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    theirs = world.acts.make(world.place("3g.40gb", 4))
+    theirs = world.acts.create(world.place("3g.40gb", 4))
     for name in ("3g.40gb", "1g.10gb"):
         with pytest.raises(errors.Unchanged, match=CODE[NO_RESOURCES]):
-            world.acts.make(world.place(name, 4))
+            world.acts.create(world.place(name, 4))
     assert world.parts.instances == (theirs,)
 
 
@@ -176,7 +176,7 @@ def test_a_death_in_the_middle_leaves_what_the_place_finds_again(
     place = world.place("2g.20gb", 2)
     watch.then[point] = die
     with pytest.raises(gpunode.Killed):
-        world.acts.make(place)
+        world.acts.create(place)
     assert world.found() == [(place.profile_id, 2)]
     world.acts.destroy(place, 0)
     assert world.found() == []
@@ -188,7 +188,7 @@ def test_a_part_that_fails_takes_the_rest_with_it(world: World, watch: Watch) ->
 
     watch.then["GPU instance made"] = lambda: world.fault("refuse", "0", NO_RESOURCES, "1")
     with pytest.raises(errors.Unchanged, match=CODE[NO_RESOURCES]):
-        world.acts.make(place)
+        world.acts.create(place)
     assert world.found() == []
 
 
@@ -202,7 +202,7 @@ def test_a_part_that_cannot_be_taken_back_is_said_to_be_there(world: World, watc
 
     watch.then["GPU instance made"] = refuse
     with pytest.raises(errors.DeviceFault) as raised:
-        world.acts.make(place)
+        world.acts.create(place)
     assert not isinstance(raised.value, errors.Unchanged)
     assert world.found() == [(place.profile_id, 0)]
     world.acts.destroy(place, 0)
@@ -212,7 +212,7 @@ def test_a_part_that_cannot_be_taken_back_is_said_to_be_there(world: World, watc
 def test_processes_are_waited_for_as_long_as_patience_goes(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("3g.40gb", 0)
-    world.acts.make(place)
+    world.acts.create(place)
     world.fault("refuse", "0", IN_USE, "6")
     with pytest.raises(errors.DeviceFault, match=CODE[IN_USE]):
         world.acts.destroy(place, 0.5)
@@ -223,7 +223,7 @@ def test_processes_are_waited_for_as_long_as_patience_goes(world: World) -> None
 def test_an_instance_with_a_process_stays_until_it_ends(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("3g.40gb", 0)
-    made = world.acts.make(place)
+    made = world.acts.create(place)
     world.fault("process", "0", "77", str(1 << 30), str(made.gpu_instance), "0")
     with pytest.raises(errors.DeviceFault, match=CODE[IN_USE]):
         world.acts.destroy(place, 1)
@@ -236,17 +236,17 @@ def test_an_instance_with_a_process_stays_until_it_ends(world: World) -> None:
 def test_an_instance_with_another_uuid_is_somebody_elses(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("3g.40gb", 0)
-    ours = world.acts.make(place)
-    meant = mig.Place(place.gpu, place.profile_id, place.placement, ours.uuid)
+    ours = world.acts.create(place)
+    meant = mig.InstanceRef(place.gpu, place.profile_id, place.placement, ours.uuid)
     world.acts.destroy(meant, 0)
-    theirs = world.acts.make(place)
+    theirs = world.acts.create(place)
     world.acts.destroy(meant, 0)
     assert world.parts.instances == (theirs,)
 
 
 def test_the_mode_stays_while_an_instance_is_left(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
-    world.acts.make(world.place("1g.10gb", 0))
+    world.acts.create(world.place("1g.10gb", 0))
     assert world.acts.disable(world.gpu.uuid, 0) is False
     assert world.parts.enabled
 
@@ -275,18 +275,18 @@ def test_a_mode_that_takes_a_reset_is_refused_and_put_back(world: World) -> None
 def test_a_gpu_that_is_lost_has_no_instance_to_destroy(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("1g.10gb", 0)
-    world.acts.make(place)
+    world.acts.create(place)
     world.fault("lose", "0")
     world.acts.destroy(place, 0)
     with pytest.raises(errors.DeviceFault, match="NVML error 15"):
-        world.acts.make(place)
+        world.acts.create(place)
 
 
 def test_a_gpu_that_moved_with_its_mode_is_read_again(world: World) -> None:
     before = world.gpu
     world.fault("moves", "0")
     world.acts.enable(before.uuid)
-    after = world.nvml.again(before)
+    after = world.nvml.refresh_gpu(before)
     assert (before.minor, after.minor) == (0, 8)
     assert after.mig is not None
     assert after.mig.enabled

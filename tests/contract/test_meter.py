@@ -33,21 +33,21 @@ def node() -> Iterator[simulated_node.SimulatedNode]:
 def test_the_fake_and_the_library_tell_the_same_watts(node: simulated_node.SimulatedNode) -> None:
     of = machine.build("hgx-h100", "contract")
     faked = watts(fake_users.FakeMeter(fake_nvml.FakeNvml(of).library), of.gpus[0].uuid)
-    read = watts(power.Meter(node.library.session), node.gpus()[0].uuid)
+    read = watts(power.NvmlMeter(node.library.session), node.gpus()[0].uuid)
     assert faked == read
     assert read is not None
     assert 10 < read < 1000
 
 
 def watts(of: ports.Meter, gpu: str) -> float | None:
-    return of.watts(ids.GpuUuid(gpu))
+    return of.power_watts(ids.GpuUuid(gpu))
 
 
 def test_a_lost_gpu_is_a_fault(node: simulated_node.SimulatedNode) -> None:
     gpu = node.gpus()[1].uuid
     node.fault("lose", gpu)
     with pytest.raises(errors.DeviceFault):
-        power.Meter(node.library.session).watts(gpu)
+        power.NvmlMeter(node.library.session).power_watts(gpu)
     node.fault("restore", gpu)
 
 
@@ -55,12 +55,12 @@ def test_of_a_mig_device_its_own_memory_is_told(node: simulated_node.SimulatedNo
     gpu, session = node.gpus()[2], node.library.session
     assert gpu.mig is not None
     chosen = next(one for one in gpu.mig.profiles if one.name == "3g.40gb")
-    hands = mig_instances.Instances(session, clock.SystemClock())
+    hands = mig_instances.MigInstances(session, clock.SystemClock())
     hands.enable(gpu.uuid)
-    place = mig.Place(gpu.uuid, chosen.id, chosen.placements[0])
-    made = hands.make(place)
+    place = mig.InstanceRef(gpu.uuid, chosen.id, chosen.placements[0])
+    made = hands.create(place)
     assert made.uuid is not None
-    of = power.Meter(session)
+    of = power.NvmlMeter(session)
     assert of.used_bytes(made.uuid) == 0
     parts = str(made.gpu_instance), str(made.compute_instance)
     node.fault("process", gpu.uuid, "4711", str(2 * GIB), *parts)

@@ -162,7 +162,7 @@ def spec_of_parts(base: Path, uuid: str) -> Any:
         if gpu.uuid != uuid or gpu.mig is None:
             return []
         places = (
-            mig.Place(gpu.uuid, one.profile_id, one.placement, one.uuid)
+            mig.InstanceRef(gpu.uuid, one.profile_id, one.placement, one.uuid)
             for one in gpu.mig.instances
         )
         return [planned(gpu, str(place.uuid), steps.Edits((gpu.uuid,), place)) for place in places]
@@ -178,8 +178,8 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     root = driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root)
     opening = opened.Capabilities(at.host_root)
     told = metadata_files.MetadataFiles(base / "told")
-    files = spec_writer.Files(store.Store(base, KIND), told)
-    writer = spec_writer.Injection(KIND, seen, root, files, opening)
+    files = spec_writer.ClaimFiles(store.SpecStore(base, KIND), told)
+    writer = spec_writer.CdiSpecWriter(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
     text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
     library.close()

@@ -95,7 +95,7 @@ def ours(base: Path, hook: str = "auto") -> Any:
     text = template.render("gpu.ration.dev/claim", common, (DEVICE,))
     program = common.hooks[0].path if common.hooks else ""
     spec = model.parse(text, allow.Limits(str(at.driver_root), "", program))
-    return json.loads(model.canonical(spec))
+    return json.loads(model.render_canonical(spec))
 
 
 def mounts(spec: Any) -> set[tuple[str, str]]:

@@ -23,7 +23,7 @@ WHOLE = str(codes.WHOLE_GPU)
 class World:
     """Two GPUs' users, faults, and a way to have an MPS client on the first: its pid."""
 
-    users: ports.Users
+    users: ports.ProcessLister
     gpus: tuple[ids.GpuUuid, ids.GpuUuid]
     fault: Callable[..., object]
     client: Callable[[int], int]
@@ -32,7 +32,7 @@ class World:
         self.fault("process", self.gpus[0], str(pid), str(mib * MIB), WHOLE, WHOLE)
 
     def seen(self) -> dict[int, int | None]:
-        return {one.pid: one.used_bytes for one in self.users.of(self.gpus[0])}
+        return {one.pid: one.used_bytes for one in self.users.list_processes(self.gpus[0])}
 
 
 def fake() -> World:
@@ -62,7 +62,9 @@ def simulated(base: Path) -> Iterator[World]:
             return int(answer["pid"])
 
         first, second = (gpu.uuid for gpu in node.gpus()[:2])
-        yield World(gpu_processes.Busy(node.library.session), (first, second), node.fault, client)
+        yield World(
+            gpu_processes.NvmlProcesses(node.library.session), (first, second), node.fault, client
+        )
         node.fault("restore", first)
         on_it.close()
 
@@ -81,11 +83,11 @@ def test_processes_are_told_by_pid_with_the_bytes_they_use(world: World) -> None
     assert world.seen() == {}
     world.process(4712, 100)
     world.process(4711, 300)
-    assert world.users.of(world.gpus[0]) == (
+    assert world.users.list_processes(world.gpus[0]) == (
         ports.GpuProcess(4711, 300 * MIB),
         ports.GpuProcess(4712, 100 * MIB),
     )
-    assert world.users.of(world.gpus[1]) == ()
+    assert world.users.list_processes(world.gpus[1]) == ()
 
 
 def test_a_client_of_mps_is_told_once_with_what_it_uses_itself(world: World) -> None:
@@ -109,4 +111,4 @@ def test_a_lost_gpu_is_a_fault_and_the_others_go_on(world: World) -> None:
     world.fault("lose", world.gpus[0])
     with pytest.raises(errors.DeviceFault):
         world.seen()
-    assert world.users.of(world.gpus[1]) == ()
+    assert world.users.list_processes(world.gpus[1]) == ()

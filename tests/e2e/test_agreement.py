@@ -8,7 +8,7 @@ import pytest
 
 from driver.kube import gvr
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from hack.cluster import api
 from tests.e2e import playground
 from tests.e2e.playground import Raw
@@ -56,7 +56,7 @@ def all_run(field: playground.Playground, app: str, count: int, within_s: float 
 def assert_agrees(field: playground.Playground, pod: Raw) -> None:
     for entry in pod["status"].get("resourceClaimStatuses", ()):
         claim = claims.parse(field.claim(entry["resourceClaimName"]))
-        assert cluster.pinned_node(claim) == pod["spec"]["nodeName"], pod["metadata"]["name"]
+        assert snapshot.pinned_node(claim) == pod["spec"]["nodeName"], pod["metadata"]["name"]
 
 
 def delete_workload(field: playground.Playground, kind: str, name: str) -> None:
@@ -143,7 +143,7 @@ def test_a_pod_moved_by_hand_to_another_node_gets_its_claim_there(
 
 
 def assert_agrees_with(field: playground.Playground, claim: str, node: str) -> None:
-    assert cluster.pinned_node(claims.parse(field.claim(claim))) == node
+    assert snapshot.pinned_node(claims.parse(field.claim(claim))) == node
 
 
 def bind(found: api.Cluster, namespace: str, name: str, node: str) -> None:

@@ -7,9 +7,9 @@ class Conditions:
     """Remembers every word, oldest first."""
 
     def __init__(self) -> None:
-        self.said: list[tuple[str, ports.Word]] = []
+        self.said: list[tuple[str, ports.ConditionUpdate]] = []
 
-    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+    def set_condition(self, ref: ports.ClaimRef, word: ports.ConditionUpdate) -> None:
         self.said.append((ref.name, word))
 
     def of(self, name: str) -> list[tuple[bool | None, str, bool]]:

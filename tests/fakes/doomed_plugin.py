@@ -28,7 +28,7 @@ class Bomb(failpoints.Observer):
         self._file = file
         self._lock = threading.Lock()
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         with self._lock:
             if not self._file.exists():
                 return
@@ -47,8 +47,8 @@ def main() -> int:
     time = clock.SystemClock()
     kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
     bomb = Bomb(Path(os.environ["RATION_TEST_BOMB"]))
-    core = composition.core(config, claims_api.KubeClaimReader(kube), time, watch=bomb)
-    return app.App(config, core, app.Outside(kube, secrets.SystemRandom().random, time)).run()
+    core = composition.build_core(config, claims_api.KubeClaimReader(kube), time, watch=bomb)
+    return app.App(config, core, app.ProcessDeps(kube, secrets.SystemRandom().random, time)).run()
 
 
 if __name__ == "__main__":

@@ -43,7 +43,7 @@ CONTROL = {
 }
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
 VERSION = "580.105.08"
-KIND = model.kind("gpu.ration.dev")
+KIND = model.cdi_kind("gpu.ration.dev")
 CAPS_MAJOR = 237
 
 
@@ -77,7 +77,7 @@ class DiesAt(failpoints.Observer):
         self._number = number
         self.passed: list[str] = []
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         self.passed.append(point)
         if len(self.passed) - 1 == self._number:
             raise Killed(point)
@@ -91,11 +91,11 @@ class Process:
     executor: executor.Executor
     locks: locks.Locks
     gpus: discovery.Discovery
-    settings: mps_reconcile.SharedSettings | None = None
-    owed: pending_mig.Settling | None = None
-    left: pending_settings.SettingsOwed | None = None
+    settings: mps_reconcile.MpsReconciler | None = None
+    owed: pending_mig.PendingMigDisable | None = None
+    left: pending_settings.PendingSettings | None = None
 
-    def recover(self) -> recovery.Report:
+    def recover(self) -> recovery.RecoveryReport:
         return recovery.recover(self.executor, self.locks)
 
     def mend(self) -> tuple[str, ...]:
@@ -103,7 +103,7 @@ class Process:
         assert self.settings is not None
         assert self.owed is not None
         assert self.left is not None
-        return (*self.settings.mend(), *self.owed.mend(), *self.left.mend())
+        return (*self.settings.repair(), *self.owed.repair(), *self.left.repair())
 
 
 class GpuNode:
@@ -163,14 +163,14 @@ class GpuNode:
 
     def process(
         self,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
         acts: Mapping[str, executor.Act] = executor.NO_ACTS,
     ) -> Process:
         records = checkpoint.Checkpoint(self.records, self.boot, watch)
-        gpus = discovery.Discovery(self.nvml, lambda: composition.parts_of(records))
+        gpus = discovery.Discovery(self.nvml, lambda: composition.own_instances(records))
         if not self.nvml.absent:
             gpus.refresh()
-        specs = spec_writer.Injection(
+        specs = spec_writer.CdiSpecWriter(
             KIND,
             gpus,
             driver_files.DriverFiles(
@@ -178,37 +178,45 @@ class GpuNode:
                 self.host,
                 ask=toolkits.ask,
             ),
-            spec_writer.Files(
-                store.Store(self.cdi, KIND, watch),
+            spec_writer.ClaimFiles(
+                store.SpecStore(self.cdi, KIND, watch),
                 metadata_files.MetadataFiles(self.told, watch),
             ),
             capabilities.Capabilities(self.host),
             self.daemons,
         )
-        slices = time_slices.Remembered(self.slices, self.base / "state/time-slices", self._load)
-        setting = compute_modes.Remembered(
+        slices = time_slices.CachedTimeSlices(
+            self.slices, self.base / "state/time-slices", self._load
+        )
+        setting = compute_modes.PersistentComputeModes(
             self.modes, self.base / "state/compute-modes", self._load
         )
-        shares = share_steps.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
+        shares = share_steps.ShareSteps(
+            records.list_records, slices, setting, self.daemons, gpus.refresh_gpu
+        )
         partitions = partitioning.FakePartitions(self.nvml.library, self.follow, watch)
-        owed = pending_mig.Owed(self.base / "state/mig-owed", self.boot, watch)
-        parts = mig_steps.MigActs(partitions, gpus.again, owed.add, self.mode_refusals)
+        owed = pending_mig.PendingGpus(self.base / "state/mig-owed", self.boot, watch)
+        parts = mig_steps.MigSteps(partitions, gpus.refresh_gpu, owed.add, self.mode_refusals)
         holding = locks.Locks(self.base / "state/locks", clock.SystemClock(), wait_s=5)
-        left = pending_settings.SettingsOwed(
+        left = pending_settings.PendingSettings(
             shares.table(),
-            lambda act: pending_mig.Owed(self.base / "state/settings-owed" / act, self.boot, watch),
+            lambda act: pending_mig.PendingGpus(
+                self.base / "state/settings-owed" / act, self.boot, watch
+            ),
             holding,
             self._hung,
         )
         known = {**parts.table(), **left.table(), **acts}
-        acting = executor.Executor(records, specs, known, watch, left.settle)
-        place = claim_preparer.Place(builders.NODE, rules=self.rules)
+        acting = executor.Executor(records, specs, known, watch, left.restore)
+        place = claim_preparer.NodeScope(builders.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
         preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
-        settings = mps_reconcile.SharedSettings(
-            records.all, shares, self.daemons, holding, acting.unaccounted
+        settings = mps_reconcile.MpsReconciler(
+            records.list_records, shares, self.daemons, holding, acting.unaccounted_uids
         )
-        settling = pending_mig.Settling(owed, records.all, partitions, gpus.again, holding)
+        settling = pending_mig.PendingMigDisable(
+            owed, records.list_records, partitions, gpus.refresh_gpu, holding
+        )
         return Process(preparer, acting, holding, gpus, settings, settling, left)
 
     def _load(self) -> str:

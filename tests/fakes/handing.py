@@ -163,26 +163,30 @@ class Plugin:
         self.allocator = node_allocator.NodeAllocator(
             flag,
             on.folder / "allocator",
-            node_allocator.Tools(plugin_events.Teller(on.told), on.metrics, on.clock),
+            node_allocator.Deps(plugin_events.EventReporter(on.told), on.metrics, on.clock),
         )
         rules = offerings.read(EVERY_FACE, "offerings")
-        sources = pool_builder.Sources(on.gpus.look, rules, held=lambda: frozenset(on.holding))
+        sources = pool_builder.Sources(
+            on.gpus.look, rules, held_devices=lambda: frozenset(on.holding)
+        )
         looking = backoff.Backoff(backoff.Pace(1.0, 1.0), lambda: 0.0)
-        self._supply = pool_builder.Supply(sources, 0.0, looking, on.clock)
+        self._supply = pool_builder.PoolBuilder(sources, 0.0, looking, on.clock)
         self._generation = 0
 
-    def turn(self) -> handover.Shown:
+    def turn(self) -> handover.AllocatorState:
         """Read the label, look, compare, write. Raises Unanswered."""
         on, node = self._on, self._on.node()
-        self.allocator.follow(node)
+        self.allocator.update(node)
         self._supply.refresh()
         stored = list(on.objects.values())
-        shown = self.allocator.choose(stored)
-        pool = self._supply.offer(pool_builder.Place(names.DRIVER, NODE, shown), stored).pool
+        shown = self.allocator.choose_state(stored)
+        pool = self._supply.build(
+            pool_builder.PublishOptions(names.DRIVER, NODE, shown), stored
+        ).pool
         assert pool is not None
-        self.allocator.begin(shown)
-        self._generation = max(self._generation, slice_plan.generation_of(stored))
-        memory = slice_plan.Memory(self._generation)
+        self.allocator.before_write(shown)
+        self._generation = max(self._generation, slice_plan.highest_generation(stored))
+        memory = slice_plan.WriteHistory(self._generation)
         on.apply(slice_plan.plan_writes(pool, OWNER, stored, memory))
-        self.allocator.done(shown, node)
+        self.allocator.after_write(shown, node)
         return shown

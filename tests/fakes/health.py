@@ -17,7 +17,7 @@ from tests.fakes import clock as fake_clock
 from tests.fakes import loading
 
 GPUS = (ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1"))
-Happening = health.XidEvent | ports.Stirred | errors.DeviceFault | Callable[[], None] | None
+Happening = health.XidEvent | ports.GpuChanged | errors.DeviceFault | Callable[[], None] | None
 """An event, a fault of the wait, something to do instead of waiting, or a wait for nothing."""
 
 
@@ -30,7 +30,7 @@ class NoGpus:
 
     watching = False
 
-    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+    def readable_gpus(self) -> tuple[ids.GpuUuid, ...]:
         return ()
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
@@ -40,10 +40,10 @@ class NoGpus:
     def wait(self, timeout_s: float) -> None:
         raise AssertionError(f"nothing is watched, yet waited for {timeout_s} s")
 
-    def known(self) -> tuple[ids.GpuUuid, ...]:
+    def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
         return ()
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult:
         raise AssertionError(f"{gpu} is not there")
 
     def close(self) -> None:
@@ -56,8 +56,8 @@ class ScriptedWatcher:
     def __init__(self, clock: fake_clock.FakeClock) -> None:
         self.script: collections.deque[Happening] = collections.deque()
         self.stop = threading.Event()
-        self.now: dict[ids.GpuUuid, health.Signs | None] = dict.fromkeys(
-            GPUS, health.Signs(recovery=0)
+        self.now: dict[ids.GpuUuid, health.PollResult | None] = dict.fromkeys(
+            GPUS, health.PollResult(recovery=0)
         )
         self.before_gpus: Callable[[], None] = lambda: None
         self.waited_for: set[ids.GpuUuid] = set()
@@ -70,7 +70,7 @@ class ScriptedWatcher:
     def watching(self) -> bool:
         return bool(self.watched)
 
-    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+    def readable_gpus(self) -> tuple[ids.GpuUuid, ...]:
         self.before_gpus()
         return tuple(
             gpu
@@ -82,7 +82,7 @@ class ScriptedWatcher:
         before, self.watched = self.watched, set(gpus)
         return tuple(health.Watched(gpu) for gpu in sorted(self.watched - before))
 
-    def wait(self, timeout_s: float) -> health.XidEvent | ports.Stirred | None:
+    def wait(self, timeout_s: float) -> health.XidEvent | ports.GpuChanged | None:
         self.waited_for = set(self.watched)
         if not self.script:
             self.stop.set()
@@ -92,16 +92,16 @@ class ScriptedWatcher:
                 raise raised
             case None:
                 self._clock.advance(timeout_s)
-            case health.XidEvent() | ports.Stirred() as event:
+            case health.XidEvent() | ports.GpuChanged() as event:
                 return event
             case act:
                 act()
         return None
 
-    def known(self) -> tuple[ids.GpuUuid, ...]:
+    def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
         return tuple(self.now)
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         self.polls.append((self._clock.elapsed_s, gpu))
         return self.now[gpu]
 
@@ -115,7 +115,7 @@ class Counted(nvml_health.NvmlHealth):
 
     polls = 0
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         found = super().poll(gpu)
         self.polls += found is not None
         return found
@@ -136,7 +136,7 @@ def simulated(library: Path) -> Iterator[Counted]:
         with contextlib.suppress(pynvml.NVMLError):
             pynvml.nvmlShutdown()
 
-    session = gpu_calls.Door(start, end)
+    session = gpu_calls.GpuSession(start, end)
     try:
         yield Counted(session, patience_s=20)
     finally:

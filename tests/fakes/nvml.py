@@ -64,7 +64,7 @@ class FakeNvml:
         """What it asks."""
         return self._library
 
-    def again(self, gpu: model.Gpu) -> model.Gpu:
+    def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
         if gpu.uuid in self.hangs:
             raise self.hangs[gpu.uuid]
         try:
@@ -76,10 +76,10 @@ class FakeNvml:
             raise errors.DeviceFault(gpu.uuid, "reading it again", e.code, str(e)) from e
         return dataclasses.replace(gpu, minor=minor, mig=found)
 
-    def know(self, inventory: model.Inventory) -> None:
+    def set_gpus(self, inventory: model.Inventory) -> None:
         self.knows = inventory.known
 
-    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+    def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
         return self.hangs.get(gpu)
 
     def _gpu(self, index: int) -> model.Gpu:

@@ -55,9 +55,9 @@ def main() -> int:
         offerings.NodeOfferings(),
         sharing.FakeDaemons(config.mps_dir),
         tuple,
-        claim_gc.Node(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
-        usage_watch.Node(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
-        activity_watch.Node(
+        claim_gc.GcTargets(tuple, gpunode.FakeReader(), lambda _: "", lambda _: None, tuple),
+        usage_watch.UsageSources(tuple, users.Nobody(), lambda _: (), gpunode.FakeReader()),
+        activity_watch.ActivitySources(
             tuple,
             users.Nobody(),
             users.Idle(),
@@ -65,15 +65,15 @@ def main() -> int:
             gpunode.FakeReader(),
             users.Idle(),
         ),
-        reset_watch.Node(
-            lambda _: reset_policy.Use(domain.Signs()),
+        reset_watch.ResetTarget(
+            lambda _: reset_policy.GpuUse(domain.PollResult()),
             lambda _: None,
             locks.Locks(config.state_dir / "locks", clock.SystemClock()),
         ),
         mig_mode_refusals.ModeRefusals(clock.SystemClock()),
     )
     time = fake_clock.Swift() if mode == "swift" else clock.SystemClock()
-    outside = app.Outside(kube, lambda: 0.5, time)
+    outside = app.ProcessDeps(kube, lambda: 0.5, time)
     try:
         return app.App(config, core, outside).run()
     except errors.RationError as error:

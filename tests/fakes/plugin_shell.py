@@ -46,7 +46,7 @@ class Shell:
         streams: health_stream.HealthStreams,
         counters: metrics.Metrics,
     ) -> None:
-        self.paths = sockets.paths(root, DRIVER)
+        self.paths = sockets.socket_paths(root, DRIVER)
         self.registration = registration.Registration(DRIVER, self.paths.service, counters)
         self._service = service
         self._streams = streams

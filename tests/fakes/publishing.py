@@ -15,7 +15,9 @@ from tests.fakes.apiserver import server as api_server
 class Running:
     """A publisher on its threads."""
 
-    def __init__(self, made: publisher.Publisher, turn: publisher_election.Newest) -> None:
+    def __init__(
+        self, made: publisher.Publisher, turn: publisher_election.PublisherElection
+    ) -> None:
         self.publisher = made
         self._turn = turn
         self._stop = threading.Event()

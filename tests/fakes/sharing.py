@@ -77,24 +77,24 @@ class FakeDaemons:
         self.fail = ""
         self.stuck = ""
 
-    def want(self, desired: mps_files.Desired) -> None:
+    def ensure(self, desired: mps_files.Desired) -> None:
         if self.fail:
             raise errors.NodeFault("start", f"MPS daemon {desired.key}", self.fail)
-        self.put(desired)
+        self.request(desired)
 
-    def answered(self, _key: str) -> int | None:
+    def last_pid(self, _key: str) -> int | None:
         return None
 
-    def put(self, desired: mps_files.Desired) -> None:
+    def request(self, desired: mps_files.Desired) -> None:
         self.desired[desired.key] = desired
 
-    def wanted(self) -> tuple[str, ...]:
+    def desired_keys(self) -> tuple[str, ...]:
         return tuple(sorted(self.desired))
 
-    def read(self, key: str) -> mps_files.Desired | None:
+    def read_desired(self, key: str) -> mps_files.Desired | None:
         return self.desired.get(key)
 
-    def forget(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         if self.stuck:
             raise errors.NodeFault("end", f"MPS daemon {key}", self.stuck)
         self.desired.pop(key, None)

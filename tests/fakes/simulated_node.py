@@ -60,45 +60,45 @@ class SimulatedNode:
     def fault(self, call: str, *words: object) -> None:
         control.send(self.at.base, call, *map(str, words))
 
-    def hands(self) -> mig_instances.Instances:
+    def hands(self) -> mig_instances.MigInstances:
         """Somebody else's, on the same GPUs."""
-        return mig_instances.Instances(self.library.session, self.time)
+        return mig_instances.MigInstances(self.library.session, self.time)
 
-    def by_hand(self, place: mig.Place) -> ids.MigUuid:
+    def by_hand(self, place: mig.InstanceRef) -> ids.MigUuid:
         """Have an instance there that is nobody's claim."""
         hands = self.hands()
         hands.enable(place.gpu)
-        uuid = hands.make(place).uuid
+        uuid = hands.create(place).uuid
         assert uuid is not None
         return uuid
 
-    def process(self, watch: failpoints.Observer = failpoints.NOBODY) -> gpunode.Process:
-        boot = boots.boot_id(self.at.host_root)
+    def process(self, watch: failpoints.Observer = failpoints.NO_OBSERVER) -> gpunode.Process:
+        boot = boots.read_boot_id(self.at.host_root)
         records = checkpoint.Checkpoint(self.claims, boot, watch)
-        gpus = discovery.Discovery(self.library, lambda: composition.parts_of(records))
+        gpus = discovery.Discovery(self.library, lambda: composition.own_instances(records))
         gpus.refresh()
-        specs = spec_writer.Injection(
+        specs = spec_writer.CdiSpecWriter(
             gpunode.KIND,
             gpus,
             driver_files.DriverFiles(
                 driver_root.DriverRoot(self.at.driver_root), self.at.host_root
             ),
-            spec_writer.Files(
-                store.Store(self.cdi, gpunode.KIND, watch),
+            spec_writer.ClaimFiles(
+                store.SpecStore(self.cdi, gpunode.KIND, watch),
                 metadata_files.MetadataFiles(self.told, watch),
             ),
             capabilities.Capabilities(self.at.host_root),
             self.daemons,
         )
-        partitions = mig_instances.Instances(self.library.session, self.time, watch)
-        owed = pending_mig.Owed(self.at.base / "mig-owed", boot, watch)
-        parting = mig_steps.MigActs(
-            partitions, gpus.again, owed.add, mig_mode_refusals.ModeRefusals(self.time)
+        partitions = mig_instances.MigInstances(self.library.session, self.time, watch)
+        owed = pending_mig.PendingGpus(self.at.base / "mig-owed", boot, watch)
+        parting = mig_steps.MigSteps(
+            partitions, gpus.refresh_gpu, owed.add, mig_mode_refusals.ModeRefusals(self.time)
         )
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = claim_preparer.Place(builders.NODE)
+        place = claim_preparer.NodeScope(builders.NODE)
         let_go = tombstones.Tombstones(self.time)
         preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)
@@ -108,12 +108,14 @@ class SimulatedNode:
     ) -> Mapping[str, executor.Act]:
         if self.daemons is None:
             return {}
-        slices = nvidia_smi.Smi(driver_root.DriverRoot(self.at.driver_root))
-        knob = compute_mode.Modes(self.library.session)
-        setting = compute_modes.Remembered(
+        slices = nvidia_smi.NvidiaSmi(driver_root.DriverRoot(self.at.driver_root))
+        knob = compute_mode.NvmlComputeModes(self.library.session)
+        setting = compute_modes.PersistentComputeModes(
             knob, self.at.base / "compute-modes", lambda: str(self.at.base)
         )
-        acts = share_steps.ShareActs(records.all, slices, setting, self.daemons, gpus.again)
+        acts = share_steps.ShareSteps(
+            records.list_records, slices, setting, self.daemons, gpus.refresh_gpu
+        )
         return acts.table()
 
     def files(self) -> list[Path]:

@@ -36,7 +36,7 @@ def core(
         driver_root=at.driver_root,
         host_root=at.host_root,
     )
-    made = composition.core(config, reader, clock.SystemClock(), wait_s)
+    made = composition.build_core(config, reader, clock.SystemClock(), wait_s)
     try:
         yield made
     finally:

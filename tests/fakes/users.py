@@ -12,7 +12,7 @@ class FakeUsers:
         self._ask = ask
         self.asked: list[ids.GpuUuid] = []
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+    def list_processes(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         self.asked.append(gpu)
         try:
             handle = self._ask.device_get_handle_by_uuid(gpu)
@@ -32,7 +32,7 @@ class FakeUsers:
 class Nobody:
     """There is nothing to look at."""
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+    def list_processes(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         raise AssertionError(f"{gpu} was looked at")
 
 
@@ -42,7 +42,7 @@ class FakeWorkers:
     def __init__(self, ask: library.Library) -> None:
         self._ask = ask
 
-    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+    def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         try:
             handle = self._ask.device_get_handle_by_uuid(gpu)
             found = self._ask.device_get_process_utilization(handle, stamp_us)
@@ -54,7 +54,7 @@ class FakeWorkers:
             raise errors.DeviceFault(gpu, "who works on it", e.code, str(e)) from e
         return tuple(ports.Sample(one.pid, one.sm_util, one.time_stamp) for one in found)
 
-    def percent(self, gpu: ids.GpuUuid) -> int | None:
+    def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
         try:
             handle = self._ask.device_get_handle_by_uuid(gpu)
             return self._ask.device_get_utilization_rates(handle).gpu
@@ -70,7 +70,7 @@ class FakeMeter:
     def __init__(self, ask: library.Library) -> None:
         self._ask = ask
 
-    def watts(self, gpu: ids.GpuUuid) -> float | None:
+    def power_watts(self, gpu: ids.GpuUuid) -> float | None:
         try:
             handle = self._ask.device_get_handle_by_uuid(gpu)
             return self._ask.device_get_power_usage(handle) / 1000
@@ -88,13 +88,13 @@ class FakeMeter:
 class Idle:
     """There is nothing to look at; nothing to meter."""
 
-    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+    def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         raise AssertionError(f"{gpu} was looked at, from {stamp_us} on")
 
-    def percent(self, gpu: ids.GpuUuid) -> int | None:
+    def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
         raise AssertionError(f"{gpu} was looked at")
 
-    def watts(self, gpu: ids.GpuUuid) -> float | None:
+    def power_watts(self, gpu: ids.GpuUuid) -> float | None:
         raise AssertionError(f"{gpu} was looked at")
 
     def used_bytes(self, device: ids.MigUuid) -> int | None:

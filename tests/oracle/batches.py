@@ -50,8 +50,8 @@ def expected(of: layouts.Process, then: layouts.Choice, slices: int) -> float:
 class Packing:
     """What GPUs of a kind can hold."""
 
-    def __init__(self, model: base.Model) -> None:
-        self._sizes = {part.profile: part.mask.bit_count() for part in model.parts}
+    def __init__(self, model: base.GpuModel) -> None:
+        self._sizes = {part.profile: part.mask.bit_count() for part in model.placements}
         self._full = _full(model, (*self._sizes,))
         self._most = functools.cache(self._of)
 
@@ -95,13 +95,13 @@ class Packing:
         return best
 
 
-def _full(model: base.Model, profiles: tuple[str, ...]) -> list[Counts]:
+def _full(model: base.GpuModel, profiles: tuple[str, ...]) -> list[Counts]:
     """What a GPU can hold to which nothing can be added."""
     found = {frozenset[tuple[str, int]]()}
     queue = [*found]
     for held in queue:
         used = sum(mask for _, mask in held)
-        for part in model.parts:
+        for part in model.placements:
             fresh = held | {(part.profile, part.mask)}
             if not part.mask & used and fresh not in found:
                 found.add(fresh)

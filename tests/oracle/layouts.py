@@ -63,9 +63,9 @@ class Gpu:
     ends: Ints
 
 
-def layouts(model: base.Model) -> list[Layout]:
+def layouts(model: base.GpuModel) -> list[Layout]:
     """All that a GPU may be, the empty one first."""
-    masks = sorted({part.mask for part in model.parts})
+    masks = sorted({part.mask for part in model.placements})
     found: dict[Layout, None] = {frozenset(): None}
     queue = [*found]
     for layout in queue:
@@ -79,21 +79,21 @@ def _used(layout: Layout) -> int:
     return sum(layout)
 
 
-def after(model: base.Model, layout: Layout, profile: str) -> list[Layout]:
+def after(model: base.GpuModel, layout: Layout, profile: str) -> list[Layout]:
     """All that a GPU may be once it has an instance more."""
-    masks = [part.mask for part in model.parts if part.profile == profile]
+    masks = [part.mask for part in model.placements if part.profile == profile]
     return [layout | {mask} for mask in sorted(masks) if not mask & _used(layout)]
 
 
-def ours(model: base.Model, score: streams.Score, layout: Layout, profile: str) -> Move | None:
+def ours(model: base.GpuModel, score: streams.Score, layout: Layout, profile: str) -> Move | None:
     """The product's choice; of equal placements the lowest, as its search meets it first.
 
     None: there is no room.
     """
-    free = model.slices & ~_used(layout)
+    free = model.all_slices & ~_used(layout)
     found = []
     for then in after(model, layout, profile):
-        left = model.slices & ~_used(then)
+        left = model.all_slices & ~_used(then)
         found.append((score(free, left), free - left, then))
     if not found:
         return None
@@ -101,14 +101,14 @@ def ours(model: base.Model, score: streams.Score, layout: Layout, profile: str) 
     return Move(standing, then)
 
 
-def alike(model: base.Model, score: streams.Score | None = None) -> dict[Layout, int]:
+def alike(model: base.GpuModel, score: streams.Score | None = None) -> dict[Layout, int]:
     """By state a number, the same for those that are one.
 
     The same may come of both, at the same rates; with a score, the same is chosen in both and
     stands alike. Parts are split until that is so.
     """
     there = layouts(model)
-    profiles = [*dict.fromkeys(part.profile for part in model.parts)]
+    profiles = [*dict.fromkeys(part.profile for part in model.placements)]
     ways = {one: [after(model, one, profile) for profile in profiles] for one in there}
     moves = {
         one: [ours(model, score, one, p) if score else None for p in profiles] for one in there
@@ -136,13 +136,13 @@ def _split(
         part.update(fresh)
 
 
-def gpu(model: base.Model, score: streams.Score, part: Mapping[Layout, int]) -> Gpu:
+def gpu(model: base.GpuModel, score: streams.Score, part: Mapping[Layout, int]) -> Gpu:
     """All states of a kind of GPU, whose placements are those that are asked; `part` by `alike`."""
     size = max(part.values()) + 1
     first = {number: one for one, number in reversed([*part.items()])}
     order = [first[number] for number in range(size)]
     ways, chosen, ranks = {}, {}, {}
-    for profile in dict.fromkeys(one.profile for one in model.parts):
+    for profile in dict.fromkeys(one.profile for one in model.placements):
         ways[profile] = _rows([{part[t] for t in after(model, one, profile)} for one in order])
         moves = [ours(model, score, one, profile) for one in order]
         standings = sorted({move.standing for move in moves if move})

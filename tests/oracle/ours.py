@@ -19,8 +19,8 @@ STAMP = "2026-11-21T09:00:00Z"
 
 
 # Without the driver's own filters, and to the end: what the API's rules alone allow.
-BARE = settings.Settings(ranking.of("pack"), budget=None)
-BOUNDED = settings.Settings(ranking.of("pack"))
+BARE = settings.Settings(ranking.parse_policies("pack"), step_budget=None)
+BOUNDED = settings.Settings(ranking.parse_policies("pack"))
 
 
 def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
@@ -40,16 +40,16 @@ def _decide(
     wanted = tuple(claims.parse(_stated(one)) for one in asked)
     workload = allocator_types.Workload(objects.pod("pod", *(one.name for one in wanted)), wanted)
     found = dra_allocator.allocate(view, workload, deciding)
-    if isinstance(found, allocator_types.NoFit):
-        if found.given_up:
-            return differential.GaveUp(allocator_messages.no_fit(found))
-        return allocator_messages.no_fit(found)
-    written = allocation_result.allocations(view, workload, found, STAMP)
+    if isinstance(found, allocator_types.Unschedulable):
+        if found.budget_exceeded:
+            return differential.GaveUp(allocator_messages.unschedulable(found))
+        return allocator_messages.unschedulable(found)
+    written = allocation_result.build_allocations(view, workload, found, STAMP)
     return found.node, [claims.render_allocation(written[one.key]) for one in wanted]
 
 
-def _caches(cluster: scenarios.Cluster) -> cluster_state.Caches:
-    return cluster_state.Caches(
+def _caches(cluster: scenarios.Cluster) -> cluster_state.CachedObjects:
+    return cluster_state.CachedObjects(
         nodes={ids.Key(name): _node(name, labels) for name, labels in cluster.nodes.items()},
         slices={ids.Key(one.name): one for one in map(slices.parse, cluster.slices)},
         classes={ids.Key(one.name): one for one in map(device_classes.parse, cluster.classes)},

@@ -11,9 +11,9 @@ from driver.scheduling.allocator.policies import ranking
 from tests.oracle import batches, layouts
 
 LEAST = 0.98
-JUDGE = ranking.of(",".join(policies.DEFAULT))
+JUDGE = ranking.parse_policies(",".join(policies.DEFAULT))
 SCORE = streams.product(JUDGE, streams.machine())
-SIZES = {part.profile: part.mask.bit_count() for part in streams.model().parts}
+SIZES = {part.profile: part.mask.bit_count() for part in streams.model().placements}
 MIXES = {
     name: {
         one: weight / sum(weights) for one, weight in zip(streams.PROFILES, weights, strict=True)

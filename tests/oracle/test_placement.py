@@ -20,7 +20,7 @@ def course(name: str) -> beside.Course:
         pytest.skip("the openb traces are not here: name their folder in $RATION_TRACES")
     trace = openb.load(folder, name)
     arriving = openb.arrivals(trace, SEED)
-    judge = ranking.of(",".join(policies.DEFAULT), ours.usual(trace))
+    judge = ranking.parse_policies(",".join(policies.DEFAULT), ours.usual(trace))
     used = {
         "ours": ours.replay(trace, arriving, judge).used,
         "FGD": beside.fgd(trace, arriving),

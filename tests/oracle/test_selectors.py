@@ -260,7 +260,9 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
 
 def ours(expression: str) -> selectors.Verdict | selector.Unusable:
     """What the allocator makes of the device in a slice."""
-    return answered(expression, selector_match.seen(DRIVER, slices.parse_device(DEVICE, "device")))
+    return answered(
+        expression, selector_match.cel_device(DRIVER, slices.parse_device(DEVICE, "device"))
+    )
 
 
 def answered(expression: str, device: selector.Device) -> selectors.Verdict | selector.Unusable:

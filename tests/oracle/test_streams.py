@@ -13,7 +13,7 @@ SEEDS = {"any": range(2), "small": range(8), "large": range(2)}
 """Where all policies are alike within a few tenths of a point, more is drawn."""
 TOLERANCE = 0.1
 """Points, of a hundred instances."""
-JUDGE = ranking.of(",".join(policies.DEFAULT))
+JUDGE = ranking.parse_policies(",".join(policies.DEFAULT))
 SCORE = streams.product(JUDGE, streams.machine())
 
 
@@ -32,7 +32,9 @@ def test_as_many_find_room_as_with_any_simple_policy(mix: str, load: float) -> N
     assert ours >= max(means.values()) - TOLERANCE
 
 
-CPU_BLIND = ranking.of(",".join(one for one in policies.DEFAULT if one != "fragmentation"))
+CPU_BLIND = ranking.parse_policies(
+    ",".join(one for one in policies.DEFAULT if one != "fragmentation")
+)
 """The plain model has no CPUs, and `fragmentation` counts those that pods take."""
 
 
@@ -64,11 +66,11 @@ class Watched:
 
     def __init__(self, gpus: int) -> None:
         self.allocator = fleet.Ours(gpus, JUDGE)
-        self.free = [streams.model().slices] * gpus
+        self.free = [streams.model().all_slices] * gpus
 
     def take(self, profile: str) -> fleet.Given | None:
         given = self.allocator.take(profile)
-        masks = [part.mask for part in streams.model().parts if part.profile == profile]
+        masks = [part.mask for part in streams.model().placements if part.profile == profile]
         best = min(
             (SCORE(free, free & ~m)[0] for free in self.free for m in masks if m & free == m),
             default=None,

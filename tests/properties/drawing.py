@@ -12,8 +12,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state, placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, placed_pods, snapshot
 from tests import objects, worlds
 
 Raw = dict[str, Any]
@@ -152,40 +151,40 @@ class Written:
 
     pod: pods.Pod
     claims: tuple[claims.Claim, ...]
-    flight: cluster.InFlight
+    flight: snapshot.InFlight
 
 
 def written(
-    view: cluster.ClusterView, asked: allocator_types.Workload, placement: allocator_types.Placement
+    view: snapshot.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
 ) -> Written:
     """What a decision makes of the claims."""
-    made = allocation_result.allocations(view, asked, placement, STAMP)
+    made = allocation_result.build_allocations(view, asked, placement, STAMP)
     reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
     found = []
-    for one in asked.open:
+    for one in asked.open_claims:
         status = {
             "allocation": claims.render_allocation(made[one.key]),
             "reservedFor": [reserved],
         }
         found.append(claims.parse(objects.a_claim(one.name, status=status)))
-    return Written(asked.pod, tuple(found), cluster.InFlight(asked.pod, placement.node, made))
+    return Written(asked.pod, tuple(found), snapshot.InFlight(asked.pod, placement.node, made))
 
 
-def put(view: cluster_state.Picture, one: Written) -> None:
+def put(view: cluster_state.ClusterState, one: Written) -> None:
     """The pod and its claims are seen."""
-    view.put_pod(one.pod.key, one.pod)
+    view.set_pod(one.pod.key, one.pod)
     for claim in one.claims:
-        view.put_claim(claim.key, claim)
+        view.set_claim(claim.key, claim)
 
 
-def take_away(view: cluster_state.Picture, one: Written) -> None:
+def take_away(view: cluster_state.ClusterState, one: Written) -> None:
     """The pod and its claims are gone."""
-    view.put_pod(one.pod.key, None)
+    view.set_pod(one.pod.key, None)
     for claim in one.claims:
-        view.put_claim(claim.key, None)
+        view.set_claim(claim.key, None)
 
 
-def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.Picture:
+def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.ClusterState:
     """The picture of these objects, made at once."""
     made = worlds.view(*found, more_nodes=[objects.node(name) for name in NODES])
     for one in there:
@@ -193,14 +192,14 @@ def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.
     return made
 
 
-def shown(view: cluster.ClusterView) -> object:
+def shown(view: snapshot.Snapshot) -> object:
     """All that a picture says, but for marks and identities."""
     pools = {
-        key: (pool.slices, dict(pool.counters), dict(view.left(pool)))
+        key: (pool.slices, dict(pool.counters), dict(view.remaining_counters(pool)))
         for key, pool in sorted(view.pools.items())
     }
     shares = {
-        name: [(one.pool.name, one.slices, one.problem) for one in view.shares(name)]
+        name: [(one.pool.name, one.slices, one.problem) for one in view.reachable_pools(name)]
         for name in sorted(view.nodes)
     }
     holders = {
@@ -209,26 +208,31 @@ def shown(view: cluster.ClusterView) -> object:
         for one in pool.slices
         for device in (claims.DeviceId(pool.driver, pool.name, each.name) for each in one.devices)
     }
-    rest = dict(view.nodes), dict(view.classes), dict(view.use)
+    rest = dict(view.nodes), dict(view.classes), dict(view.usage)
     return pools, shares, holders, rest, stored(view), placed(view)
 
 
-def stored(view: cluster.ClusterView) -> object:
+def stored(view: snapshot.Snapshot) -> object:
     """What is known of volumes."""
-    held = view.stored
-    return dict(held.claims), dict(held.persistent), dict(held.classes), dict(held.nodes)
+    held = view.storage
+    return (
+        dict(held.claims),
+        dict(held.persistent_volumes),
+        dict(held.storage_classes),
+        dict(held.csi_nodes),
+    )
 
 
-def placed(view: cluster.ClusterView) -> object:
+def placed(view: snapshot.Snapshot) -> object:
     """The kinds of pods with their nodes, those nominated, and who mounts which claim."""
     people = view.population
-    nominated = {name: [*people.nominated(name)] for name in view.nodes}
-    users = {key: people.users(key) for key in view.stored.claims}
-    counts = counted(people.members()), counted(people.objectors())
+    nominated = {name: [*people.nominated_pods(name)] for name in view.nodes}
+    users = {key: people.volume_claim_users(key) for key in view.storage.claims}
+    counts = counted(people.kind_counts()), counted(people.anti_affinity_kinds())
     return counts, nominated, users, dict(people.namespaces)
 
 
-def counted(members: Iterable[placed_pods.Members]) -> dict[str, int]:
+def counted(members: Iterable[placed_pods.KindCounts]) -> dict[str, int]:
     """Pods by kind and node; a layer may tell of one kind several times."""
     total: Counter[str] = Counter()
     for kind, on in members:

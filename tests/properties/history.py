@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from driver import ids, names
 from driver.resources.core import namespaces, node_selectors, pods, volumes
 from driver.resources.dra import claims, slices, taint_rules
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters, objects, worlds
 
 NODES = (objects.node("node-a"), objects.node("node-b"))
@@ -30,7 +29,7 @@ class Put:
 class Flight:
     """A decision is being written, or its writing ends, where it is."""
 
-    decision: cluster.InFlight
+    decision: snapshot.InFlight
 
 
 Event = Put | Flight
@@ -40,9 +39,11 @@ Event = Put | Flight
 class World:
     """What there is, and a picture that was told of every change."""
 
-    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
+    view: cluster_state.ClusterState = field(
+        default_factory=lambda: cluster_state.ClusterState(names.DRIVER)
+    )
     there: dict[str, dict[Any, Any]] = field(default_factory=lambda: {kind: {} for kind in KINDS})
-    flying: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+    flying: dict[ids.PodUid, snapshot.InFlight] = field(default_factory=dict)
 
     def tell(self, event: Event) -> None:
         if isinstance(event, Put):
@@ -57,31 +58,34 @@ class World:
             self.there[put.kind][put.key] = put.value
         getattr(self.view, f"put_{put.kind}")(put.key, put.value)
 
-    def _fly(self, decision: cluster.InFlight) -> None:
+    def _fly(self, decision: snapshot.InFlight) -> None:
         """One decision a pod, and a claim, at a time; a second one lands the first."""
         for other in [*self.flying.values()]:
-            if other.pod.uid == decision.pod.uid or other.made.keys() & decision.made.keys():
+            if (
+                other.pod.uid == decision.pod.uid
+                or other.allocations.keys() & decision.allocations.keys()
+            ):
                 del self.flying[other.pod.uid]
-                self.view.land(other)
+                self.view.end_write(other)
                 return
         self.flying[decision.pod.uid] = decision
-        self.view.fly(decision)
+        self.view.begin_write(decision)
 
-    def fresh(self) -> cluster.ClusterView:
+    def fresh(self) -> snapshot.Snapshot:
         """The picture of what there is, made at once."""
         there = self.there
         return cluster_state.build(
             names.DRIVER,
-            cluster_state.Caches(
+            cluster_state.CachedObjects(
                 nodes=there["node"],
                 slices=there["slice"],
                 classes=there["class"],
                 claims=there["claim"],
                 pods=there["pod"],
-                bound_volumes=there["bound"],
+                volume_claims=there["bound"],
                 rules=there["rule"],
                 persistent_volumes=there["volume"],
-                spaces=there["namespace"],
+                namespace_objects=there["namespace"],
             ),
             self.flying.values(),
         )
@@ -185,7 +189,7 @@ def flights(draw: st.DrawFn) -> Flight:
     assert claim.allocation is not None
     pod = a_pod(draw(pod_names), None, claim.name)
     made = {claim.key: claim.allocation}
-    return Flight(cluster.InFlight(pod, ids.NodeName(draw(node_names)), made))
+    return Flight(snapshot.InFlight(pod, ids.NodeName(draw(node_names)), made))
 
 
 events: st.SearchStrategy[Event] = st.one_of(

@@ -29,20 +29,20 @@ class World:
     held: dict[ids.Key, claims.Claim] = field(default_factory=dict)
 
     @property
-    def view(self) -> cluster_state.Picture:
+    def view(self) -> cluster_state.ClusterState:
         return self.without(())
 
-    def people(self, view: cluster_state.Picture) -> holders.Tenants:
+    def people(self, view: cluster_state.ClusterState) -> holders.Tenants:
         return holders.Tenants(view, self.held.get, self.known.get)
 
-    def without(self, gone: Sequence[holders.Tenant]) -> cluster_state.Picture:
+    def without(self, gone: Sequence[holders.Tenant]) -> cluster_state.ClusterState:
         """The picture of what there is but for these pods and their claims, made at once."""
         made = drawing.fresh(self.published)
         free, keys = holders.freed(gone), {one.key for one in gone}
         for claim in self.held.values():
-            made.put_claim(claim.key, None if claim.key in free else claim)
+            made.set_claim(claim.key, None if claim.key in free else claim)
         for pod in self.known.values():
-            made.put_pod(pod.key, None if pod.key in keys else pod)
+            made.set_pod(pod.key, None if pod.key in keys else pod)
         return made
 
 
@@ -92,7 +92,7 @@ def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> Non
     users = [pod]
     if draw(st.integers(0, 5)) == 0:
         users.append(a_pod(f"also-{number}", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.allocations(
+    (made,) = allocation_result.build_allocations(
         view, allocator_types.Workload(pod, (claim,)), answer, ""
     ).values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
@@ -140,7 +140,9 @@ def movable(draw: st.DrawFn) -> World:
     return world
 
 
-def fits(view: cluster_state.Picture, asked: allocator_types.Workload, node: nodes.Node) -> bool:
+def fits(
+    view: cluster_state.ClusterState, asked: allocator_types.Workload, node: nodes.Node
+) -> bool:
     found = step_budget.of(view, asked, worlds.DECIDING)
     return found is not None and isinstance(found.answer(view, node), node_result.Fit)
 

@@ -49,7 +49,7 @@ class World:
         return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.Leaf())
 
     @functools.cached_property
-    def view(self) -> cluster_state.Picture:
+    def view(self) -> cluster_state.ClusterState:
         return self.there.view
 
     @property
@@ -66,9 +66,9 @@ class World:
     def book(self) -> victims.Book:
         made = victims.Book()
         for claim in self.there.held.values():
-            made.put_claim(claim.key, claim)
+            made.set_claim(claim.key, claim)
         for pod in self.there.known.values():
-            made.put_pod(pod.key, pod)
+            made.set_pod(pod.key, pod)
         return made
 
 
@@ -124,9 +124,9 @@ def crowd(dice: random.Random, most: int) -> populated.World:
         claim = objects.claim(f"claim-{number}", {"name": "r", "exactly": request})
         come(dice, world, claim, view, allocator)
         for held in world.held.values():
-            view.put_claim(held.key, held)
+            view.set_claim(held.key, held)
         for one in world.known.values():
-            view.put_pod(one.key, one)
+            view.set_pod(one.key, one)
     return world
 
 
@@ -134,7 +134,7 @@ def come(
     dice: random.Random,
     world: populated.World,
     claim: claims.Claim,
-    view: cluster_state.Picture,
+    view: cluster_state.ClusterState,
     allocator: dra_allocator.Allocator,
 ) -> None:
     """A pod, or two with one claim, find a place or do not."""
@@ -146,7 +146,7 @@ def come(
     users = [pod]
     if dice.random() < 0.15:
         users.append(populated.a_pod(f"{claim.name}-also", "1", claim.name, nodeName=answer.node))
-    (made,) = allocation_result.allocations(view, asked, answer, "").values()
+    (made,) = allocation_result.build_allocations(view, asked, answer, "").values()
     by = tuple(claims.Consumer("", "pods", one.name, one.uid) for one in users)
     world.held[claim.key] = replace(claim, allocation=made, consumers=by)
     world.known |= {one.key: one for one in users}

@@ -33,8 +33,8 @@ class World:
         self.restart()
 
     def restart(self) -> None:
-        self.course: activity.Course | None = None
-        self.told: ports.Seen | None = None
+        self.course: activity.ActivityHistory | None = None
+        self.told: ports.ObservedActivity | None = None
         self.told_s = 0.0
 
     @property
@@ -46,15 +46,17 @@ class World:
         if percent != 0:
             self.busy_at = self.now
         fresh, self.looked = not self.looked, True
-        course = self.course or activity.begun(self.now, fresh=fresh)
-        self.course = activity.after(course, activity.Look(percent, 0, self.now_s, self.now))
-        seen = activity.seen(self.course)
+        course = self.course or activity.new_history(self.now, fresh=fresh)
+        self.course = activity.add_observation(
+            course, activity.Observation(percent, 0, self.now_s, self.now)
+        )
+        seen = activity.summarize(self.course)
         since_s = self.now_s - self.told_s
         if self.told is not None and since_s < activity.EVERY_S:
             return
-        if activity.is_news(self.told, seen, since_s):
+        if activity.should_report(self.told, seen, since_s):
             self.told, self.told_s = seen, self.now_s
-            self.claim = activity.merged(self.claim, seen, PREPARED)
+            self.claim = activity.merge_status(self.claim, seen, PREPARED)
             self.words += 1
 
 

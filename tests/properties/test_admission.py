@@ -170,7 +170,7 @@ def granted(
     claim: Raw, read: Sequence[decode.Document]
 ) -> Iterator[tuple[claims.Result, faces.Face]]:
     """Devices of a node with four GPUs, as an allocator would give them."""
-    free = [list(faces.of_gpu(gpu, faces.Offering())) for gpu in GPUS]
+    free = [list(faces.offered_faces(gpu, faces.Offering())) for gpu in GPUS]
     at = 0
     for one in claim["spec"]["devices"]["requests"]:
         device_class = one["exactly"]["deviceClassName"]
@@ -189,7 +189,7 @@ def _refused(
     found: Sequence[tuple[claims.Result, faces.Face]], read: Sequence[decode.Document]
 ) -> bool:
     grants = [steps.Grant(result.request, "node-1", face) for result, face in found]
-    answer = plan_config.configured(grants, [result for result, _ in found], read, "default")
+    answer = plan_config.resolve_configs(grants, [result for result, _ in found], read, "default")
     return isinstance(answer, ports.Refused)
 
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 from tests.properties import drawing, history
 
@@ -19,8 +18,8 @@ demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size
 
 
 def decide(
-    view: cluster.ClusterView, number: int, counts: list[int]
-) -> allocator_types.Placement | allocator_types.NoFit:
+    view: snapshot.Snapshot, number: int, counts: list[int]
+) -> allocator_types.Placement | allocator_types.Unschedulable:
     found = tuple(
         objects.claim(f"claim-{number}-{index}", objects.a_request(count=count))
         for index, count in enumerate(counts)
@@ -31,8 +30,8 @@ def decide(
 
 def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
-    for pick in placement.picks:
-        by_claim.setdefault(f"{name}-{pick.claim}", []).append(pick.device.device)
+    for pick in placement.assignments:
+        by_claim.setdefault(f"{name}-{pick.claim_index}", []).append(pick.device.device)
     return [worlds.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
 
 
@@ -84,7 +83,7 @@ def scenes(
 
 
 def run(
-    view: cluster_state.Picture, asking: Sequence[allocator_types.Workload]
+    view: cluster_state.ClusterState, asking: Sequence[allocator_types.Workload]
 ) -> list[tuple[allocator_types.Workload, drawing.Written]]:
     """Place what can be placed; what was."""
     done = []
@@ -107,12 +106,12 @@ def test_a_pod_gets_all_it_asks_on_one_node_or_nothing(
         node = view.nodes[made.flight.node]
         reached = {
             claims.DeviceId(share.pool.driver, share.pool.name, device.name)
-            for share in view.shares(node.name)
+            for share in view.reachable_pools(node.name)
             for _, devices in share.slices
             for device in devices
         }
-        for claim in workload.open:
-            allocation = made.flight.made[claim.key]
+        for claim in workload.open_claims:
+            allocation = made.flight.allocations[claim.key]
             assert {one.device for one in allocation.results} <= reached
             assert allocation.selector is None or allocation.selector.matches(
                 node.name, node.labels
@@ -151,11 +150,11 @@ def test_a_decision_changes_nothing_until_it_is_written(
     scene: tuple[list[drawing.Raw], list[allocator_types.Workload]],
 ) -> None:
     view = drawing.fresh(scene[0])
-    before = drawing.shown(view), view.mark, view.world
+    before = drawing.shown(view), view.revision, view.generation
     for workload in scene[1]:
         answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
         assert dra_allocator.allocate(view, workload, worlds.DECIDING) == answer
-    assert (drawing.shown(view), view.mark, view.world) == before
+    assert (drawing.shown(view), view.revision, view.generation) == before
 
 
 @settings(max_examples=75)
@@ -181,7 +180,7 @@ def test_no_device_capacity_or_counter_is_given_beyond_what_there_is(
     results = [
         one
         for _, made in run(view, scene[1])
-        for allocation in made.flight.made.values()
+        for allocation in made.flight.allocations.values()
         for one in allocation.results
         if not one.admin_access
     ]
@@ -219,7 +218,9 @@ def shapes(draw: st.DrawFn) -> allocator_types.Workload:
     )
     claim = objects.claim("asking", *asked_of)
     avoid = draw(st.sampled_from([{}, {}, {history.NODES[0].name: "Insufficient foo"}]))
-    return allocator_types.Workload(objects.pod("asking", claim.name), (claim,), avoid=avoid)
+    return allocator_types.Workload(
+        objects.pod("asking", claim.name), (claim,), avoided_nodes=avoid
+    )
 
 
 def sharing(memory: str) -> drawing.Raw:

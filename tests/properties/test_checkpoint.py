@@ -49,10 +49,10 @@ def test_what_is_written_is_what_is_read(
     facts = [data.draw(st.dictionaries(encodable, encodable, max_size=2)) for _ in intent.steps]
     with tempfile.TemporaryDirectory() as folder:
         records = checkpoint.Checkpoint(Path(folder), "boot")
-        started = records.started(ref, intent)
+        started = records.write_started(ref, intent)
         assert records.read(ref.uid) == started
-        completed = records.completed(started, facts)
-        assert checkpoint.Checkpoint(Path(folder), "boot").all() == (completed,)
+        completed = records.write_completed(started, facts)
+        assert checkpoint.Checkpoint(Path(folder), "boot").list_records() == (completed,)
         assert (completed.devices, completed.steps) == (intent.devices, intent.steps)
         assert completed.facts == tuple(facts)
 
@@ -64,7 +64,7 @@ def test_a_changed_or_shortened_file_is_never_taken_for_a_record(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = checkpoint.Checkpoint(Path(folder), "boot")
-        records.started(ref, intent)
+        records.write_started(ref, intent)
         path = Path(folder) / f"{ref.uid}.json"
         whole = path.read_bytes()
         at = data.draw(st.integers(0, len(whole) - 1))
@@ -74,8 +74,8 @@ def test_a_changed_or_shortened_file_is_never_taken_for_a_record(
             flipped = whole[at] ^ data.draw(st.integers(1, 255))
             path.write_bytes(whole[:at] + bytes([flipped]) + whole[at + 1 :])
         assert records.read(ref.uid) is None
-        assert records.damaged() == (ref.uid,)
-        assert records.all() == ()
+        assert records.damaged_uids() == (ref.uid,)
+        assert records.list_records() == ()
 
 
 @given(refs, plans, st.dictionaries(st.sampled_from("xyz"), st.integers(), min_size=1))
@@ -85,14 +85,14 @@ def test_fields_of_a_newer_version_are_kept(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         records = checkpoint.Checkpoint(Path(folder), "boot")
-        records.started(ref, intent)
+        records.write_started(ref, intent)
         path = Path(folder) / f"{ref.uid}.json"
         raw = json.loads(path.read_bytes())["record"]
         raw = {**raw, **newer, "devices": [{**device, **newer} for device in raw["devices"]]}
-        path.write_bytes(checkpoint.sealed(raw))
+        path.write_bytes(checkpoint.seal(raw))
         started = records.read(ref.uid)
         assert started is not None
-        records.completed(started, [{} for _ in intent.steps])
+        records.write_completed(started, [{} for _ in intent.steps])
         kept = json.loads(path.read_bytes())["record"]
         assert newer.items() <= kept.items()
         assert all(newer.items() <= device.items() for device in kept["devices"])

@@ -34,9 +34,9 @@ def settled(
     view = world.without(leaving)
     asked = step_budget.of(view, world.asked, worlds.DECIDING)
     assert asked is not None
-    judge = policy_selector.Judges(worlds.DECIDING.ranking).of(view, asked.wants)
-    assert not isinstance(judge, allocator_types.NoFit)
-    asked = replace(asked, deciding=replace(asked.deciding, ranking=judge))
+    judge = policy_selector.PolicySelector(worlds.DECIDING.policy_chain).select(view, asked.wants)
+    assert not isinstance(judge, allocator_types.Unschedulable)
+    asked = replace(asked, deciding=replace(asked.deciding, policy_chain=judge))
     fit = asked.answer(view, node)
     assert isinstance(fit, node_result.Fit)
     picks = asked.picks(view, node, fit)
@@ -58,17 +58,19 @@ def settled(
 
 
 def _come_again(
-    view: cluster_state.Picture, again: dict[ids.Key, claims.Claim], asks: allocator_types.Workload
+    view: cluster_state.ClusterState,
+    again: dict[ids.Key, claims.Claim],
+    asks: allocator_types.Workload,
 ) -> ids.NodeName | None:
-    rules = worlds.DECIDING if asks.open else replace(worlds.DECIDING, rules=NO_RULES)
+    rules = worlds.DECIDING if asks.open_claims else replace(worlds.DECIDING, rules=NO_RULES)
     answer = dra_allocator.allocate(view, asks, rules)
     if not isinstance(answer, allocator_types.Placement):
         return None
-    made = allocation_result.allocations(view, asks, answer, "")
-    for claim in asks.open:
+    made = allocation_result.build_allocations(view, asks, answer, "")
+    for claim in asks.open_claims:
         again[claim.key] = replace(claim, allocation=made[claim.key])
-        view.put_claim(claim.key, again[claim.key])
-    view.put_pod(asks.pod.key, replace(asks.pod, node=answer.node))
+        view.set_claim(claim.key, again[claim.key])
+    view.set_pod(asks.pod.key, replace(asks.pod, node=answer.node))
     return answer.node
 
 

@@ -23,7 +23,7 @@ THEIRS = {
     "lastTransitionTime": "2026-11-21T08:00:00Z",
 }
 words = st.builds(
-    ports.Word,
+    ports.ConditionUpdate,
     type=st.sampled_from([names.CONDITION_READY, names.CONDITION_WITHIN_SHARE]),
     holds=st.sampled_from([True, False, None]),
     reason=st.sampled_from([reasons.Reason.PREPARED, reasons.Reason.DEVICE_OVERLAP]),
@@ -53,19 +53,19 @@ class World:
         self.api.put(raw)
         theirs = [{**one, "conditions": [THEIRS]} for one in (OURS, NIC)]
         self.api.apply_as("claim", "another", {"status": {"devices": theirs}})
-        self.said: dict[str, ports.Word] = {}
+        self.said: dict[str, ports.ConditionUpdate] = {}
         self.restart()
 
     def restart(self) -> None:
-        self.plugin = claim_statuses.DeviceConditions(
+        self.plugin = claim_statuses.ClaimStatusWriter(
             names.DRIVER, "node-a", self.api, self.time, lambda: 0.5
         )
 
-    def do(self, step: ports.Word | errors.ApiError | float | str) -> None:
+    def do(self, step: ports.ConditionUpdate | errors.ApiError | float | str) -> None:
         match step:
-            case ports.Word():
+            case ports.ConditionUpdate():
                 self.said[step.type] = step
-                self.plugin.say(REF, step)
+                self.plugin.set_condition(REF, step)
             case errors.ApiError():
                 self.api.trouble.append(step)
             case str():
@@ -83,7 +83,7 @@ class World:
 
 @given(steps)
 def test_the_claim_ends_with_the_last_word_of_each_type_and_others_words_stay(
-    taken: list[ports.Word | errors.ApiError | float | str],
+    taken: list[ports.ConditionUpdate | errors.ApiError | float | str],
 ) -> None:
     world = World()
     for step in taken:

@@ -42,15 +42,15 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     preferred: str | None,
 ) -> None:
     view = gangs.racks(sizes)
-    before, mark = drawing.shown(view), view.mark
+    before, mark = drawing.shown(view), view.revision
     answer = gangs.place(view, gang, required, preferred)
-    assert (drawing.shown(view), view.mark) == (before, mark)
+    assert (drawing.shown(view), view.revision) == (before, mark)
     assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
     if isinstance(answer, gang_types.Unseated):
         assert all(one.fits < len(gang) for one in answer.shortages)
         return
     assert [one.workload.pod.name for one in answer.seats] == [one.pod.name for one in gang]
-    devices = Counter(pick.device for one in answer.placements for pick in one.picks)
+    devices = Counter(pick.device for one in answer.placements for pick in one.assignments)
     assert not devices or max(devices.values()) == 1
     if required is not None:
         assert len(gangs.domains(view, answer, gangs.LEVELS.index(required) + 1)) == 1
@@ -72,7 +72,7 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
         free_of_others(view, seat)
         drawing.put(view, drawing.written(view, seat.workload, seat.placement))
     for of in view.pools.values():
-        assert all(left >= 0 for left in view.left(of).values())
+        assert all(left >= 0 for left in view.remaining_counters(of).values())
 
 
 @settings(max_examples=60)
@@ -96,16 +96,16 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
     """The same of another pod with claims of its own."""
     found = tuple(
         replace(one, name=f"{name}-{at}", uid=ids.ClaimUid(objects.uid_of(f"{name}-{at}")))
-        for at, one in enumerate(asked.open)
+        for at, one in enumerate(asked.open_claims)
     )
     entries = tuple(pods.PodClaim(str(at), one.name) for at, one in enumerate(found))
     pod = replace(asked.pod, name=name, uid=ids.PodUid(objects.uid_of(name)), claims=entries)
     return allocator_types.Workload(pod, found)
 
 
-def free_of_others(view: cluster_state.Picture, seat: gang_types.Seat) -> None:
+def free_of_others(view: cluster_state.ClusterState, seat: gang_types.Seat) -> None:
     """What a seat takes for itself nobody else has."""
-    for pick in seat.placement.picks:
+    for pick in seat.placement.assignments:
         if not pick.result.admin_access and not pick.shared:
             assert not view.holders(pick.device)
 

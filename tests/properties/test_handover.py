@@ -69,7 +69,7 @@ class Handovers(stateful.RuleBasedStateMachine):
     def turn(self, taken: int | None) -> None:
         """The older plugins see that they are not the newest; of its writes so many are taken."""
         for older in self.plugins[:-1]:
-            older.allocator.leave()
+            older.allocator.reset()
         self.node.fail_after(taken)
         try:
             self.plugins[-1].turn()

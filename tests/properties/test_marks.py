@@ -80,21 +80,21 @@ class Node:
         return {key: value for key, value in found.items() if key in known}
 
 
-def picture_of(state: State, node: nodes.Node) -> cluster_state.Picture:
-    view = cluster_state.Picture(
-        worlds.DRIVER, cluster_state.Signs("ours", frozenset({str(TAINT["key"])}))
+def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
+    view = cluster_state.ClusterState(
+        worlds.DRIVER, cluster_state.NodeMarkers("ours", frozenset({str(TAINT["key"])}))
     )
-    view.put_node(node.name, node)
+    view.set_node(node.name, node)
     if state.pool != "absent":
         count = {"empty": 0, "partial": 1, "whole": 1}[state.pool]
         shown = objects.a_slice(
             "node-a", count, resourceSliceCount=2 if state.pool == "partial" else 1
         )
         one = slices.parse(shown)
-        view.put_slice(one.name, one)
+        view.set_slice(one.name, one)
     if state.held:
         claim = worlds.holding("claim", "node-a", "gpu-0")
-        view.put_hold(ids.Key("reservation:a/b"), claim.allocation)
+        view.set_reserved_devices(ids.Key("reservation:a/b"), claim.allocation)
     return view
 
 

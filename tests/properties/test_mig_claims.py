@@ -19,7 +19,11 @@ from tests.fakes import gpunode, nvml, partitioning
 PRODUCT = "gb200-tray"
 FIRST = nvml.FakeNvml(machine.build(PRODUCT, builders.NODE)).inventory().gpus[0]
 PARTS = st.sampled_from(
-    [face.name for face in faces.every(FIRST) if isinstance(face, faces.WholeFace | faces.MigFace)]
+    [
+        face.name
+        for face in faces.all_faces(FIRST)
+        if isinstance(face, faces.WholeFace | faces.MigFace)
+    ]
 )
 CLAIMS = st.integers(0, 3)
 DEATH = st.one_of(st.none(), st.integers(0, 14))
@@ -51,7 +55,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
 
     @property
     def records(self) -> tuple[checkpoint.Record, ...]:
-        return checkpoint.Checkpoint(self.node.records, self.node.boot).all()
+        return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     def ref(self, number: int) -> ports.ClaimRef:
         uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
@@ -90,12 +94,12 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         profile = self.gpu.mig.profiles[which]
         at = profile.placements[start % len(profile.placements)]
         held = {(one.gpu, one.edits.instance) for record in self.records for one in record.devices}
-        place = mig.Place(self.gpu.uuid, profile.id, at)
+        place = mig.InstanceRef(self.gpu.uuid, profile.id, at)
         if any(gpu == place.gpu and (was is None or was.placement == at) for gpu, was in held):
             return
         with contextlib.suppress(errors.DeviceFault):
             self.hands.enable(place.gpu)
-            made = self.hands.make(place).uuid
+            made = self.hands.create(place).uuid
             assert made is not None
             self.theirs.add(made)
 
@@ -110,7 +114,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         }
         for one in self.instances:
             if one.uuid in self.theirs and one.uuid not in adopted:
-                place = mig.Place(self.gpu.uuid, one.profile_id, one.placement, one.uuid)
+                place = mig.InstanceRef(self.gpu.uuid, one.profile_id, one.placement, one.uuid)
                 with contextlib.suppress(errors.DeviceFault):
                     self.hands.destroy(place, 10)
                     self.theirs.discard(one.uuid)
@@ -120,7 +124,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
     def come_to_rest(self) -> None:
         """A start that nothing disturbs: everything agrees after it."""
         self.board.refuse_in_use = self.board.refuse_resources = 0
-        assert self.node.process().recover().complete
+        assert self.node.process().recover().is_complete
         records = self.records
         assert all(one.state is checkpoint.State.COMPLETED for one in records)
         uids = {f"gpu.ration.dev-claim_{one.uid}.json" for one in records}

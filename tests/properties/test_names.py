@@ -42,11 +42,11 @@ def assert_within(path: Path, folder: Path) -> None:
 @given(drivers, uids, st.one_of(labels, long_labels))
 def test_files_of_a_claim_stay_in_their_folders(driver: str, uid: str, request: str) -> None:
     with contextlib.suppress(errors.BadInput):  # CDI takes no vendor that begins with a digit
-        spec = store.Store(BASE, model.kind(driver)).path(ids.ClaimUid(uid))
+        spec = store.SpecStore(BASE, model.cdi_kind(driver)).path(ids.ClaimUid(uid))
         assert_within(spec, BASE)
     told = metadata_files.MetadataFiles(BASE).path(ids.ClaimUid(uid), request)
     assert_within(told, BASE / uid)
-    assert checkpoint.checked(uid) == uid
+    assert checkpoint.require_uid(uid) == uid
 
 
 @given(hostile)
@@ -56,7 +56,7 @@ def test_what_is_no_uid_becomes_no_path(uid: str) -> None:
         return
     of_claim = ids.ClaimUid(uid)
     with pytest.raises(errors.BadInput):
-        store.Store(BASE, model.kind("gpu.ration.dev")).path(of_claim)
+        store.SpecStore(BASE, model.cdi_kind("gpu.ration.dev")).path(of_claim)
     with pytest.raises(errors.BadInput):
         metadata_files.MetadataFiles(BASE).path(of_claim, "gpu")
     with pytest.raises(errors.BadInput):
@@ -67,14 +67,14 @@ def test_what_is_no_uid_becomes_no_path(uid: str) -> None:
 def test_sockets_fit_their_addresses_or_are_refused(driver: str, pod: str, length: int) -> None:
     root = Path(f"/{'r' * length}")
     try:
-        found = sockets.paths(root, driver, pod)
+        found = sockets.socket_paths(root, driver, pod)
     except errors.BadInput:
         assert length > sockets.LIMIT - len("/plugins_registry/") - NAME_MAX // 4
         return
     assert found.registration.parent == root / "plugins_registry"
     assert found.service.is_relative_to(root / "plugins")
     for path in (found.registration, found.service):
-        for one in (path, sockets.hidden(path)):
+        for one in (path, sockets.bind_path(path)):
             assert len(str(one).encode()) <= sockets.LIMIT
 
 

@@ -18,7 +18,7 @@ from tests.fakes import simulated_pool
 
 MACHINES = sorted(one.stem for one in Path("simulator/profiles").glob("*.yaml"))
 OWNER = slice_builder.Owner(allocating.NODE, "uid")
-JUDGE = worlds.DECIDING.ranking
+JUDGE = worlds.DECIDING.policy_chain
 OF = f'device.attributes["{worlds.DRIVER}"]'
 WHOLE = f'{OF}.type == "gpu"'
 
@@ -32,18 +32,18 @@ def node(machine: str) -> list[objects.Raw]:
 PUBLISHED = {machine: node(machine) for machine in MACHINES}
 
 
-def room_of(view: cluster_state.Picture) -> base.Room:
-    return node_capacity.room(view, view.nodes[allocating.NODE])
+def room_of(view: cluster_state.ClusterState) -> base.NodeCapacity:
+    return node_capacity.compute_capacity(view, view.nodes[allocating.NODE])
 
 
-def decided(view: cluster_state.Picture, claim: claims.Claim) -> base.Candidate:
+def decided(view: cluster_state.ClusterState, claim: claims.Claim) -> base.Candidate:
     """A decision, as policies see it."""
     workload = allocating.workload(claim)
     answer = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
-    scene = scoring.scene(view, allocating.NODE, room_of(view), workload.pod)
+    scene = scoring.scoring_context(view, allocating.NODE, room_of(view), workload.pod)
     problem = allocating.problem(view, claim)
-    spots = {spot.id: spot for spot in problem.spots}
-    found = [scene.taken(spots[one.device], one.result.consumed) for one in answer.picks]
+    spots = {spot.id: spot for spot in problem.devices}
+    found = [scene.usage(spots[one.device], one.result.consumed) for one in answer.assignments]
     return scene.candidate(one for one in found if one is not None)
 
 
@@ -65,13 +65,13 @@ def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject
     claim = objects.claim("c", objects.a_request("gpu", count, WHOLE, deviceClassName=worlds.ANY))
     chosen = decided(view, claim)
     room = room_of(view)
-    idle = [at for at, card in enumerate(room.cards) if card.mode == base.IDLE]
+    idle = [at for at, card in enumerate(room.gpus) if card.mode == base.IDLE]
     every = (
         base.Candidate(
             allocating.NODE,
             room,
-            room.without(tuple(base.Taken(at, base.WHOLE) for at in places), 1000),
-            tuple(base.Taken(at, base.WHOLE) for at in places),
+            room.without(tuple(base.Usage(at, base.WHOLE) for at in places), 1000),
+            tuple(base.Usage(at, base.WHOLE) for at in places),
         )
         for places in itertools.islice(itertools.combinations(idle, count), 3000)
     )
@@ -95,11 +95,11 @@ def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], wanted: s
     chosen = decided(view, claim)
     room = room_of(view)
     every = [
-        base.Taken(at, base.PARTS, mask=part.mask)
-        for at, card in enumerate(room.cards)
-        if card.mode in {base.IDLE, base.PARTS}
-        for part in card.model.parts
-        if part.profile == wanted and part.mask & card.free == part.mask
+        base.Usage(at, base.MIG, mask=part.mask)
+        for at, card in enumerate(room.gpus)
+        if card.mode in {base.IDLE, base.MIG}
+        for part in card.model.placements
+        if part.profile == wanted and part.mask & card.free_slices == part.mask
     ]
     best = max(
         JUDGE.scores(base.Candidate(allocating.NODE, room, room.without((one,), 1000), (one,)))

@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.properties import drawing
 
@@ -28,26 +28,26 @@ def families(draw: st.DrawFn) -> list[drawing.Raw]:
 
 
 def answer_of(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     name: str,
     asking: allocator_types.Workload,
-    told: node_result.Told | None,
+    told: node_result.SignatureResults | None,
 ) -> object:
     """All that counts for which node is best, and why it is not."""
-    wants = allocator_requests.wants(view, asking.open)
-    assert not isinstance(wants, allocator_types.NoFit)
-    if node_signature.tells_uuids(view, asking.open, wants):
+    wants = allocator_requests.parse_requests(view, asking.open_claims)
+    assert not isinstance(wants, allocator_types.Unschedulable)
+    if node_signature.depends_on_uuids(view, asking.open_claims, wants):
         told = None
-    rules = worlds.DECIDING.rules.of(view, asking)
+    rules = worlds.DECIDING.rules.for_workload(view, asking)
     node = next(one for one in view.nodes.values() if one.name == name)
-    question = node_result.Question(
-        view, node_capacity.Rooms(), asking, wants, worlds.DECIDING, rules
+    question = node_result.NodeQuery(
+        view, node_capacity.NodeCapacityCache(), asking, wants, worlds.DECIDING, rules
     )
-    found = node_result.ask(question, node, told)
+    found = node_result.evaluate(question, node, told)
     if not isinstance(found, node_result.Fit):
         return found
     one = found.candidate
-    return found.standing, one.taken, one.before.cards, one.after.cards, found.steps
+    return found.rank_key, one.usages, one.before.gpus, one.after.gpus, found.steps
 
 
 @settings(max_examples=150)
@@ -62,7 +62,7 @@ def test_what_a_node_borrows_it_would_answer_itself(
         answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
-    told = node_result.Told()
+    told = node_result.SignatureResults()
     for name in view.nodes:
         assert answer_of(view, name, asking, told) == answer_of(view, name, asking, None)
 
@@ -74,4 +74,4 @@ def test_of_nodes_that_are_alike_one_is_asked_and_the_best_itself() -> None:
     asking = allocator_types.Workload(objects.pod("asking", claim.name), (claim,))
     answer = dra_allocator.allocate(view, asking, worlds.DECIDING)
     assert isinstance(answer, allocator_types.Placement)
-    assert [pick.device.pool for pick in answer.picks] == [TWINS[0], TWINS[0]]
+    assert [pick.device.pool for pick in answer.assignments] == [TWINS[0], TWINS[0]]

@@ -45,9 +45,9 @@ def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance:
 def test_a_mark_tells_every_node_of_which_something_changed(told: list[history.Event]) -> None:
     world = history.beginning()
     for event in told:
-        mark, before = world.view.mark, of_nodes(world)
+        mark, before = world.view.revision, of_nodes(world)
         world.tell(event)
-        found = world.view.since(mark)
+        found = world.view.changed_since(mark)
         after = of_nodes(world)
         changed = {name for name in before | after if before.get(name) != after.get(name)}
         assert found is None or changed <= {*found[1]}
@@ -60,10 +60,15 @@ def of_nodes(world: history.World) -> dict[str, object]:
     return {
         name: (
             node,
-            view.use.get(name),
+            view.usage.get(name),
             [
-                (one.slices, one.problem, dict(view.left(one.pool)), held(world, one.pool.name))
-                for one in view.shares(name)
+                (
+                    one.slices,
+                    one.problem,
+                    dict(view.remaining_counters(one.pool)),
+                    held(world, one.pool.name),
+                )
+                for one in view.reachable_pools(name)
             ],
             rest,
         )

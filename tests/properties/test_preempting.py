@@ -23,9 +23,9 @@ BLOCK = 50
 def check(world: ruled.World, most: int = ENOUGH) -> str:
     """What came of it."""
     view = world.view
-    before, mark = drawing.shown(view), view.mark
+    before, mark = drawing.shown(view), view.revision
     found = planning.plan(world.ask, world.right, world.book, step_budget.Meter(most))
-    assert (drawing.shown(view), view.mark) == (before, mark)
+    assert (drawing.shown(view), view.revision) == (before, mark)
     best = ruled.least(world)
     if isinstance(found, preemption_types.NoPlan):
         assert best is None or found.why is preemption_types.Why.SPENT
@@ -92,15 +92,15 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
         if keys:
             key = keys[number % len(keys)]
             del world.there.known[key]
-            view.put_pod(key, None)
-            book.put_pod(key, None)
+            view.set_pod(key, None)
+            book.set_pod(key, None)
 
 
 def told(found: preemption_types.Plan | preemption_types.NoPlan) -> object:
     """All of an answer but which objects it is made of."""
     if isinstance(found, preemption_types.NoPlan):
         return found.why, dict(found.barred), found.units
-    where = [(one.placement.node, one.placement.picks) for one in found.seats]
+    where = [(one.placement.node, one.placement.assignments) for one in found.seats]
     return found.pods, found.cost, found.least, where
 
 

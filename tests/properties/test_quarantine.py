@@ -30,7 +30,7 @@ class Model:
         if self.ill and not ill:
             self.ends.append(now)
             recent = [at for at in self.ends if now - at < rules.WINDOW_S]
-            self.out = self.out or len(recent) >= rules.MOST
+            self.out = self.out or len(recent) >= rules.FAILURE_LIMIT
         self.ill = ill
 
     def clear(self) -> None:
@@ -52,11 +52,11 @@ class World:
 
     def look(self, gpu: ids.GpuUuid, after_s: float, *, ill: bool) -> None:
         self.time.advance(after_s)
-        self.kept.note(gpu, ill=ill)
+        self.kept.record(gpu, ill=ill)
         self.models[gpu].look(self.time.now().timestamp(), ill=ill)
 
     def annotate(self, value: str) -> None:
-        self.kept.follow(nodes.Node(ids.NodeName("n"), "u", clear_quarantine=value))
+        self.kept.update(nodes.Node(ids.NodeName("n"), "u", clear_quarantine=value))
         again, self.asked = value == self.asked, value
         named = [gpu for gpu in GPUS if value in {gpu, "all"}]
         for gpu in () if again else named:
@@ -81,4 +81,4 @@ def test_a_gpu_is_kept_out_from_its_third_failure_in_a_day_until_it_is_cleared(
         for event in story:
             world.happens(event)
             out = {gpu for gpu, model in world.models.items() if model.out}
-            assert set(world.kept.all()) == out
+            assert set(world.kept.all_ailments()) == out

@@ -48,15 +48,15 @@ kept = st.one_of(there, failed)
 
 @given(st.lists(st.tuples(st.booleans(), gone, kept), max_size=12))
 def test_a_record_is_reclaimed_exactly_after_two_looks_in_a_row_that_found_its_claim_gone(
-    looks: list[tuple[bool, staleness.Answer, staleness.Answer]],
+    looks: list[tuple[bool, staleness.ReadResult, staleness.ReadResult]],
 ) -> None:
     count = 0
     history: list[bool] = []
     for is_gone, away, present in looks:
-        verdict = staleness.judge(RECORD, away if is_gone else present, count)
+        verdict = staleness.decide(RECORD, away if is_gone else present, count)
         history.append(is_gone)
         expected = history[-2:] == [True, True]
         assert (verdict.act is staleness.Act.RECLAIM) == expected
         assert (verdict.act is staleness.Act.KEEP) == (not is_gone)
-        assert bool(verdict.why) == is_gone
+        assert bool(verdict.reason) == is_gone
         count = verdict.gone

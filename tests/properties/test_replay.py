@@ -26,7 +26,7 @@ def tasks(draw: st.DrawFn) -> list[replay.Task]:
         one = draw(drawing.workloads(number))
         lasts = draw(lengths)
         ends = None if lasts is None else float(lasts)
-        found.append(replay.Task(one.pod, one.open, float(draw(moments)), ends))
+        found.append(replay.Task(one.pod, one.open_claims, float(draw(moments)), ends))
     return found
 
 
@@ -64,7 +64,7 @@ class ByHand:
         view = drawing.fresh(self.published, [*self.there.values()])
         asked = allocator_types.Workload(task.pod, task.claims)
         answer = dra_allocator.allocate(view, asked, worlds.DECIDING)
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             return False
         name = task.pod.name
         written = drawing.written(view, asked, answer)
@@ -75,7 +75,7 @@ class ByHand:
 
 
 def devices(found: allocator_types.Placement) -> list[claims.DeviceId]:
-    return [pick.device for pick in found.picks]
+    return [pick.device for pick in found.assignments]
 
 
 def sat_down(published: list[drawing.Raw]) -> scheduler.Desk:

@@ -28,7 +28,7 @@ MIB = 1 << 20
 class Found:
     """What there is of one GPU; `face` is a claim's, None where no claim has any."""
 
-    action: health.Recovery
+    action: health.RecoveryAction
     face: str | None
     damaged: bool
     instance: bool
@@ -42,7 +42,9 @@ class Found:
 
 FOUND = st.builds(
     Found,
-    action=st.sampled_from([*health.Recovery, *reset_policy.ASKED, *reset_policy.ASKED]),
+    action=st.sampled_from(
+        [*health.RecoveryAction, *reset_policy.RESET_ACTIONS, *reset_policy.RESET_ACTIONS]
+    ),
     face=st.one_of(st.none(), st.sampled_from(FACES)),
     damaged=st.booleans(),
     instance=st.booleans(),
@@ -61,12 +63,12 @@ class World:
         plugin = self.node.process()
         for number, one in enumerate(found):
             self._arrange(number, one, plugin.preparer)
-        senses = gpu_in_use.Senses(self._signs, self._processes)
-        on = gpu_in_use.Occupancy(plugin.executor, plugin.gpus, self.node.daemons, senses)
+        senses = gpu_in_use.GpuProbes(self._signs, self._processes)
+        on = gpu_in_use.GpuUseReader(plugin.executor, plugin.gpus, self.node.daemons, senses)
         self.watch = reset_watch.ResetWatch(
-            reset_watch.Node(on.of, self.reset.append, plugin.locks),
+            reset_watch.ResetTarget(on.read, self.reset.append, plugin.locks),
             self._ailing,
-            reset_watch.Tools(
+            reset_watch.Deps(
                 lambda _: None,
                 lambda _: None,
                 metrics.Metrics(prometheus_client.CollectorRegistry()),
@@ -87,16 +89,16 @@ class World:
         if found.instance and found.face in {None, "-mig-1g10gb-4"}:
             hands = partitioning.FakePartitions(self.node.nvml.library, self.node.follow)
             hands.enable(uuid)
-            hands.make(mig.Place(uuid, 19, mig.Placement(0, 1)))
+            hands.create(mig.InstanceRef(uuid, 19, mig.Placement(0, 1)))
         board.processes += [state.Process(7, MIB) for _ in range(found.processes)]
         if found.daemon:
             wanted = mps_files.Desired(
                 key=f"by-hand-{number}", devices=(uuid,), pinned_memory=(MIB,)
             )
-            self.node.daemons.put(wanted)
+            self.node.daemons.request(wanted)
 
-    def _signs(self, gpu: ids.GpuUuid) -> health.Signs:
-        return health.Signs(recovery=self.machine.board(self.machine.find(gpu)).recovery)
+    def _signs(self, gpu: ids.GpuUuid) -> health.PollResult:
+        return health.PollResult(recovery=self.machine.board(self.machine.find(gpu)).recovery)
 
     def _processes(self, gpu: ids.GpuUuid) -> int:
         return len(self.machine.board(self.machine.find(gpu)).processes)
@@ -104,11 +106,11 @@ class World:
     def _ailing(self) -> dict[ids.GpuUuid, list[health.Ailment]]:
         """As the health watch has it, of GPUs that ask for anything."""
         uuids = (ids.GpuUuid(gpu.uuid) for gpu in self.machine.gpus)
-        asking = {gpu: self._signs(gpu).action for gpu in uuids}
+        asking = {gpu: self._signs(gpu).recovery_action for gpu in uuids}
         return {
             gpu: [health.Ailment(names.TAINT_RECOVERY, action.name, "NoSchedule", "")]
             for gpu, action in asking.items()
-            if isinstance(action, health.Recovery) and action
+            if isinstance(action, health.RecoveryAction) and action
         }
 
 
@@ -128,10 +130,10 @@ def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:
         world = World(Path(folder), (first, second))
-        world.watch.look(threading.Event())
+        world.watch.check_gpus(threading.Event())
         expected = [
             gpu.uuid
             for gpu, found in zip(world.machine.gpus, (first, second), strict=False)
-            if found.action in reset_policy.ASKED and found.free
+            if found.action in reset_policy.RESET_ACTIONS and found.free
         ]
         assert world.reset == sorted(expected)

@@ -10,8 +10,7 @@ from driver.resources.core import pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters
 
 NODES = ("a", "b", "c")
@@ -34,18 +33,18 @@ steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
 ASKING = tuple(clusters.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
 
 
-def refusals(view: cluster.ClusterView) -> list[reasons.Reason | None]:
+def refusals(view: snapshot.Snapshot) -> list[reasons.Reason | None]:
     answers = []
     for pod in ASKING:
         for _, node in sorted(view.nodes.items()):
-            refusal = filters.refusal(view, node, allocator_types.Workload(pod, ()))
+            refusal = filters.rejection(view, node, allocator_types.Workload(pod, ()))
             answers.append(None if refusal is None else refusal.node_reason)
     return answers
 
 
 def built(
     zones: dict[str, str], placed: dict[str, pods.Pod], more: list[pods.Pod]
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     every = {**placed, **{pod.name: pod for pod in more}}
     return clusters.view([clusters.a_node(name, zones[name]) for name in NODES], [*every.values()])
 
@@ -62,18 +61,18 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
         if isinstance(step, list):
             for at, (_, node, app, spec) in enumerate(step):
                 pod = clusters.a_pod(f"seat{at}", app=app, **spec)
-                layer.take(cluster.InFlight(pod, ids.NodeName(node), {}))
+                layer.take(snapshot.InFlight(pod, ids.NodeName(node), {}))
                 more.append(clusters.a_pod(f"seat{at}", node, app, **spec))
             assert refusals(layer) == refusals(built(zones, placed, more))
             layer.undo(len(more))
         elif len(step) == 2:
             name, number = step
             zones[name] = ZONES[name][number % len(ZONES[name])]
-            view.put_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
+            view.set_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
         else:
             name, node, app, spec = step
             pod = placed[name] = clusters.a_pod(name, node, app, **spec)
-            view.put_pod(pod.key, pod)
+            view.set_pod(pod.key, pod)
         assert refusals(view) == refusals(built(zones, placed, []))
         layer = overlay.Overlay(view) if not isinstance(step, list) else layer
         assert refusals(layer) == refusals(view)

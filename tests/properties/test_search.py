@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from tests import allocating, worlds
 from tests.properties import drawing
 
-Pick = tuple[int, candidates.Offer, int]
+Pick = tuple[int, candidates.RequestCandidates, int]
 Picks = tuple[tuple[int, str, int], ...]
 """Of each device its request's place, the way, and its own place."""
 
@@ -22,30 +22,30 @@ def plainly(problem: search.Problem) -> Picks | None:
     found = next(every(problem, ()), None)
     if found is None:
         return None
-    return tuple((want, offer.way.name, place) for want, offer, place in found)
+    return tuple((want, offer.subrequest.name, place) for want, offer, place in found)
 
 
 def every(problem: search.Problem, before: tuple[Pick, ...]) -> Iterator[tuple[Pick, ...]]:
     """Every solution that begins so; what is wrong already is not gone on with."""
     want = before[-1][0] + 1 if before else 0
-    if want == len(problem.offers):
+    if want == len(problem.candidates):
         yield before
         return
-    mine = (one for offer in problem.offers[want] for one in answers(want, offer))
+    mine = (one for offer in problem.candidates[want] for one in answers(want, offer))
     for one in mine:
         if right(problem, (*before, *one)):
             yield from every(problem, (*before, *one))
 
 
-def answers(want: int, offer: candidates.Offer) -> Iterator[tuple[Pick, ...]]:
+def answers(want: int, offer: candidates.RequestCandidates) -> Iterator[tuple[Pick, ...]]:
     """Every set of devices of a way, the preferred ones first."""
-    if offer.places and not offer.barred:
-        for places in combinations(offer.places, offer.count):
+    if offer.indexes and not offer.unavailable:
+        for places in combinations(offer.indexes, offer.count):
             yield tuple((want, offer, place) for place in places)
 
 
 def right(problem: search.Problem, picks: Sequence[Pick]) -> bool:
-    claims = [problem.claim_of[want] for want, _, _ in picks]
+    claims = [problem.claim_indexes[want] for want, _, _ in picks]
     return (
         apart(problem, picks)
         and counters_last(problem, picks)
@@ -58,9 +58,9 @@ def apart(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     """A device that is not shared has one user, but for administrators of other claims."""
     users: dict[int, list[int]] = {}
     for want, offer, place in picks:
-        mine, others = problem.claim_of[want], users.setdefault(place, [])
-        beside = offer.way.request.admin_access and mine not in others
-        if others and not beside and not problem.spots[place].device.allow_multiple:
+        mine, others = problem.claim_indexes[want], users.setdefault(place, [])
+        beside = offer.subrequest.request.admin_access and mine not in others
+        if others and not beside and not problem.devices[place].device.allow_multiple:
             return False
         others.append(mine)
     return True
@@ -71,12 +71,12 @@ def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     drawn: dict[tuple[object, object], int] = {}
     paid: set[int] = set()
     for place in [place for _, _, place in picks]:
-        spot = problem.spots[place]
+        spot = problem.devices[place]
         shared = spot.device.allow_multiple
         if shared and (place in paid or any(one.result.share_id for one in spot.holders)):
             continue
         paid.add(place)
-        left = problem.lefts.left(spot.pool)
+        left = problem.remaining.remaining_counters(spot.pool)
         for key, amount in draws(spot):
             drawn[id(spot.pool), key] = drawn.get((id(spot.pool), key), 0) + amount
             if drawn[id(spot.pool), key] > left[key] or min(left.values()) < 0:
@@ -84,7 +84,7 @@ def counters_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     return True
 
 
-def draws(spot: candidates.Spot) -> Iterator[tuple[tuple[str, str], int]]:
+def draws(spot: candidates.NodeDevice) -> Iterator[tuple[tuple[str, str], int]]:
     for use in spot.device.consumes:
         yield from (((use.set, name), amount.nanos) for name, amount in use.counters.items())
 
@@ -92,8 +92,8 @@ def draws(spot: candidates.Spot) -> Iterator[tuple[tuple[str, str], int]]:
 def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
     taken: dict[tuple[int, str], int] = {}
     for _, offer, place in picks:
-        spot = problem.spots[place]
-        for name, amount in offer.takes.get(place, {}).items():
+        spot = problem.devices[place]
+        for name, amount in offer.consumption.get(place, {}).items():
             before = sum(
                 one.result.consumed[name].nanos for one in spot.holders if one.result.share_id
             )
@@ -104,18 +104,18 @@ def capacities_last(problem: search.Problem, picks: Sequence[Pick]) -> bool:
 
 
 def agree(problem: search.Problem, picks: Sequence[Pick], claim: int) -> bool:
-    for bond in problem.bonds:
+    for bond in problem.match_constraints:
         bound = [
             bond.values[place]
             for want, offer, place in picks
-            if problem.claim_of[want] == claim and bond.covers(claim, offer.way.name)
+            if problem.claim_indexes[want] == claim and bond.covers(claim, offer.subrequest.name)
         ]
         there = [one for one in bound if one is not None]
         if len(there) < len(bound):
             return False
-        if bond.rule.distinct and any(a & b for a, b in combinations(there, 2)):
+        if bond.constraint.distinct and any(a & b for a, b in combinations(there, 2)):
             return False
-        if there and not bond.rule.distinct and not frozenset.intersection(*there):
+        if there and not bond.constraint.distinct and not frozenset.intersection(*there):
             return False
     return True
 
@@ -134,14 +134,14 @@ class Question:
         answer = dra_allocator.allocate(view, self.earlier, worlds.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, self.earlier, answer))
-        return allocating.problem(view, *self.asking.open)
+        return allocating.problem(view, *self.asking.open_claims)
 
 
 questions = st.builds(Question, drawing.published(), drawing.workloads(1), drawing.workloads())
 
 
 def chosen(found: search.Solved) -> Picks:
-    return tuple((one.want, one.offer.way.name, one.place) for one in found.choices)
+    return tuple((one.request, one.candidates.subrequest.name, one.index) for one in found.choices)
 
 
 @settings(max_examples=200)
@@ -151,7 +151,7 @@ def test_it_finds_what_trying_everything_finds_first(question: Question) -> None
     plain = plainly(question.problem())
     if isinstance(found, search.Solved):
         assert chosen(found) == plain
-    elif not found.broken:
+    elif not found.error:
         assert plain is None
 
 
@@ -160,7 +160,7 @@ def test_it_finds_what_trying_everything_finds_first(question: Question) -> None
 def test_a_budget_ends_a_search_or_changes_nothing(question: Question, budget: int) -> None:
     whole = search.solve(question.problem())
     found = search.solve(question.problem(), budget)
-    if isinstance(found, search.Unsolved) and found.given_up:
+    if isinstance(found, search.Unsolved) and found.budget_exceeded:
         assert whole.steps > budget
     elif isinstance(found, search.Solved):
         assert isinstance(whole, search.Solved)

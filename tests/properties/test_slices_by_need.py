@@ -15,8 +15,7 @@ from driver.resources.dra import claims, device_classes, slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from hack.chart import helm
 from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
@@ -62,7 +61,9 @@ class World:
     """Some nodes, claims that come and go, and the allocator."""
 
     rng: random.Random
-    view: cluster_state.Picture = field(default_factory=lambda: cluster_state.Picture(names.DRIVER))
+    view: cluster_state.ClusterState = field(
+        default_factory=lambda: cluster_state.ClusterState(names.DRIVER)
+    )
     running: list[claims.Claim] = field(default_factory=list)
     devices: dict[claims.DeviceId, slices.Device] = field(default_factory=dict)
     number: int = 0
@@ -70,18 +71,18 @@ class World:
     def __post_init__(self) -> None:
         self.allocator = dra_allocator.Allocator(worlds.DECIDING)
         for one in CLASSES:
-            self.view.put_class(one.name, one)
+            self.view.set_device_class(one.name, one)
         for at in range(self.rng.choice((1, 2, 3))):
             self._add(f"node-{at}", self.rng.choice(MACHINES))
 
     def _add(self, name: str, machine: str) -> None:
         raw = objects.a_node(name)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
-        self.view.put_node(ids.NodeName(name), nodes.parse(raw))
+        self.view.set_node(ids.NodeName(name), nodes.parse(raw))
         pool = simulated_pool.of_machine(name, "controller", machine)
         for one in slice_builder.render(pool, slice_builder.Owner(ids.NodeName(name), "uid"), 1):
             part = slices.parse(one)
-            self.view.put_slice(part.name, part)
+            self.view.set_slice(part.name, part)
             for device in part.devices:
                 found = claims.DeviceId(names.DRIVER, part.pool, device.name)
                 self.devices[found] = device
@@ -101,13 +102,15 @@ class World:
 
     def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
         workload = allocating.workload(claim)
-        made = allocation_result.allocations(self.view, workload, placement, "2026-11-21T09:00:00Z")
-        flight = cluster.InFlight(workload.pod, placement.node, made)
-        self.view.fly(flight)
-        self.view.land(flight)
+        made = allocation_result.build_allocations(
+            self.view, workload, placement, "2026-11-21T09:00:00Z"
+        )
+        flight = snapshot.InFlight(workload.pod, placement.node, made)
+        self.view.begin_write(flight)
+        self.view.end_write(flight)
         status = {"allocation": claims.render_allocation(made[claim.key])}
         held = objects.claim(claim.name, status=status, namespace=claim.namespace)
-        self.view.put_claim(held.key, held)
+        self.view.set_claim(held.key, held)
         self.running.append(held)
 
     def stir(self) -> None:
@@ -129,11 +132,11 @@ class World:
                 self.give(claim, found)
         while self.running and self.rng.random() < 0.35:
             gone = self.running.pop(self.rng.randrange(len(self.running)))
-            self.view.put_claim(gone.key, None)
+            self.view.set_claim(gone.key, None)
 
     def memory(self, placement: allocator_types.Placement) -> int:
         """The bytes of GPU memory that a placement takes."""
-        (pick,) = placement.picks
+        (pick,) = placement.assignments
         capacity = self.devices[pick.device].capacity[names.CAP_MEMORY].value
         return (pick.result.consumed[names.CAP_MEMORY] if pick.shared else capacity).units
 
@@ -212,12 +215,12 @@ def asked(world: World) -> tuple[str, str]:
     satisfied(world, need, found)
     if world.rng.random() < 0.5:
         world.give(claim, found)
-    return isolation, kind_of(world.devices[found.picks[0].device])
+    return isolation, kind_of(world.devices[found.assignments[0].device])
 
 
 def satisfied(world: World, need: Need, found: allocator_types.Placement) -> None:
     """The face is of a mechanism that isolates enough, and the claim has of it what it asks."""
-    (pick,) = found.picks
+    (pick,) = found.assignments
     device = world.devices[pick.device]
     assert kind_of(device) in need.mechanisms
     had = {name: one.value for name, one in device.capacity.items()}

@@ -62,7 +62,7 @@ class Travel(stateful.RuleBasedStateMachine):
 
     @property
     def records(self) -> tuple[checkpoint.Record, ...]:
-        return checkpoint.Checkpoint(self.node.records, self.node.boot).all()
+        return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     @stateful.rule(
         kind=st.sampled_from(sorted(KINDS)),
@@ -79,7 +79,7 @@ class Travel(stateful.RuleBasedStateMachine):
         before = drawing.shown(self.view)
         answer = dra_allocator.allocate(self.view, workload, worlds.DECIDING)
         assert drawing.shown(self.view) == before
-        if isinstance(answer, allocator_types.NoFit):
+        if isinstance(answer, allocator_types.Unschedulable):
             assert self.known, f"nothing is used, and there is no {kind}"
             return
         made = drawing.written(self.view, workload, answer)
@@ -133,7 +133,7 @@ class Travel(stateful.RuleBasedStateMachine):
         with contextlib.suppress(gpunode.Killed):
             self.node.process(gpunode.DiesAt(death)).recover()
         self.process = self.node.process()
-        assert self.process.recover().complete
+        assert self.process.recover().is_complete
 
     @stateful.invariant()
     def what_the_api_server_knows_overlaps_nowhere(self) -> None:
@@ -183,7 +183,7 @@ class Travel(stateful.RuleBasedStateMachine):
         return [claim for one in self.known for claim in one.claims]
 
     def face(self, name: str) -> faces.Face:
-        found = [faces.named(gpu, name) for gpu in self.gpus.values()]
+        found = [faces.find_face(gpu, name) for gpu in self.gpus.values()]
         (face,) = [one for one in found if one is not None]
         return face
 

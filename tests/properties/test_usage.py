@@ -78,9 +78,9 @@ class World:
         self.there = dict(zip(REFS, there, strict=False))
         self.now = Look(())
         self.told = plugin_shell.Events()
-        node = usage_watch.Node(self.records, self, self.pods_of, self)
+        node = usage_watch.UsageSources(self.records, self, self.pods_of, self)
         counters = metrics.Metrics(prometheus_client.CollectorRegistry())
-        tools = usage_watch.Tools(plugin_events.Teller(self.told), self, counters)
+        tools = usage_watch.Deps(plugin_events.EventReporter(self.told), self, counters)
         self.watch = usage_watch.UsageWatch(node, tools, 10, fake_clock.FakeClock())
 
     def records(self) -> tuple[checkpoint.Record, ...]:
@@ -95,7 +95,7 @@ class World:
             for ref, one in self.there.items()
         )
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+    def list_processes(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         if gpu in self.now.lost:
             raise errors.DeviceFault(gpu, "who uses it", 15, "GPU is lost")
         return tuple(
@@ -116,14 +116,14 @@ class World:
         consumers = tuple(claims.Consumer("", "pods", pod, pod) for pod in pods)
         return claims.Claim(ref.namespace, ref.name, ref.uid, "1", consumers=consumers)
 
-    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+    def set_condition(self, ref: ports.ClaimRef, word: ports.ConditionUpdate) -> None:
         """Heard by nobody."""
 
     def look(self, seen: Look) -> set[str]:
         """The claims that are told that they use too much."""
         self.now = seen
         before = len(self.told.told)
-        self.watch.look()
+        self.watch.observe()
         return {name for _, name, _, _ in self.told.told[before:]}
 
     def over(self, gpu: ids.GpuUuid) -> set[str]:
@@ -178,13 +178,13 @@ def test_sums_are_exact(there: list[Held], running: list[Process]) -> None:
     given_of = {ref: one.given[GPUS[0]] for ref, one in world.there.items() if GPUS[0] in one.given}
     pods = {ref.uid: one.pods for ref, one in world.there.items()}
     seen = [
-        usage.Held(ports.GpuProcess(pid, one.used), one.pod)
+        usage.PodProcess(ports.GpuProcess(pid, one.used), one.pod)
         for pid, one in enumerate(running)
         if one.pod is not None
     ]
-    for use in usage.uses(GPUS[0], given_of, seen, pods):
+    for use in usage.claim_uses(GPUS[0], given_of, seen, pods):
         counted = (use.claim, *use.others)
-        assert use.given_bytes == sum(given_of[one] for one in counted)
+        assert use.allocated_bytes == sum(given_of[one] for one in counted)
         theirs = frozenset().union(*(pods[one.uid] for one in counted))
         sizes = [one.process.used_bytes or 0 for one in seen if one.pod in theirs]
         assert use.used_bytes == sum(sizes)

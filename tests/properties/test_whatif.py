@@ -17,7 +17,7 @@ NO_RULES = deciding.NoRules()
 
 
 def search(
-    world: populated.World, view: cluster_state.Picture, most: int = ENOUGH
+    world: populated.World, view: cluster_state.ClusterState, most: int = ENOUGH
 ) -> victim_search.Search | None:
     asked = step_budget.of(view, world.asked, worlds.DECIDING)
     if asked is None:
@@ -31,14 +31,14 @@ def test_the_sets_of_pods_that_would_do_are_those_that_trying_all_finds(
     world: populated.World,
 ) -> None:
     view = world.view
-    before, mark = drawing.shown(view), view.mark
+    before, mark = drawing.shown(view), view.revision
     for node in view.nodes.values():
         looked = search(world, view)
         assert looked is not None
         there = world.people(view).of(node.name)
         found = [(one.cost, one.leaving) for one in victim_search.ways(looked, node, there)]
         assert found == populated.every_way(world, node, there)
-    assert (drawing.shown(view), view.mark) == (before, mark)
+    assert (drawing.shown(view), view.revision) == (before, mark)
 
 
 @settings(max_examples=100)

@@ -59,7 +59,9 @@ def find(asked: Asked) -> Found:
         ApiError: the cluster refused, or was not reached.
     """
     driver = asked.shape.driver
-    deciding = settings.Settings(ranking.of(asked.policies), device_filter.Rules(driver))
+    deciding = settings.Settings(
+        ranking.parse_policies(asked.policies), device_filter.ControllerRules(driver)
+    )
     wanted = _wanted(asked)
     seen = cluster_state.read(asked.cluster, asked.kubeconfig)
     if not seen.dump.caches.nodes:
@@ -136,7 +138,7 @@ def _using(wanted: manifests.Manifests, files: Iterable[str]) -> list[Any]:
 
 
 def _workload(
-    view: cluster_states.Picture, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
+    view: cluster_states.ClusterState, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
 ) -> allocator_types.Workload:
     lacking = [key for key in pod.claim_keys if key not in known]
     if lacking:
@@ -145,11 +147,11 @@ def _workload(
     unsettled = tuple(one for one in found if one.allocation is None)
     if not unsettled:
         raise errors.BadInput(f"pod {pod.key}", "asks no devices that are still to be allocated")
-    blocked = requested.wants(view, unsettled)
-    if isinstance(blocked, allocator_types.NoFit):
+    blocked = requested.parse_requests(view, unsettled)
+    if isinstance(blocked, allocator_types.Unschedulable):
         raise errors.BadInput(f"pod {pod.key}", f"{blocked.blocker}: {blocked.detail}")
-    mine = ownership.Owners().mine(view, pod, unsettled)
-    if isinstance(mine, allocator_types.NoFit):
+    mine = ownership.OwnershipResolver().managed_claims(view, pod, unsettled)
+    if isinstance(mine, allocator_types.Unschedulable):
         raise errors.BadInput(f"pod {pod.key}", mine.detail)
     if not mine:
         problem = "asks devices that kube-scheduler allocates"

@@ -32,7 +32,7 @@ def code(found: inputs.Found, plan: defrag.Plan | defrag.NoPlan, *, allow_pendin
 def head(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
     """The plan in a sentence or two."""
     if isinstance(plan, defrag.NoPlan):
-        return f"No plan: {_of_pods(plan)}. {allocator_messages.no_fit(plan.refused)}"
+        return f"No plan: {_of_pods(plan)}. {allocator_messages.unschedulable(plan.refused)}"
     node, devices = plan.placement.node, allocator_messages.devices(plan.placement)
     if not plan.moves:
         return f"Nothing to do: fits now on {node}: {devices}"
@@ -118,8 +118,8 @@ def _row(move: defrag.Move) -> dict[str, str]:
 
 
 def _to(move: defrag.Move) -> str:
-    if isinstance(move.again, allocator_types.NoFit):
-        return f"waits: {allocator_messages.no_fit(move.again)}"
+    if isinstance(move.again, allocator_types.Unschedulable):
+        return f"waits: {allocator_messages.unschedulable(move.again)}"
     devices = allocator_messages.devices(move.again)
     return f"{move.again.node}: {devices}" if devices else move.again.node
 
@@ -139,7 +139,7 @@ def _owner(tenant: holders.Tenant) -> str:
 
 
 def _devices(placement: allocator_types.Placement) -> list[str]:
-    return [pick.device.device for pick in placement.picks]
+    return [pick.device.device for pick in placement.assignments]
 
 
 def _move(move: defrag.Move) -> dict[str, Any]:
@@ -148,6 +148,6 @@ def _move(move: defrag.Move) -> dict[str, Any]:
         "owner": _owner(move.tenant),
         "from": {"node": move.tenant.node, "devices": _held(move.tenant)},
     }
-    if isinstance(move.again, allocator_types.NoFit):
-        return {**made, "to": None, "why": allocator_messages.no_fit(move.again)}
+    if isinstance(move.again, allocator_types.Unschedulable):
+        return {**made, "to": None, "why": allocator_messages.unschedulable(move.again)}
     return {**made, "to": {"node": move.again.node, "devices": _devices(move.again)}}

@@ -44,7 +44,7 @@ class Found:
     without a claim are placed too.
     """
 
-    caches: cluster_states.Caches
+    caches: cluster_states.CachedObjects
     tasks: tuple[replay.Task, ...]
     deciding: settings.Settings
     lacking: dict[str, str]
@@ -66,8 +66,8 @@ def find(asked: Asked) -> Found:
         BadInput: something that was named cannot be read, or holds no pod.
         ApiError: the cluster refused, or was not reached.
     """
-    judge = ranking.of(asked.policies, _usual(asked.usual))
-    deciding = settings.Settings(judge, device_filter.Rules(asked.driver))
+    judge = ranking.parse_policies(asked.policies, _usual(asked.usual))
+    deciding = settings.Settings(judge, device_filter.ControllerRules(asked.driver))
     rows, documents = _of_files(asked.files)
     classes = extended_resources.Classes(asked.driver) if asked.convert else None
     wanted = manifests.read(documents, asked.namespace, classes)
@@ -141,15 +141,15 @@ def _world(asked: Asked) -> _World:
     return _World(seen.dump, (*problems, *unseen))
 
 
-def _usual(name: str | None) -> policy_mix.Mix:
+def _usual(name: str | None) -> policy_mix.WorkloadMix:
     """What is usually asked by a file; without one as the controller takes it."""
     if name is None:
-        return policy_mix.PRIOR
+        return policy_mix.DEFAULT_MIX
     where = yaml_input.called(name)
     document, *more = yaml_input.parse(yaml_input.text_of(name), where)
     if more or not isinstance(document, dict):
         raise errors.BadInput(where, "is something else", "one UsualWorkloads document")
-    return configured_mix.of(workload_mix.read(document, where))
+    return configured_mix.build_mix(workload_mix.read(document, where))
 
 
 def _task(maker: openb.Maker, row: openb.Row, where: str, *, timeline: bool) -> replay.Task:

@@ -43,8 +43,8 @@ def why(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
     match fate.answer:
         case scheduler.Bound() as bound:
             return _of_bound(bound)
-        case allocator_types.NoFit() as no:
-            return allocator_messages.no_fit(no)
+        case allocator_types.Unschedulable() as no:
+            return allocator_messages.unschedulable(no)
         case scheduler.Aside() as aside:
             return lacking.get(fate.task.pod.key, aside.why)
         case None:
@@ -63,7 +63,7 @@ def _briefly(bound: scheduler.Bound) -> str:
     """Without node and devices, which stand beside it."""
     if bound.pod.claims and not bound.made:
         return f"Uses what its claims have already{_rest(bound)}"
-    return f"{bound.placement.why}{_rest(bound)}"
+    return f"{bound.placement.explanation}{_rest(bound)}"
 
 
 def _rest(bound: scheduler.Bound) -> str:
@@ -119,9 +119,9 @@ def _summed(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> list[Ro
 def _kind(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
     """Why, without what differs from pod to pod."""
     match fate.answer:
-        case allocator_types.NoFit(blocker=blocker) if blocker is not None:
+        case allocator_types.Unschedulable(blocker=blocker) if blocker is not None:
             return str(blocker)
-        case allocator_types.NoFit(nodes=nodes):
+        case allocator_types.Unschedulable(rejections=nodes):
             reasons: dict[str, int] = {}
             for refusal, names in nodes.items():
                 for one in _reasons(refusal):
@@ -134,10 +134,12 @@ def _kind(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
             return ""
 
 
-def _reasons(refusal: allocator_types.Refusal) -> list[str]:
+def _reasons(refusal: allocator_types.NodeRejection) -> list[str]:
     if refusal.node_reason is not None:
         return [refusal.node_reason]
-    return [str(reason) for reason, _ in refusal.devices[:1]] or ["devices do not fit together"]
+    return [str(reason) for reason, _ in refusal.device_reasons[:1]] or [
+        "devices do not fit together"
+    ]
 
 
 def course(report: replay.Report) -> list[Row]:
@@ -268,7 +270,7 @@ def _explained(fate: replay.Fate) -> dict[str, Any]:
     match fate.answer:
         case scheduler.Bound(placement=placement, made=made) if made:
             return {"considered": explanation.of_placement(placement)["considered"]}
-        case allocator_types.NoFit() as no:
+        case allocator_types.Unschedulable() as no:
             return explanation.of_no_fit(no)
         case _:
             return {}

@@ -63,7 +63,7 @@ class Problem:
 class Dump:
     """What raw objects hold: `ignored` counts those of kinds that decide nothing, by kind."""
 
-    caches: cluster_state.Caches
+    caches: cluster_state.CachedObjects
     templates: Mapping[ids.Key, Template] = field(default_factory=dict)
     priorities: Mapping[ids.Key, Priority] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
@@ -197,20 +197,20 @@ def _problem(obj: object, namespace: str, error: errors.BadInput) -> Problem:
     if name and kind in KINDS and KINDS[kind].namespaced:
         name = f"{meta.get('namespace') or namespace}/{name}"
     expected = f"; expected {error.expected}" if error.expected else ""
-    return Problem(kind, name, error.where, f"{error.problem}{expected}")
+    return Problem(kind, name, error.location, f"{error.problem}{expected}")
 
 
-def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.Caches:
-    return cluster_state.Caches(
+def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.CachedObjects:
+    return cluster_state.CachedObjects(
         nodes=found["Node"],
         slices=found["ResourceSlice"],
         classes=found["DeviceClass"],
         claims=found["ResourceClaim"],
         pods=found["Pod"],
-        bound_volumes=found["PersistentVolumeClaim"],
+        volume_claims=found["PersistentVolumeClaim"],
         rules=found["DeviceTaintRule"],
         persistent_volumes=found["PersistentVolume"],
-        spaces=found["Namespace"],
+        namespace_objects=found["Namespace"],
         storage_classes=found["StorageClass"],
         csi_nodes=found["CSINode"],
         csi_drivers=found["CSIDriver"],

@@ -161,11 +161,11 @@ def _time(row: Mapping[str, str], name: str, line: str) -> float | None:
     return found
 
 
-def caches(found: Iterable[Node], driver: str = names.DRIVER) -> cluster_state.Caches:
+def caches(found: Iterable[Node], driver: str = names.DRIVER) -> cluster_state.CachedObjects:
     """The cluster that the nodes make, with the two classes that the pods ask for."""
     known = [*found]
     kinds = (_class(driver, names.CLASS_GPU, "gpu"), _class(driver, names.CLASS_MPS, "gpu-share"))
-    return cluster_state.Caches(
+    return cluster_state.CachedObjects(
         nodes={ids.Key(one.name): nodes.parse(_node(one)) for one in known},
         slices={
             ids.Key(raw["metadata"]["name"]): slices.parse(raw)

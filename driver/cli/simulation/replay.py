@@ -154,7 +154,7 @@ class Replay:
         self._desk.add(fate.task.claims)
         if self._try(number, fate, now):
             return
-        if self._rule.wait and isinstance(fate.answer, allocator_types.NoFit):
+        if self._rule.wait and isinstance(fate.answer, allocator_types.Unschedulable):
             self._waiting.append((-fate.task.pod.priority, number, fate))
         else:
             self._desk.drop(fate.task.claims)
@@ -206,8 +206,10 @@ def _shape(task: Task) -> Hashable:
     """Tasks that no node tells apart: those of one shape, with the same claims beside their own."""
     own = {claim.key for claim in task.claims}
     shared = tuple(key for key in task.pod.claim_keys if key not in own)
-    return shared, workload_signature.of(allocator_types.Workload(task.pod, task.claims))
+    return shared, workload_signature.workload_signature(
+        allocator_types.Workload(task.pod, task.claims)
+    )
 
 
 def _gave_up(answer: scheduler.Answer | None) -> bool:
-    return isinstance(answer, allocator_types.NoFit) and answer.given_up
+    return isinstance(answer, allocator_types.Unschedulable) and answer.budget_exceeded

@@ -15,8 +15,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions
-from driver.scheduling.snapshot import allocation_hold, cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, cluster_state, snapshot
 
 STAMP = "2026-01-01T00:00:00Z"
 """When everything was allocated, where nobody asks."""
@@ -46,7 +45,7 @@ class Aside:
     matters: bool = True
 
 
-Answer = Bound | allocator_types.NoFit | Aside
+Answer = Bound | allocator_types.Unschedulable | Aside
 
 
 class Desk:
@@ -56,11 +55,15 @@ class Desk:
     """
 
     def __init__(
-        self, view: cluster_state.Picture, deciding: settings.Settings, *, every_pod: bool = False
+        self,
+        view: cluster_state.ClusterState,
+        deciding: settings.Settings,
+        *,
+        every_pod: bool = False,
     ) -> None:
         self.view = view
         self._allocator = dra_allocator.Allocator(deciding)
-        self._owners = ownership.Owners()
+        self._owners = ownership.OwnershipResolver()
         self._claims: dict[ids.Key, claims.Claim] = {}
         self._every_pod = every_pod
 
@@ -68,7 +71,7 @@ class Desk:
     def of(
         cls,
         driver: str,
-        caches: cluster_state.Caches,
+        caches: cluster_state.CachedObjects,
         deciding: settings.Settings,
         *,
         every_pod: bool = False,
@@ -87,7 +90,7 @@ class Desk:
         """Claims are deleted."""
         for claim in found:
             self._claims.pop(claim.key, None)
-            self.view.put_claim(claim.key, None)
+            self.view.set_claim(claim.key, None)
 
     def claims_of(self, pod: pods.Pod) -> tuple[claims.Claim, ...]:
         """The claims of a pod that are there, as they are now."""
@@ -95,16 +98,16 @@ class Desk:
 
     def decide(self, pod: pods.Pod, avoid: Mapping[ids.NodeName, str] = _NOWHERE) -> Answer:
         """Decide for a pod whose claims are made, and write it down; `avoid` with words, why."""
-        found = cluster.claims_of(pod, self._claims.get)
+        found = snapshot.pod_claims(pod, self._claims.get)
         if found is None:
             return Aside(f"waits for {_missing(pod, self._claims)}")
         workload = self._workload(pod, found)
         if not isinstance(workload, allocator_types.Workload):
             return workload
-        answer = self._allocator.decide(self.view, replace(workload, avoid=avoid))
-        if isinstance(answer, allocator_types.NoFit):
+        answer = self._allocator.decide(self.view, replace(workload, avoided_nodes=avoid))
+        if isinstance(answer, allocator_types.Unschedulable):
             return answer
-        known = {claim.key for claim in (*workload.open, *workload.settled)}
+        known = {claim.key for claim in (*workload.open_claims, *workload.allocated_claims)}
         others = tuple(claim.name for claim in found if claim.key not in known)
         return replace(self._bind(workload, answer), others=others)
 
@@ -115,11 +118,11 @@ class Desk:
             rest = tuple(one for one in claim.consumers if one.uid != pod.uid)
             kept = claim.allocation if rest else None
             self._put(replace(claim, consumers=rest, allocation=kept))
-        self.view.put_pod(pod.key, None)
+        self.view.set_pod(pod.key, None)
 
     def _workload(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...]
-    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
+    ) -> allocator_types.Workload | allocator_types.Unschedulable | Aside:
         if not found:
             return self._without_claims(pod)
         match actions.of_pod(pod, found, None, 0.0, _NO_PATIENCE):
@@ -133,7 +136,7 @@ class Desk:
     def _without_claims(self, pod: pods.Pod) -> allocator_types.Workload | Aside:
         """One that has its node takes of it."""
         if pod.node is not None:
-            self.view.put_pod(pod.key, pod)
+            self.view.set_pod(pod.key, pod)
             return Aside(f"has no claim, and takes of {pod.node}", matters=False)
         if not self._every_pod:
             return Aside("has no claim: kube-scheduler chooses its node", matters=False)
@@ -144,15 +147,15 @@ class Desk:
         pod: pods.Pod,
         open_claims: tuple[claims.Claim, ...],
         settled: tuple[claims.Claim, ...],
-    ) -> allocator_types.Workload | allocator_types.NoFit | Aside:
-        mine = self._owners.mine(self.view, pod, open_claims)
-        if isinstance(mine, allocator_types.NoFit):
+    ) -> allocator_types.Workload | allocator_types.Unschedulable | Aside:
+        mine = self._owners.managed_claims(self.view, pod, open_claims)
+        if isinstance(mine, allocator_types.Unschedulable):
             return mine
         if not mine:
             named = ", ".join(claim.name for claim in open_claims)
-            wants = allocator_requests.wants(self.view, open_claims)
-            no = wants if isinstance(wants, allocator_types.NoFit) else None
-            why = allocator_messages.no_fit(no) if no else "not the controller's devices"
+            wants = allocator_requests.parse_requests(self.view, open_claims)
+            no = wants if isinstance(wants, allocator_types.Unschedulable) else None
+            why = allocator_messages.unschedulable(no) if no else "not the controller's devices"
             return Aside(f"kube-scheduler allocates {named}: {why}")
         return allocator_types.Workload(pod, mine, settled)
 
@@ -160,22 +163,22 @@ class Desk:
         self, workload: allocator_types.Workload, placement: allocator_types.Placement
     ) -> Bound:
         pod = replace(workload.pod, node=placement.node)
-        made = allocation_result.allocations(self.view, workload, placement, STAMP)
+        made = allocation_result.build_allocations(self.view, workload, placement, STAMP)
         entry = allocation_hold.pod_entry(pod)
         written: list[claims.Claim] = []
-        for claim in (*workload.open, *workload.settled):
+        for claim in (*workload.open_claims, *workload.allocated_claims):
             allocation = made.get(claim.key, claim.allocation)
             if entry not in claim.consumers:
                 claim = replace(claim, consumers=(*claim.consumers, entry))  # noqa: PLW2901
             written.append(replace(claim, allocation=allocation))
         for claim in written:
             self._put(claim)
-        self.view.put_pod(pod.key, pod)
-        return Bound(pod, placement, tuple(written[: len(workload.open)]))
+        self.view.set_pod(pod.key, pod)
+        return Bound(pod, placement, tuple(written[: len(workload.open_claims)]))
 
     def _put(self, claim: claims.Claim) -> None:
         self._claims[claim.key] = claim
-        self.view.put_claim(claim.key, claim)
+        self.view.set_claim(claim.key, claim)
 
 
 def _not_now(pod: pods.Pod, found: tuple[claims.Claim, ...]) -> str:

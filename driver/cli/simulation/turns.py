@@ -182,7 +182,9 @@ class Turns:
         first = job.tasks[0]
         shape = (
             len(job.tasks),
-            workload_signature.of(allocator_types.Workload(first.pod, first.claims)),
+            workload_signature.workload_signature(
+                allocator_types.Workload(first.pod, first.claims)
+            ),
         )
         self._shapes[job.name] = shape
         if shape not in self._asked:
@@ -266,7 +268,10 @@ class Turns:
 
     def _soonest(self, job: Job) -> keeping.Kept | None:
         view = self._desk.view
-        free = {name: node_capacity.room(view, node).idle for name, node in view.nodes.items()}
+        free = {
+            name: node_capacity.compute_capacity(view, node).idle_gpus
+            for name, node in view.nodes.items()
+        }
         return keeping.soonest(free, self._endings(), len(job.tasks), self._gpus(job))
 
     def _gpus(self, job: Job) -> int:
@@ -278,5 +283,5 @@ class Turns:
             running = self._running[name]
             for bound in running.bound:
                 yield keeping.Ending(
-                    at, ids.NodeName(bound.placement.node), len(bound.placement.picks)
+                    at, ids.NodeName(bound.placement.node), len(bound.placement.assignments)
                 )

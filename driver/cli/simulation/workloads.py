@@ -17,10 +17,10 @@ _KINDS = {
     "slices": "ResourceSlice",
     "classes": "DeviceClass",
     "pods": "Pod",
-    "bound_volumes": "PersistentVolumeClaim",
+    "volume_claims": "PersistentVolumeClaim",
     "rules": "DeviceTaintRule",
     "persistent_volumes": "PersistentVolume",
-    "spaces": "Namespace",
+    "namespace_objects": "Namespace",
     "storage_classes": "StorageClass",
     "csi_nodes": "CSINode",
     "csi_drivers": "CSIDriver",
@@ -36,7 +36,7 @@ class Made:
     `lacking` says, by pod, of which template there is no claim to be made.
     """
 
-    caches: cluster_state.Caches
+    caches: cluster_state.CachedObjects
     tasks: tuple[replay.Task, ...]
     lacking: Mapping[ids.Key, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
@@ -55,11 +55,11 @@ def make(wanted: manifests.Manifests, world: dump.Dump) -> Made:
 
 
 def _overlaid(
-    there: cluster_state.Caches, created: cluster_state.Caches
-) -> tuple[cluster_state.Caches, Sequence[str]]:
+    there: cluster_state.CachedObjects, created: cluster_state.CachedObjects
+) -> tuple[cluster_state.CachedObjects, Sequence[str]]:
     both: dict[str, dict[ids.Key, Any]] = {}
     notes: list[str] = []
-    for one in fields(cluster_state.Caches):
+    for one in fields(cluster_state.CachedObjects):
         old, new = getattr(there, one.name), getattr(created, one.name)
         twice = sorted(old.keys() & new.keys())
         if one.name == "claims":
@@ -71,7 +71,7 @@ def _overlaid(
                 f"{_KINDS[one.name]} {key}: is there already; what is created counts"
                 for key in twice
             )
-    return cluster_state.Caches(**both), notes
+    return cluster_state.CachedObjects(**both), notes
 
 
 class _Maker:

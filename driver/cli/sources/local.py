@@ -195,7 +195,7 @@ def _possible(*, free_gpus: bool, all_pods: bool) -> Possible:
 
 def objects_of(
     driver: str,
-    caches: cluster_state.Caches,
+    caches: cluster_state.CachedObjects,
     teams: Iterable[queues.Queue],
     kept: Iterable[reservations.Reservation],
 ) -> read_model.Objects:

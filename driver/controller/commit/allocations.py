@@ -54,7 +54,7 @@ def parted(claim: claims.Claim, pod: pods.Pod) -> dict[str, object]:
 
 def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation) -> bool:
     if now.allocation is None or not (
-        allocation_hold.stands(now, pod) or allocation_hold.reserves(now, pod)
+        allocation_hold.has_hold(now, pod) or allocation_hold.is_reserved_by(now, pod)
     ):
         return False
     meant, found = (tuple(r.device for r in one.results) for one in (allocation, now.allocation))
@@ -127,7 +127,8 @@ class Commit:
             "status": {
                 "allocation": claims.render_allocation(allocation),
                 "reservedFor": [
-                    claims.render_consumer(entry) for entry in allocation_hold.entries(pod)
+                    claims.render_consumer(entry)
+                    for entry in allocation_hold.reserved_for_entries(pod)
                 ],
             },
         }
@@ -162,7 +163,7 @@ class Commit:
                 version=claim.version,
             )
         self._observe(answer)
-        return str(gvr.version_of(answer))
+        return str(gvr.object_version(answer))
 
     def clear(self, claim: claims.Claim) -> None:
         """Take an unbound allocation back: allocation and reservedFor in one patch.
@@ -216,7 +217,7 @@ class Commit:
                 continue
             if (
                 now.allocation is not None
-                and allocation_hold.stands(now, pod)
+                and allocation_hold.has_hold(now, pod)
                 and not allocation_hold.is_reserved(now)
             ):
                 self._try_clear(now)

@@ -126,9 +126,9 @@ class Writers:
 
     def _allocate(self, decision: Decision) -> None:
         workload = decision.workload
-        self._tools.commit.allocate(workload.pod, workload.open, decision.made)
+        self._tools.commit.allocate(workload.pod, workload.open_claims, decision.made)
         self._succeeded(workload, decision.placement)
-        if workload.bound:
+        if workload.is_bound:
             self._wake_kubelet(workload.pod, decision.made)
 
     def _wake_kubelet(
@@ -146,7 +146,7 @@ class Writers:
 
     def _withdraw(self, decision: Decision) -> None:
         workload = decision.workload
-        self._tools.commit.withdraw(workload.pod, workload.open)
+        self._tools.commit.withdraw(workload.pod, workload.open_claims)
         raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
 
     def _try(self, item: Item, decision: Decision, act: Callable[[Decision], None]) -> None:
@@ -166,7 +166,9 @@ class Writers:
     ) -> None:
         self._tools.metrics.decided("allocated")
         message = allocator_messages.placement(placement)
-        self._tools.tell.normal(workload.pod, workload.open, reasons.Reason.ALLOCATED, message)
+        self._tools.tell.normal(
+            workload.pod, workload.open_claims, reasons.Reason.ALLOCATED, message
+        )
         self._tools.tell.settled(workload.pod)
         _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
 
@@ -175,7 +177,7 @@ class Writers:
         _log.warning("allocation not written", pod=workload.pod.key, error=str(failure))
         if isinstance(failure, errors.Invalid | errors.Forbidden):
             reason = reasons.Reason.ALLOCATION_FAILED
-            self._tools.tell.warning(workload.pod, workload.open, reason, str(failure))
+            self._tools.tell.warning(workload.pod, workload.open_claims, reason, str(failure))
 
     def clear(self, found: tuple[claims.Claim, ...]) -> None:
         """Take allocations back whose pods are gone."""
@@ -187,7 +189,7 @@ class Writers:
 
         What changes then brings the pod back, for the rest.
         """
-        reserved = tuple(claim for claim in held if allocation_hold.reserves(claim, pod))
+        reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
         self.part(pod, reserved)
         for claim in held:
             if not allocation_hold.is_reserved(claim):

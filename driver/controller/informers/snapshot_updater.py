@@ -23,29 +23,29 @@ class Feed:
     """`attach` before the reflectors run, `bring` before every decision."""
 
     def __init__(
-        self, found: stores.Stores, shown: cluster_state.Picture, gangs: gang_index.Roster
+        self, found: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.Roster
     ) -> None:
         def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
-            shown.put_pod(key, pod)
+            shown.set_pod(key, pod)
             gangs.put(key, pod)
 
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}
         self._puts: dict[str, Put] = {
-            "node": (found.nodes, shown.put_node),
-            "slice": (found.slices, shown.put_slice),
-            "class": (found.classes, shown.put_class),
-            "rule": (found.rules, shown.put_rule),
-            "claim": (found.claims, shown.put_claim),
+            "node": (found.nodes, shown.set_node),
+            "slice": (found.slices, shown.set_slice),
+            "class": (found.classes, shown.set_device_class),
+            "rule": (found.rules, shown.set_taint_rule),
+            "claim": (found.claims, shown.set_claim),
             "pod": (found.pods, put_pod),
-            "bound": (found.bound_volumes, shown.put_bound),
-            "volume": (found.volumes, shown.put_volume),
-            "storage class": (found.storage_classes, shown.put_storage_class),
-            "csi node": (found.csi_nodes, shown.put_csi_node),
-            "csi driver": (found.csi_drivers, shown.put_csi_driver),
-            "capacity": (found.capacities, shown.put_capacity),
-            "attachment": (found.attachments, shown.put_attachment),
-            "namespace": (found.spaces, shown.put_namespace),
+            "bound": (found.bound_volumes, shown.set_volume_claim),
+            "volume": (found.volumes, shown.set_volume),
+            "storage class": (found.storage_classes, shown.set_storage_class),
+            "csi node": (found.csi_nodes, shown.set_csi_node),
+            "csi driver": (found.csi_drivers, shown.set_csi_driver),
+            "capacity": (found.capacities, shown.set_storage_capacity),
+            "attachment": (found.attachments, shown.set_attachment),
+            "namespace": (found.spaces, shown.set_namespace),
         }
         for kind, (source, _) in self._puts.items():
             self._follow(kind, source)

@@ -90,7 +90,9 @@ def users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
     held = found.claims.get(claim)
     users: dict[ids.PodUid, pods.Pod] = {}
     for entry in held.consumers if held is not None else ():
-        pod = allocation_hold.consumer(held, entry, found.pods.get) if held is not None else None
+        pod = (
+            allocation_hold.consumer_pod(held, entry, found.pods.get) if held is not None else None
+        )
         if pod is not None:
             users[pod.uid] = pod
     yield from users.values()

@@ -103,17 +103,17 @@ class Head:
         self._looks = {item: look for item, look in self._looks.items() if item in waiting}
         self._stale &= self._looks.keys()
         if self.plan is not None:
-            self._known.view.put_hold(KEY, None)
+            self._known.view.set_reserved_devices(KEY, None)
 
     def settle(self) -> None:
         """Hold the devices against work behind it in line."""
         if self.plan is not None:
-            self._known.view.put_hold(KEY, term.allocation(self.plan.devices))
+            self._known.view.set_reserved_devices(KEY, term.allocation(self.plan.devices))
 
     def drop(self) -> None:
         """End the plan."""
         self.plan = self._start = None
-        self._known.view.put_hold(KEY, None)
+        self._known.view.set_reserved_devices(KEY, None)
 
     def keep(self, candidate: pending.Candidate, *, starves: bool) -> bool:
         """Plan devices for a candidate that found none; False where it may have no plan."""

@@ -23,7 +23,7 @@ from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import order
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Guard = Callable[[write_pool.Item], AbstractContextManager[None]]
 """Keeps the fault of one turn from the others."""
@@ -75,13 +75,13 @@ class Serving:
             yield write_pool.WAKE, 0.0
             return
         yield from self._pass(due, guard)
-        if waiting and (self._known.view.mark != self._passed or self._placing.renewals.behind):
+        if waiting and (self._known.view.revision != self._passed or self._placing.renewals.behind):
             # Nothing may wake those who wait, and what they were told may be old.
             yield write_pool.WAKE, refresh.RENEW_S
 
     def _may_overtake(self, due: Sequence[pending.Candidate]) -> bool:
         """Tell, once for what became free, if others wait for it that are not due."""
-        freed = self._known.view.freed
+        freed = self._known.view.release_count
         if not due or freed == self._freed:
             return False
         self._freed = freed
@@ -115,7 +115,7 @@ class Serving:
             self._charges.bring(self._now())
         self._head.settle()
         if complete and not placed:
-            self._passed = self._known.view.mark
+            self._passed = self._known.view.revision
         turns_in = self._head.turns_in()
         if turns_in is not None:
             yield write_pool.WAKE, turns_in
@@ -285,7 +285,7 @@ class Serving:
                 return True
         return False
 
-    def _on(self, one: pending.Candidate, view: cluster.ClusterView, vet: pending.Vet) -> bool:
+    def _on(self, one: pending.Candidate, view: snapshot.Snapshot, vet: pending.Vet) -> bool:
         if one.gang is not None:
             return self._gangs.attempt(one, one.gang, view, vet)
         return self._singles.attempt(one, view, vet)

@@ -19,14 +19,14 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import tentative
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.lifecycle import actions
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 _STEADY_S = 2.0
 """What a gang waits for is told when it was so for so long."""
 _FORGET_S = 600.0
 Mine = Callable[
-    [pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | allocator_types.NoFit
+    [pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | allocator_types.Unschedulable
 ]
 """Those of a pod's open claims that are the controller's to allocate."""
 
@@ -97,14 +97,14 @@ class Gangs:
         self._release(gang.key, words)
         note = candidate.note()
         for one in asked:
-            self._placing.wait(one.pod, one.open, reasons.Reason.NO_FIT, words, note)
+            self._placing.wait(one.pod, one.open_claims, reasons.Reason.NO_FIT, words, note)
         return pending.Served.REFUSED
 
     def attempt(
         self,
         candidate: pending.Candidate,
         gang: gang_index.Gang,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         vet: pending.Vet,
     ) -> bool:
         """Seat all on another view than everybody's; without places nothing is told."""
@@ -115,7 +115,7 @@ class Gangs:
 
     def _workloads(self, candidate: pending.Candidate) -> tuple[allocator_types.Workload, ...]:
         avoided = self._known.avoided
-        return tuple(replace(work, avoid=avoided(work.pod)) for work in candidate.workloads)
+        return tuple(replace(work, avoided_nodes=avoided(work.pod)) for work in candidate.workloads)
 
     def _place(
         self,
@@ -124,16 +124,16 @@ class Gangs:
         answer: gang_types.Seated,
         vet: pending.Vet,
     ) -> bool:
-        why = vet(pick.result for one in answer.seats for pick in one.placement.picks)
+        why = vet(pick.result for one in answer.seats for pick in one.placement.assignments)
         if why:
             self._release(gang.key, why)
             for seat in answer.seats:
-                pod, found = seat.workload.pod, seat.workload.open
+                pod, found = seat.workload.pod, seat.workload.open_claims
                 self._placing.wait(pod, found, reasons.Reason.QUEUE_LIMIT, why)
             return False
         self._known.memory.waiting.pop(candidate.item, None)
         for seat in answer.seats:
-            if seat.workload.open:
+            if seat.workload.open_claims:
                 pod_item = write_pool.Item("pod", seat.workload.pod.key)
                 self._placing.place(pod_item, seat.workload, seat.placement, gang=True)
         return True
@@ -142,7 +142,7 @@ class Gangs:
         self,
         gang: gang_index.Gang,
         asked: Sequence[allocator_types.Workload],
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
     ) -> gang_types.Seated | gang_types.Unseated:
         """All of them; of a gang that may have more than it needs, else just enough."""
         known = self._told if view is self._known.view else None
@@ -157,7 +157,7 @@ class Gangs:
         """With their claims; None while one is not there yet."""
         found = []
         for pod in there:
-            has = cluster.claims_of(pod, self._known.stores.claims.get)
+            has = snapshot.pod_claims(pod, self._known.stores.claims.get)
             if has is None:
                 return None
             found.append(gang_turn.Member(pod, has))
@@ -174,7 +174,7 @@ class Gangs:
             if any(claim.key in self._known.memory.writing for claim in one.open):
                 return None
             mine = self._mine(one.pod, one.open)
-            if isinstance(mine, allocator_types.NoFit):
+            if isinstance(mine, allocator_types.Unschedulable):
                 self._known.memory.waiting[item] = None
                 self._placing.refuse(one.pod, actions.Decide(one.open, one.settled), mine)
                 return None

@@ -21,8 +21,11 @@ class Underway:
             return None
         if key in self._known.memory.writing:
             for decision in self._known.memory.in_flight.values():
-                if key in decision.made:
-                    entries = (*claim.consumers, *allocation_hold.entries(decision.pod))
+                if key in decision.allocations:
+                    entries = (
+                        *claim.consumers,
+                        *allocation_hold.reserved_for_entries(decision.pod),
+                    )
                     users = tuple(dict.fromkeys(entries))
-                    return replace(claim, allocation=decision.made[key], consumers=users)
+                    return replace(claim, allocation=decision.allocations[key], consumers=users)
         return claim

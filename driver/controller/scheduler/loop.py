@@ -54,8 +54,7 @@ from driver.scheduling.lifecycle import claim_remediation as lifecycle_claim_rem
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.provisioning import shape_status
 from driver.scheduling.queues import engine
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 _log = structlog.get_logger(__name__)
 _BATCH = 256
@@ -98,7 +97,7 @@ class Reconciler:
         self._settings = settings
         self._clock = time
         self._memory = memory.Memory()
-        self._view = cluster_state.Picture(settings.driver, _signs(settings.on_demand))
+        self._view = cluster_state.ClusterState(settings.driver, _signs(settings.on_demand))
         self._roster = gang_index.Roster()
         self._feed = snapshot_updater.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
@@ -123,9 +122,9 @@ class Reconciler:
             known, room.book, self._reserving, placer, deciding
         )
         self._feed.follow(
-            "unit", (found.pods, provisioner_build.but(room.book.put_pod, settings.on_demand))
+            "unit", (found.pods, provisioner_build.but(room.book.set_pod, settings.on_demand))
         )
-        self._feed.follow("stake", (found.claims, room.book.put_claim))
+        self._feed.follow("stake", (found.claims, room.book.set_claim))
         self._feed.follow("release", (found.claims, known.put_release))
         self._feed.follow("queue", (found.teams, charges.put_queue))
         self._feed.follow("reservation", (found.reserved, self._reserving.put))
@@ -306,10 +305,10 @@ class Reconciler:
         """A write ended: from now on its claims are what the caches say, its own words included."""
         decision = self._memory.land(uid)
         if decision is not None:
-            for key in decision.made:
+            for key in decision.allocations:
                 self._feed.changed("claim", key)
             self._feed.bring()
-            self._view.land(decision)
+            self._view.end_write(decision)
 
     # Pods and gangs.
 
@@ -333,7 +332,7 @@ class Reconciler:
         return self._single(item, pod)
 
     def _single(self, item: write_pool.Item, pod: pods.Pod) -> scheduler_pending.Candidate | None:
-        found = cluster.claims_of(pod, self._stores.claims.get)
+        found = snapshot.pod_claims(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
             return None
         due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
@@ -368,7 +367,9 @@ class Reconciler:
             self._items.add_after(item, actions.STALE_WAIT_S)
             return
         self._feed.bring()
-        if cluster.all_ours(self._view, (pick.device for pick in decision.placement.picks)):
+        if snapshot.all_managed(
+            self._view, (pick.device for pick in decision.placement.assignments)
+        ):
             self._writers.allocate(item, decision)
         else:
             self._writers.withdraw(item, decision)
@@ -416,9 +417,9 @@ class Reconciler:
         return self._memory.unreserved.setdefault(claim.key, now)
 
 
-def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.Signs:
+def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.NodeMarkers:
     return (
-        cluster_state.Signs(how.namespace, how.interrupting)
+        cluster_state.NodeMarkers(how.namespace, how.interrupting)
         if how is not None
-        else cluster_state.NONE
+        else cluster_state.NO_MARKERS
     )

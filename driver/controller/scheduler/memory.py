@@ -10,7 +10,7 @@ from driver.controller.commit import write_pool
 from driver.controller.scheduler import pending
 from driver.scheduling.explain import explanation
 from driver.scheduling.lifecycle import actions, node_refusals, released_claims
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ class Memory:
     their allocation.
     """
 
-    in_flight: dict[ids.PodUid, cluster.InFlight] = field(default_factory=dict)
+    in_flight: dict[ids.PodUid, snapshot.InFlight] = field(default_factory=dict)
     writing: set[ids.Key] = field(default_factory=set)
     in_doubt: dict[ids.Key, write_pool.Decision] = field(default_factory=dict)
     placed: dict[ids.PodUid, actions.Placed] = field(default_factory=dict)
@@ -72,14 +72,14 @@ class Memory:
         self.explained.pop(uid, None)
         self.unadvised.discard(uid)
 
-    def fly(self, decision: cluster.InFlight) -> None:
+    def fly(self, decision: snapshot.InFlight) -> None:
         """A decision is being written; no other in flight writes one of its claims."""
         self.in_flight[decision.pod.uid] = decision
-        self.writing.update(decision.made)
+        self.writing.update(decision.allocations)
 
-    def land(self, uid: ids.PodUid) -> cluster.InFlight | None:
+    def land(self, uid: ids.PodUid) -> snapshot.InFlight | None:
         """The decision for a pod is written, or was not; None where there was none."""
         decision = self.in_flight.pop(uid, None)
         if decision is not None:
-            self.writing.difference_update(decision.made)
+            self.writing.difference_update(decision.allocations)
         return decision

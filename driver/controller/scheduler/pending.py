@@ -62,7 +62,7 @@ class Candidate:
     @property
     def is_bound(self) -> bool:
         """True for a pod that is on its node already."""
-        return self.workloads[0].bound
+        return self.workloads[0].is_bound
 
     @property
     def priority(self) -> int:
@@ -82,7 +82,7 @@ class Candidate:
     @property
     def open(self) -> tuple[claims.Claim, ...]:
         """The claims to be allocated, of all its pods."""
-        return tuple(claim for one in self.workloads for claim in one.open)
+        return tuple(claim for one in self.workloads for claim in one.open_claims)
 
 
 def moment(text: str) -> float:

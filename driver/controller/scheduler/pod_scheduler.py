@@ -15,7 +15,7 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 
@@ -39,7 +39,7 @@ class Singles:
         self._deciding = deciding
         self._allocator = dra_allocator.Allocator(deciding)
         self._patience = patience
-        self._owners = ownership.Owners()
+        self._owners = ownership.OwnershipResolver()
         self._bound = bound_pods.BoundPods(known, hands, tools, placer, self._owners)
 
     def look(
@@ -62,7 +62,7 @@ class Singles:
             if wait_s > 0:
                 return wait_s
             mine = self.mine(pod, due.open)
-            if isinstance(mine, allocator_types.NoFit):
+            if isinstance(mine, allocator_types.Unschedulable):
                 self._known.memory.waiting[item] = None
                 self._placing.refuse(pod, due, mine)
                 return None
@@ -92,7 +92,9 @@ class Singles:
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
             return pending.Served.PLACED if placed else pending.Served.STRANDED
-        self._bound.give_up(workload.pod, workload.open, allocator_messages.on_one_node(answer))
+        self._bound.give_up(
+            workload.pod, workload.open_claims, allocator_messages.unschedulable_on_node(answer)
+        )
         return pending.Served.STRANDED
 
     def serve(self, candidate: pending.Candidate, vet: pending.Vet) -> pending.Served:
@@ -105,12 +107,12 @@ class Singles:
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
             return pending.Served.PLACED if placed else pending.Served.LIMITED
-        due = actions.Decide(workload.open, workload.settled)
+        due = actions.Decide(workload.open_claims, workload.allocated_claims)
         self._placing.refuse(workload.pod, due, answer, workload, note=candidate.note)
         return pending.Served.REFUSED
 
     def attempt(
-        self, candidate: pending.Candidate, view: cluster.ClusterView, vet: pending.Vet
+        self, candidate: pending.Candidate, view: snapshot.Snapshot, vet: pending.Vet
     ) -> bool:
         """Decide on another view than everybody's; without a place nothing is told."""
         if candidate.is_bound:
@@ -123,7 +125,7 @@ class Singles:
 
     def _workload(self, candidate: pending.Candidate) -> allocator_types.Workload:
         (asked,) = candidate.workloads
-        return replace(asked, avoid=self._known.avoided(asked.pod))
+        return replace(asked, avoided_nodes=self._known.avoided(asked.pod))
 
     def _place(
         self,
@@ -132,9 +134,9 @@ class Singles:
         answer: allocator_types.Placement,
         vet: pending.Vet,
     ) -> bool:
-        why = vet(pick.result for pick in answer.picks)
+        why = vet(pick.result for pick in answer.assignments)
         if why:
-            self._placing.wait(workload.pod, workload.open, reasons.Reason.QUEUE_LIMIT, why)
+            self._placing.wait(workload.pod, workload.open_claims, reasons.Reason.QUEUE_LIMIT, why)
             return False
         self._known.memory.waiting.pop(candidate.item, None)
         self._placing.place(candidate.item, workload, answer)
@@ -142,9 +144,9 @@ class Singles:
 
     def mine(
         self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
-    ) -> tuple[claims.Claim, ...] | allocator_types.NoFit:
+    ) -> tuple[claims.Claim, ...] | allocator_types.Unschedulable:
         """Those of a pod's open claims that are the controller's to allocate."""
-        return self._owners.mine(self._known.bring(), pod, open_claims)
+        return self._owners.managed_claims(self._known.bring(), pod, open_claims)
 
     def _placed(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float

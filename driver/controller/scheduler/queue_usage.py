@@ -15,7 +15,7 @@ class Charging:
     """On the decider's thread: `bring` before the engine is asked."""
 
     def __init__(
-        self, found: stores.Stores, view: cluster_state.Picture, fair: engine.Engine
+        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.Engine
     ) -> None:
         self._stores = found
         self._view = view
@@ -56,7 +56,7 @@ class Charging:
     def bring(self, now: float) -> None:
         """Tell the engine of all that changed."""
         self._engine.renew(self._view)
-        changed = [*self._view.stirred(), *self._stirred]
+        changed = [*self._view.drain_changed_claims(), *self._stirred]
         self._stirred.clear()
         if self._is_another:
             self._is_another = False

@@ -16,7 +16,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, explanation, nearest_fit
 from driver.scheduling.explain import messages as whatif_words
 from driver.scheduling.lifecycle import actions, backfill_plan
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 
@@ -51,12 +51,14 @@ class Placing:
         pod = workload.pod
         memory, view = self._known.memory, self._known.view
         stamped = clock.rfc3339(self._known.clock.now())
-        made = allocation_result.allocations(view, workload, placement, stamped)
+        made = allocation_result.build_allocations(view, workload, placement, stamped)
         if gang:
-            made = allocation_result.waiting(made, names.GANG_READY, names.GANG_FAILED)
-        decision = cluster.InFlight(pod, placement.node, made)
+            made = allocation_result.with_binding_condition(
+                made, names.GANG_READY, names.GANG_FAILED
+            )
+        decision = snapshot.InFlight(pod, placement.node, made)
         memory.fly(decision)
-        view.fly(decision)
+        view.begin_write(decision)
         memory.hush(pod.uid)
         self.explain(pod, placement)
         self._writers.allocate(item, write_pool.Decision(workload, placement, made))
@@ -65,13 +67,13 @@ class Placing:
         self,
         pod: pods.Pod,
         due: actions.Decide,
-        answer: allocator_types.NoFit,
+        answer: allocator_types.Unschedulable,
         workload: allocator_types.Workload | None = None,
         *,
         note: Callable[[], str] | None = None,
     ) -> None:
         """Say why, for each new answer and once its rest is old; free what is half decided."""
-        message = allocator_messages.no_fit(answer)
+        message = allocator_messages.unschedulable(answer)
         uid, view = pod.uid, self._known.view
         # Counts change with every pod that comes or goes: they are renewed, as the rest is.
         gist = (answer.blocker, answer.detail, answer.reasons)
@@ -127,7 +129,7 @@ class Placing:
         message: str,
         *,
         same_as: str = "",
-        answer: allocator_types.NoFit | None = None,
+        answer: allocator_types.Unschedulable | None = None,
     ) -> None:
         """A warning on a pod and its claims, remembered as what it was told last.
 
@@ -198,10 +200,10 @@ class Placing:
 
     def rest_of(
         self,
-        answer: allocator_types.NoFit,
+        answer: allocator_types.Unschedulable,
         near: nearest_fit.Nearest | None,
         note: str = "",
-        view: cluster.ClusterView | None = None,
+        view: snapshot.Snapshot | None = None,
     ) -> str:
         """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
         node = near.node if near is not None else None
@@ -226,7 +228,7 @@ class Placing:
         return full
 
     def _nearest(
-        self, workload: allocator_types.Workload | None, answer: allocator_types.NoFit
+        self, workload: allocator_types.Workload | None, answer: allocator_types.Unschedulable
     ) -> nearest_fit.Nearest | None:
         """The nearest fit; where looking for it would take too long now, another time."""
         if workload is None or answer.blocker is not None:

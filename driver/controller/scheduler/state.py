@@ -17,11 +17,11 @@ class State:
 
     stores: stores.Stores
     feed: snapshot_updater.Feed
-    view: cluster_state.Picture
+    view: cluster_state.ClusterState
     memory: memory.Memory
     clock: clock.Clock
 
-    def bring(self) -> cluster_state.Picture:
+    def bring(self) -> cluster_state.ClusterState:
         """The picture, up to date."""
         self.feed.bring()
         return self.view
@@ -42,9 +42,9 @@ class State:
     def avoided(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
         """The nodes to leave out for a pod, with kube-scheduler's words."""
         now = self.clock.monotonic()
-        return self.memory.refused.avoided(pod, self.view.state_of, now)
+        return self.memory.refused.avoided(pod, self.view.node_state, now)
 
     def refused(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
         """Remember that kube-scheduler refused a node; the seconds it is left out at least."""
         now = self.clock.monotonic()
-        return self.memory.refused.note(pod, node, message, self.view.state_of, now)
+        return self.memory.refused.note(pod, node, message, self.view.node_state, now)

@@ -78,7 +78,7 @@ class Limits:
     metadata_root: str = ""
     host_root: str = ""
 
-    def node(self, path: str, host: str) -> Iterator[Problem]:
+    def check_node(self, path: str, host: str) -> Iterator[Problem]:
         """What is wrong with a device node."""
         roots = [str(PurePosixPath(one)) for one in (self.driver_root, self.host_root) if one]
         if not _NODE.fullmatch(path):
@@ -87,41 +87,43 @@ class Limits:
             expected = f"the same device under {' or '.join(roots)}"
             yield "deviceNodes.hostPath", f"is {host!r}", expected
 
-    def mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
+    def check_mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
         """What is wrong with a mount."""
         shared, told = place in _SHARED_PLACES, _METADATA.fullmatch(place) is not None
         root = self.shared_root if shared else self.metadata_root if told else self.driver_root
         if not root or not _is_under(host, str(PurePosixPath(root))):
             yield "mounts.hostPath", f"is {host!r}", f"a path under {root or 'no root at all'}"
-        if not (shared or told or is_place(place)):
+        if not (shared or told or is_driver_path(place)):
             yield "mounts.containerPath", f"is {place!r}", "a place of NVIDIA's files"
         needed = {_SHARED_PLACES.get(place, "ro"), "nosuid", "nodev"}
         missing = (needed | {"noexec"} if shared else needed) - set(options)
         if missing:
             yield "mounts.options", f"lacks {sorted(missing)}", "a mount that gives no more"
 
-    def hook(self, path: str, arguments: Sequence[str], env: Sequence[str]) -> Iterator[Problem]:
+    def check_hook(
+        self, path: str, arguments: Sequence[str], env: Sequence[str]
+    ) -> Iterator[Problem]:
         """What is wrong with a hook."""
         if not self.program or path != self.program:
             yield "hooks.path", f"is {path!r}", self.program or "no hook at all"
-        if arguments[0] != PurePosixPath(path).name or not is_hook(arguments[1:]):
+        if arguments[0] != PurePosixPath(path).name or not is_known_hook(arguments[1:]):
             yield "hooks.args", f"are {list(arguments)!r}", "a hook that we know"
         if tuple(env) != HOOK_ENVIRONMENT:
             yield "hooks.env", f"is {list(env)!r}", f"{HOOK_ENVIRONMENT}"
 
 
-def variable(text: str) -> Iterator[Problem]:
+def check_variable(text: str) -> Iterator[Problem]:
     """What is wrong with a variable, `NAME=value`."""
     if not _ENVIRONMENT.fullmatch(text):
         yield "env", f"is {text!r}", "a variable of MPS, of the toolkit or of a share"
 
 
-def is_place(path: str) -> bool:
+def is_driver_path(path: str) -> bool:
     """Whether a path of a container is one where a file of the driver may be put."""
     return _PLACE.fullmatch(path) is not None
 
 
-def is_hook(words: Sequence[str]) -> bool:
+def is_known_hook(words: Sequence[str]) -> bool:
     """Whether these are a known hook's name and arguments."""
     return _HOOKS.fullmatch("\0".join(words)) is not None
 

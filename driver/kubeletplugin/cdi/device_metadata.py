@@ -33,7 +33,7 @@ def container_path(record: checkpoint.Record, request: str, driver: str) -> str:
     return f"{_FOLDER}/{kind}/{claim}/{request}/{driver}-metadata.json"
 
 
-def bearers(record: checkpoint.Record) -> Mapping[str, str]:
+def carrier_devices(record: checkpoint.Record) -> Mapping[str, str]:
     """The requests, each with the CDI id of the device that brings its file: its first."""
     return {one.request: one.cdi_id for one in reversed(record.devices)}
 
@@ -56,7 +56,7 @@ def render(
         "requests": [
             {
                 "name": f"{request}/{chosen}" if chosen else request,
-                "devices": [_device(one, driver, inventory) for one in found],
+                "devices": [_render_device(one, driver, inventory) for one in found],
             }
         ],
     }
@@ -64,15 +64,15 @@ def render(
     return b"".join(json.dumps(one, sort_keys=True).encode() + b"\n" for one in stream)
 
 
-def _device(
+def _render_device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
-    described = attributes(device, inventory)
+    described = describe(device, inventory)
     shown = {key: dra_attributes.render(value) for key, value in described.items()}
     return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
 
 
-def attributes(
+def describe(
     device: steps.PlannedDevice, inventory: model.Inventory
 ) -> device_attributes.Attributes:
     """The attributes that the device's slice has, and what the claim was given of it.
@@ -80,18 +80,20 @@ def attributes(
     `memory` is in bytes, `compute` in percent of the GPU. A face that is not there now has none.
     """
     gpu = inventory.by_uuid(device.gpu)
-    face = faces.named(gpu, device.device) if gpu else None
+    face = faces.find_face(gpu, device.device) if gpu else None
     if face is None:
         return {}
     if isinstance(face, faces.MigFace):
-        face = replace(face, instance=face.there)  # ours has no face of its own
+        face = replace(face, instance=face.existing)  # ours has no face of its own
     order = tuple(one.pci for one in inventory.known)
-    published = device_attributes.of_face(face, device_attributes.peers_of(face.gpu, order), "")
+    published = device_attributes.face_attributes(
+        face, device_attributes.peer_mask(face.gpu, order), ""
+    )
     mine = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
-    return {**mine, **_given(device, face)}
+    return {**mine, **_granted_capacity(device, face)}
 
 
-def _given(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:
+def _granted_capacity(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:
     if device.terms is not None:
         memory: int | None = device.terms.memory_bytes or None
         compute = device.terms.compute_percent

@@ -18,7 +18,7 @@ _SINCE: dict[str, Version] = {
 """The toolkit's first version that has a hook; the others are as old as the program, 1.16.0."""
 
 
-def hooks(
+def build_hooks(
     program: str,
     toolkit: Version,
     driver: str,

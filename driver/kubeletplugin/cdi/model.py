@@ -66,7 +66,7 @@ class ContainerEdits(_Strict):
     hooks: list[Hook] = []
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         """Whether it edits nothing: the loader refuses such a device."""
         return not (self.env or self.deviceNodes or self.mounts or self.hooks)
 
@@ -93,7 +93,7 @@ class Spec(_Strict):
         yield from (device.containerEdits for device in self.devices)
 
 
-def kind(driver_name: str) -> str:
+def cdi_kind(driver_name: str) -> str:
     """`<driver name>/claim`. Raises BadInput for a driver name that CDI takes for no vendor."""
     made = f"{driver_name}/{CDI_CLASS}"
     if not re.fullmatch(_KIND, made):
@@ -118,17 +118,17 @@ def parse(text: str, limits: allow.Limits) -> Spec:
     return spec
 
 
-def elsewhere(spec: Spec, moved: Callable[[str], str]) -> Spec:
+def map_host_paths(spec: Spec, moved: Callable[[str], str]) -> Spec:
     """The same spec, with the host's paths as the host knows them."""
     devices = [
-        one.model_copy(update={"containerEdits": _elsewhere(one.containerEdits, moved)})
+        one.model_copy(update={"containerEdits": _map_edits(one.containerEdits, moved)})
         for one in spec.devices
     ]
-    common = _elsewhere(spec.containerEdits, moved)
+    common = _map_edits(spec.containerEdits, moved)
     return spec.model_copy(update={"containerEdits": common, "devices": devices})
 
 
-def _elsewhere(edits: ContainerEdits, moved: Callable[[str], str]) -> ContainerEdits:
+def _map_edits(edits: ContainerEdits, moved: Callable[[str], str]) -> ContainerEdits:
     nodes = [
         one.model_copy(update={"hostPath": one.hostPath and moved(one.hostPath)})
         for one in edits.deviceNodes
@@ -137,7 +137,7 @@ def _elsewhere(edits: ContainerEdits, moved: Callable[[str], str]) -> ContainerE
     return edits.model_copy(update={"deviceNodes": nodes, "mounts": mounts})
 
 
-def minors(data: bytes) -> frozenset[int]:
+def gpu_minors(data: bytes) -> frozenset[int]:
     """The minors of the GPUs that a written spec gives to containers; none if it is torn."""
     try:
         spec = Spec.model_validate_json(data)
@@ -148,7 +148,7 @@ def minors(data: bytes) -> frozenset[int]:
     return frozenset(int(match[1]) for match in found if match)
 
 
-def canonical(spec: Spec) -> bytes:
+def render_canonical(spec: Spec) -> bytes:
     """The bytes that are written: least version, sorted keys, no empty field."""
     whole = spec.model_dump(mode="json", exclude_none=True)
     whole["cdiVersion"] = least_version(spec)
@@ -169,19 +169,19 @@ def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
     if len(set(names)) != len(names):
         yield "devices", "has a name twice", "different names"
     for device in spec.devices:
-        if device.containerEdits.empty:
+        if device.containerEdits.is_empty:
             yield f"devices[{device.name}]", "edits nothing", "an edit"
         if device.containerEdits.hooks:
             yield f"devices[{device.name}].hooks", "are there", "hooks for all devices alike"
     for edits in spec.all_edits:
         for variable in edits.env:
-            yield from allow.variable(variable)
+            yield from allow.check_variable(variable)
         for node in edits.deviceNodes:
-            yield from limits.node(node.path, node.hostPath or node.path)
+            yield from limits.check_node(node.path, node.hostPath or node.path)
         for mount in edits.mounts:
-            yield from limits.mount(mount.hostPath, mount.containerPath, mount.options)
+            yield from limits.check_mount(mount.hostPath, mount.containerPath, mount.options)
         for hook in edits.hooks:
-            yield from limits.hook(hook.path, hook.args, hook.env)
+            yield from limits.check_hook(hook.path, hook.args, hook.env)
 
 
 def _sorted_without_empty(value: object) -> object:

@@ -30,14 +30,14 @@ NVIDIA_MAJOR = 195
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class ClaimFiles:
     """Where a claim's files are: its spec, and what its containers are told of its devices."""
 
-    specs: store.Store
+    specs: store.SpecStore
     metadata: metadata_files.MetadataFiles
 
 
-class Injection:
+class CdiSpecWriter:
     """Writes, checks for and removes specs, and the files that they put into containers.
 
     Raises NodeFault, DriverNotReady, BadInput.
@@ -48,7 +48,7 @@ class Injection:
         kind: str,
         gpus: discovery.Discovery,
         driver: driver_files.DriverFiles,
-        files: Files,
+        files: ClaimFiles,
         opening: capabilities.Capabilities,
         daemons: ports.Daemons | None = None,
     ) -> None:
@@ -57,49 +57,49 @@ class Injection:
         self._driver = driver.root
         self._common = driver
         self._checked: tuple[template.Common, model.ContainerEdits] | None = None
-        self._made_of: dict[ids.ClaimUid, template.Common] = {}
+        self._written_from: dict[ids.ClaimUid, template.Common] = {}
         self._files = files
-        self._opening = opening
+        self._capabilities = opening
         self._daemons = daemons
 
     def write(self, record: checkpoint.Record) -> None:
         """Write the claim's spec from what the node is now; before it what it mounts."""
-        self._put(record, *self._made(record))
+        self._write_files(record, *self._render(record))
 
-    def _put(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
+    def _write_files(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
         now, driver = self._gpus.current(), self._driver_name
         told = {
             request: device_metadata.render(record, request, driver, now)
-            for request in device_metadata.bearers(record)
+            for request in device_metadata.carrier_devices(record)
         }
         self._files.metadata.write(record.uid, told)
         self._files.specs.write(record.uid, spec)
-        self._made_of[record.uid] = common
+        self._written_from[record.uid] = common
 
-    def is_of_this_driver(self, uid: ids.ClaimUid) -> bool:
+    def is_current(self, uid: ids.ClaimUid) -> bool:
         """Whether the claim's spec is known to be made of the driver's and toolkit's files of now.
 
         Raises DriverNotReady.
         """
-        return self._made_of.get(uid) is self._common.read()
+        return self._written_from.get(uid) is self._common.read()
 
-    def renew(self, record: checkpoint.Record) -> bool:
+    def refresh(self, record: checkpoint.Record) -> bool:
         """Have a spec that is there say what it would say now; whether it said something else.
 
         The caller holds the claim's GPUs.
         """
-        common, spec = self._made(record)
+        common, spec = self._render(record)
         if self._files.specs.read(record.uid) == spec:
-            self._made_of[record.uid] = common
+            self._written_from[record.uid] = common
             return False
-        self._put(record, common, spec)
+        self._write_files(record, common, spec)
         return True
 
     def render(self, record: checkpoint.Record) -> bytes:
         """The spec's bytes: checked, canonical, the same for the same node and record."""
-        return self._made(record)[1]
+        return self._render(record)[1]
 
-    def _made(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
+    def _render(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
         """The spec, and what of it all claims have in common.
 
         That is checked once, for as long as it is the same.
@@ -107,20 +107,20 @@ class Injection:
         common, checked = self._common.read(), self._checked
         known = checked[1] if checked is not None and checked[0] is common else None
         shown = common if known is None else template.Common()
-        text = template.render(self.kind, shown, tuple(self._devices(record)))
+        text = template.render(self.kind, shown, tuple(self._spec_devices(record)))
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
         told = str(self._files.metadata.directory)
         host = str(self._driver.host or "")
         spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told, host))
-        spec = model.elsewhere(spec, self._driver.on_host)
+        spec = model.map_host_paths(spec, self._driver.host_path)
         if known is None:
             self._checked = (common, spec.containerEdits)
         else:
             spec = spec.model_copy(update={"containerEdits": known})
-        return common, model.canonical(spec)
+        return common, model.render_canonical(spec)
 
-    def ready(self, gpus: Iterable[devices.Gpu] = ()) -> None:
+    def check_writable(self, gpus: Iterable[devices.Gpu] = ()) -> None:
         """Look whether a spec, with these whole GPUs in it, could be written now.
 
         What a step reveals is not looked for. Raises as `write` would.
@@ -130,13 +130,13 @@ class Injection:
         for gpu in gpus:
             self._gpu_node(gpu)
 
-    def stands(self, record: checkpoint.Record) -> bool:
+    def instances_exist(self, record: checkpoint.Record) -> bool:
         """Whether the claim's MIG instances are there, which a reset takes away.
 
         The caller holds their GPUs. Of a GPU that cannot be read it is believed.
         """
-        places = (_meant(device, record) for device in record.devices)
-        return all(self._is_there(place) for place in places if place is not None)
+        places = (_instance_ref(device, record) for device in record.devices)
+        return all(self._instance_exists(place) for place in places if place is not None)
 
     def exists(self, uid: ids.ClaimUid) -> bool:
         """Whether the claim's spec is there, and what it mounts."""
@@ -144,40 +144,40 @@ class Injection:
 
     def remove(self, uid: ids.ClaimUid) -> None:
         """Remove the claim's spec and files; none to remove is fine."""
-        self._made_of.pop(uid, None)
+        self._written_from.pop(uid, None)
         self._files.specs.remove(uid)
         self._files.metadata.remove(uid)
 
-    def gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
+    def claim_gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
         """The GPUs that the claim's spec on disk gives to containers, wholly or in part, sorted.
 
         A torn spec names none: only the machine's death tears it, and that ends its containers.
         """
         data = self._files.specs.read(uid)
-        minors = model.minors(data) if data is not None else frozenset()
+        minors = model.gpu_minors(data) if data is not None else frozenset()
         return tuple(sorted(gpu.uuid for gpu in self._gpus.current().gpus if gpu.minor in minors))
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims that have a spec or a file of ours."""
         return tuple(sorted({*self._files.specs.uids(), *self._files.metadata.uids()}))
 
-    def _is_there(self, place: mig.Place) -> bool:
+    def _instance_exists(self, place: mig.InstanceRef) -> bool:
         try:
-            found = self._gpus.again(place.gpu).mig
+            found = self._gpus.refresh_gpu(place.gpu).mig
         except errors.DeviceFault:
             return True
-        there = found.at(place) if found else None
+        there = found.find(place) if found else None
         return there is not None and there.uuid is not None
 
     @property
     def _driver_name(self) -> str:
         return self.kind.partition("/")[0]
 
-    def _devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
+    def _spec_devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
         for device in {one.cdi_id: one for one in record.devices}.values():
-            place = _meant(device, record)
+            place = _instance_ref(device, record)
             nodes = (
-                tuple(self._gpu_node(self._gpu(uuid)) for uuid in device.edits.gpus)
+                tuple(self._gpu_node(self._require_gpu(uuid)) for uuid in device.edits.gpus)
                 if place is None
                 else self._instance_nodes(place)
             )
@@ -191,15 +191,15 @@ class Injection:
                 tuple(f"{key}={value}" for key, value in sorted(environment.items())),
                 (
                     *(self._daemon_mounts(daemon) if daemon else ()),
-                    *self._told(device, record),
+                    *self._metadata_mounts(device, record),
                 ),
             )
 
-    def _told(
+    def _metadata_mounts(
         self, device: steps.PlannedDevice, record: checkpoint.Record
     ) -> Iterator[template.Mount]:
         """The files of the requests whose first device it is (KEP-5304)."""
-        for request, bearer in device_metadata.bearers(record).items():
+        for request, bearer in device_metadata.carrier_devices(record).items():
             if bearer == device.cdi_id:
                 host = str(self._files.metadata.path(record.uid, request))
                 place = device_metadata.container_path(record, request, self._driver_name)
@@ -215,23 +215,25 @@ class Injection:
             template.Mount(found.shm_dir, _SHM, _SHM_OPTIONS),
         )
 
-    def _gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
+    def _require_gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
         gpu = self._gpus.current().by_uuid(uuid)
         if gpu is None:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
         return gpu
 
-    def _instance_nodes(self, place: mig.Place) -> tuple[device_node.DeviceNode, ...]:
+    def _instance_nodes(self, place: mig.InstanceRef) -> tuple[device_node.DeviceNode, ...]:
         """Its GPU's node, and what opens the instance and its device; all as they are now."""
         try:
-            gpu = self._gpus.again(place.gpu)
+            gpu = self._gpus.refresh_gpu(place.gpu)
         except errors.DeviceFault as fault:
             raise errors.NodeFault("read", place.gpu, str(fault)) from fault
-        found = gpu.mig.at(place) if gpu.mig else None
+        found = gpu.mig.find(place) if gpu.mig else None
         if found is None or found.compute_instance is None:
             name = place.uuid or f"the MIG instance at {place.placement}"
             raise errors.NodeFault("find", f"{name} of {place.gpu}", "it is not there any more")
-        needed = self._opening.of_instance(gpu.minor, found.gpu_instance, found.compute_instance)
+        needed = self._capabilities.instance_minors(
+            gpu.minor, found.gpu_instance, found.compute_instance
+        )
         return (self._gpu_node(gpu), *(self._capability_node(*numbers) for numbers in needed))
 
     def _capability_node(self, major: int, minor: int) -> device_node.DeviceNode:
@@ -258,10 +260,10 @@ class Injection:
         return node
 
 
-def _meant(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.Place | None:
+def _instance_ref(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.InstanceRef | None:
     """The instance that a device is: one that the record's steps made, or one that was there."""
     place = device.edits.instance
     if place is None:
         return None
-    made = parts.places(record.steps, record.facts)
+    made = parts.planned_instances(record.steps, record.facts)
     return next((one for one in made if one == replace(place, uuid=one.uuid)), place)

@@ -15,11 +15,11 @@ _MODE = 0o644
 _SUFFIX = ".json"
 
 
-class Store:
+class SpecStore:
     """The spec files of `kind` in `directory`, which is made when missing. Raises NodeFault."""
 
     def __init__(
-        self, directory: Path, kind: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, kind: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._prefix = f"{kind.replace('/', '-')}_"
@@ -27,7 +27,7 @@ class Store:
 
     def path(self, uid: ids.ClaimUid) -> Path:
         """Where the claim's spec is. Raises BadInput for a UID that is no file name."""
-        return self._directory / f"{self._prefix}{checkpoint.checked(uid)}{_SUFFIX}"
+        return self._directory / f"{self._prefix}{checkpoint.require_uid(uid)}{_SUFFIX}"
 
     def write(self, uid: ids.ClaimUid, data: bytes) -> None:
         """Put the claim's spec there."""
@@ -53,7 +53,7 @@ class Store:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a spec of ours, a temporary one included."""
-        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
+        names = {atomic.target_name(name) for name in atomic.list_names(self._directory)}
         stems = (
             name.removeprefix(self._prefix).removesuffix(_SUFFIX)
             for name in names

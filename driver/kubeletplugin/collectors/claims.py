@@ -10,9 +10,9 @@ from typing import Final
 
 from driver import ids
 from driver.kubeletplugin.collectors import device_usage, power
-from driver.runtime.metrics.families import ALONE, Family, Figures
+from driver.runtime.metrics.families import NO_LABELS, Family, Figures
 
-MOST: Final = 512
+MAX_DEVICES: Final = 512
 """Devices of claims with series; a GPU is in 48 shares at most, and a node has 16."""
 LABELS: Final = (
     "dra_claim_namespace",
@@ -69,10 +69,10 @@ POWER: Final = Family(
 HELD: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
 LEFT_OUT: Final = Family(
     "dra_gpu_plugin_claim_devices_left_out",
-    f"Devices of claims without series of their own, because there are more than {MOST}.",
+    f"Devices of claims without series of their own, because there are more than {MAX_DEVICES}.",
 )
 FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, HELD, LEFT_OUT)
-Use = tuple[ids.ClaimUid, str]
+UseKey = tuple[ids.ClaimUid, str]
 """A claim and a device by its name: of shares that a claim has of one it is not told which."""
 
 
@@ -88,71 +88,73 @@ class Reading:
 class Readings:
     """What the last look found: of devices of claims, and what GPUs draw, in watts."""
 
-    devices: Mapping[Use, Reading] = field(default_factory=dict)
+    devices: Mapping[UseKey, Reading] = field(default_factory=dict)
     watts: Mapping[ids.GpuUuid, float] = field(default_factory=dict)
 
 
-def of_claims(driver: str, given: Iterable[device_usage.Taken], read: Readings) -> Figures:
+def claim_figures(driver: str, given: Iterable[device_usage.DeviceUse], read: Readings) -> Figures:
     """The figures of every device; of shares that a claim has of one device, the sums."""
     devices = sorted(given, key=lambda one: (one.claim.namespace, one.claim.name, *one.key))
-    watts = _watts(devices, read)
+    watts = _attribute_power(devices, read)
     found: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in FAMILIES}
     shown: set[tuple[str, ...]] = set()
     left_out = 0
     for one in devices:
         labels = _labels(driver, one)
-        if labels not in shown and len(shown) >= MOST:
+        if labels not in shown and len(shown) >= MAX_DEVICES:
             left_out += 1
             continue
         shown.add(labels)
         found[INFO.name][*labels, one.mode] = 1
-        for family, value in _given(one):
+        for family, value in _allocation_values(one):
             if value is not None:
                 found[family.name][labels] = found[family.name].get(labels, 0.0) + value
-        for family, value in _seen(one, read, watts):
+        for family, value in _reading_values(one, read, watts):
             if value is not None:
                 found[family.name][labels] = value
-    found[HELD.name] = {(mode,): _claims(devices, mode) for mode in device_usage.MODES}
-    found[LEFT_OUT.name] = {ALONE: left_out}
+    found[HELD.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
+    found[LEFT_OUT.name] = {NO_LABELS: left_out}
     return found
 
 
-def _claims(devices: Iterable[device_usage.Taken], mode: str) -> int:
+def _count_claims(devices: Iterable[device_usage.DeviceUse], mode: str) -> int:
     return len({one.claim.uid for one in devices if one.mode == mode})
 
 
-def _labels(driver: str, one: device_usage.Taken) -> tuple[str, ...]:
+def _labels(driver: str, one: device_usage.DeviceUse) -> tuple[str, ...]:
     of_claim = one.claim.namespace, one.claim.name
     return *of_claim, driver, one.pool, one.key.device, one.profile, one.mig_uuid, one.gpu
 
 
-def _given(one: device_usage.Taken) -> Iterable[tuple[Family, float | None]]:
+def _allocation_values(one: device_usage.DeviceUse) -> Iterable[tuple[Family, float | None]]:
     return (MEMORY, one.memory), (COMPUTE, one.compute), (PART, one.part), (LIMIT, one.limit)
 
 
-def _seen(
-    one: device_usage.Taken, read: Readings, watts: Mapping[Use, float]
+def _reading_values(
+    one: device_usage.DeviceUse, read: Readings, watts: Mapping[UseKey, float]
 ) -> Iterable[tuple[Family, float | None]]:
-    seen = read.devices.get(_use(one), Reading())
-    return (USED, seen.used), (BUSY, seen.busy), (POWER, watts.get(_use(one)))
+    seen = read.devices.get(_use_key(one), Reading())
+    return (USED, seen.used), (BUSY, seen.busy), (POWER, watts.get(_use_key(one)))
 
 
-def _watts(devices: Iterable[device_usage.Taken], read: Readings) -> dict[Use, float]:
-    on: dict[ids.GpuUuid, list[device_usage.Taken]] = {}
+def _attribute_power(
+    devices: Iterable[device_usage.DeviceUse], read: Readings
+) -> dict[UseKey, float]:
+    on: dict[ids.GpuUuid, list[device_usage.DeviceUse]] = {}
     for one in devices:
         on.setdefault(one.gpu, []).append(one)
-    found: dict[Use, float] = {}
+    found: dict[UseKey, float] = {}
     for gpu, there in on.items():
         if gpu in read.watts and not any(one.mode == device_usage.MIG for one in there):
-            busy = {_use(one): read.devices.get(_use(one), Reading()).busy for one in there}
-            given: dict[Use, float] = {}
+            busy = {_use_key(one): read.devices.get(_use_key(one), Reading()).busy for one in there}
+            given: dict[UseKey, float] = {}
             for one in there:
-                given[_use(one)] = given.get(_use(one), 0.0) + (one.compute or 0.0)
+                given[_use_key(one)] = given.get(_use_key(one), 0.0) + (one.compute or 0.0)
             alone = len(there) == 1 and there[0].mode == device_usage.WHOLE
-            whole: dict[Use, float | None] = dict.fromkeys(busy, 1.0)
-            found |= power.attributed(read.watts[gpu], whole if alone else busy, given)
+            whole: dict[UseKey, float | None] = dict.fromkeys(busy, 1.0)
+            found |= power.attribute_power(read.watts[gpu], whole if alone else busy, given)
     return found
 
 
-def _use(one: device_usage.Taken) -> Use:
+def _use_key(one: device_usage.DeviceUse) -> UseKey:
     return one.claim.uid, one.key.device

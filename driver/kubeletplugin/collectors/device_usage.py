@@ -20,7 +20,7 @@ MODES = (WHOLE, MIG, MPS, TIME_SLICING)
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class DeviceUse:
     """A device of a claim, and what of its GPU is the claim's.
 
     `memory` in bytes and `compute`, a part of the GPU's, are what it was given, and None where
@@ -41,23 +41,23 @@ class Taken:
     mig_uuid: str = ""
 
 
-def of_records(
+def device_uses(
     records: Iterable[checkpoint.Record], gpus: Mapping[ids.GpuUuid, model.Gpu]
-) -> Iterator[Taken]:
+) -> Iterator[DeviceUse]:
     """Of every claim whose devices are ready; what administrators look on with takes nothing."""
     for record in records:
         if record.state is checkpoint.State.COMPLETED:
-            made = tuple(parts.places(record.steps, record.facts))
+            made = tuple(parts.planned_instances(record.steps, record.facts))
             mine = (one for one in record.devices if not one.admin_access)
-            yield from (_of_device(record.claim, one, gpus.get(one.gpu), made) for one in mine)
+            yield from (_device_use(record.claim, one, gpus.get(one.gpu), made) for one in mine)
 
 
-def _of_device(
+def _device_use(
     claim: ports.ClaimRef,
     device: steps.PlannedDevice,
     gpu: model.Gpu | None,
-    made: Iterable[mig.Place],
-) -> Taken:
+    made: Iterable[mig.InstanceRef],
+) -> DeviceUse:
     key = ports.DeviceKey(device.device, device.share_id)
     total = gpu.memory_bytes if gpu else None
     profile = uuid = ""
@@ -74,25 +74,25 @@ def _of_device(
         profile = face.profile.name if face else ""
         memory = limit = face.profile.memory_bytes if face else None
         compute = attributes.compute_percent(face) / _PERCENT if face else None
-        uuid = place.uuid or _uuid(place, made)
+        uuid = place.uuid or _instance_uuid(place, made)
     else:
         mode = WHOLE
-    part = _part(memory, total, compute)
-    return Taken(
+    part = _gpu_part(memory, total, compute)
+    return DeviceUse(
         claim, key, device.pool, device.gpu, mode, memory, compute, limit, part, profile, uuid
     )
 
 
-def _face(gpu: model.Gpu | None, place: mig.Place) -> faces.MigFace | None:
+def _face(gpu: model.Gpu | None, place: mig.InstanceRef) -> faces.MigFace | None:
     profile = gpu.mig.profile(place.profile_id) if gpu and gpu.mig else None
     return faces.MigFace(gpu, profile, place.placement) if gpu and profile else None
 
 
-def _uuid(place: mig.Place, made: Iterable[mig.Place]) -> str:
+def _instance_uuid(place: mig.InstanceRef, made: Iterable[mig.InstanceRef]) -> str:
     here = (one.uuid for one in made if (one.gpu, one.placement) == (place.gpu, place.placement))
     return next((one for one in here if one), "")
 
 
-def _part(memory: int | None, total: int | None, compute: float | None) -> float | None:
+def _gpu_part(memory: int | None, total: int | None, compute: float | None) -> float | None:
     of_memory = memory / total if memory is not None and total else None
     return max((one for one in (of_memory, compute) if one is not None), default=None)

@@ -89,11 +89,11 @@ AILMENTS: Final = (
 
 
 Ailments = Mapping[ids.GpuUuid, Sequence[health.Ailment]]
-_Found = dict[str, dict[tuple[str, ...], float]]
+_Series = dict[str, dict[tuple[str, ...], float]]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeGpus:
     """The GPUs of a node. `shares`: what each is offered in, by mode; `watts` as last read."""
 
     driver: str
@@ -104,12 +104,12 @@ class Node:
     watts: Mapping[ids.GpuUuid, float] = field(default_factory=dict)
 
 
-def of_node(node: Node, given: Iterable[device_usage.Taken]) -> Figures:
+def gpu_figures(node: NodeGpus, given: Iterable[device_usage.DeviceUse]) -> Figures:
     """The figures of every GPU, by what claims take of them."""
-    found: _Found = {one.name: {} for one in FAMILIES}
+    found: _Series = {one.name: {} for one in FAMILIES}
     for gpu in node.gpus:
-        _what_it_is(node, gpu, found)
-        _how_it_is(node, gpu, found)
+        _add_identity(node, gpu, found)
+        _add_health(node, gpu, found)
     known = {gpu.uuid for gpu in node.gpus}
     for one in given:
         if one.gpu in known:
@@ -120,7 +120,7 @@ def of_node(node: Node, given: Iterable[device_usage.Taken]) -> Figures:
     return found
 
 
-def _what_it_is(node: Node, gpu: model.Gpu, found: _Found) -> None:
+def _add_identity(node: NodeGpus, gpu: model.Gpu, found: _Series) -> None:
     whole = faces.device_name(gpu.pci)
     card = str(gpu.index), f"nvidia{gpu.minor}", gpu.pci, gpu.product, gpu.driver_version
     found[INFO.name][gpu.uuid, *card, node.driver, node.pool, whole] = 1
@@ -135,7 +135,7 @@ def _what_it_is(node: Node, gpu: model.Gpu, found: _Found) -> None:
             found[family.name][gpu.uuid, mode] = 0
 
 
-def _how_it_is(node: Node, gpu: model.Gpu, found: _Found) -> None:
+def _add_health(node: NodeGpus, gpu: model.Gpu, found: _Series) -> None:
     ails = node.ailments.get(gpu.uuid, ())
     found[HEALTHY.name][gpu.uuid,] = all(one.effect == "None" for one in ails)
     keys = {one.key for one in ails}

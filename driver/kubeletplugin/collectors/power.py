@@ -6,7 +6,7 @@ from typing import TypeVar
 K = TypeVar("K", bound=Hashable)
 
 
-def attributed(
+def attribute_power(
     watts: float, busy: Mapping[K, float | None], given: Mapping[K, float]
 ) -> dict[K, float]:
     """The watts of each of those that have a GPU, which add up to no more than it draws.

@@ -23,7 +23,7 @@ READABLE: Final = Family(
 FAMILIES: Final = (COUNT, AGE, READABLE)
 
 
-def of_records(
+def record_figures(
     found: Sequence[checkpoint.Record],
     written: Callable[[ids.ClaimUid], float | None],
     now: float,
@@ -36,4 +36,4 @@ def of_records(
         oldest = min((one for one in moments if one is not None), default=now)
         counts[state.value,] = len(moments)
         ages[state.value,] = max(0.0, now - oldest)
-    return {COUNT.name: counts, AGE.name: ages, **READABLE.alone(1)}
+    return {COUNT.name: counts, AGE.name: ages, **READABLE.single(1)}

@@ -33,14 +33,14 @@ class Sources:
     """
 
     records: Callable[[], tuple[checkpoint.Record, ...]]
-    written: Callable[[ids.ClaimUid], float | None]
-    shown: Callable[[], tuple[slice_builder.Pool | None, tuple[model.Gpu, ...]]]
+    write_time: Callable[[ids.ClaimUid], float | None]
+    published: Callable[[], tuple[slice_builder.Pool | None, tuple[model.Gpu, ...]]]
     ailments: Callable[[], gpus.Ailments]
     readings: Callable[[], claims.Readings]
     lag_s: Callable[[], float]
 
 
-class Exposition:
+class ScrapeSource:
     """`figures` is a `shown.Source`."""
 
     def __init__(self, driver: str, node: str, sources: Sources, time: clock.Clock) -> None:
@@ -52,32 +52,40 @@ class Exposition:
     def figures(self) -> Figures:
         """All of `FAMILIES`."""
         ask = self._sources
-        pool, known = ask.shown()
+        pool, known = ask.published()
         read = ask.readings()
-        found, of_records = self._records()
+        found, of_records = self._record_figures()
         by_uuid = {gpu.uuid: gpu for gpu in known}
-        given = tuple(device_usage.of_records(found, by_uuid))
-        node = gpus.Node(
-            self._driver, self._node, known, ask.ailments(), _shares(pool, known), read.watts
+        given = tuple(device_usage.device_uses(found, by_uuid))
+        node = gpus.NodeGpus(
+            self._driver,
+            self._node,
+            known,
+            ask.ailments(),
+            _offered_shares(pool, known),
+            read.watts,
         )
         return {
-            **gpus.of_node(node, given),
-            **claims.of_claims(self._driver, given, read),
+            **gpus.gpu_figures(node, given),
+            **claims.claim_figures(self._driver, given, read),
             **of_records,
-            **LAG.alone(ask.lag_s()),
+            **LAG.single(ask.lag_s()),
         }
 
-    def _records(self) -> tuple[tuple[checkpoint.Record, ...], Figures]:
+    def _record_figures(self) -> tuple[tuple[checkpoint.Record, ...], Figures]:
         now = self._clock.now().timestamp()
         try:
             found = self._sources.records()
-            return found, records.of_records(found, self._sources.written, now)
+            return found, records.record_figures(found, self._sources.write_time, now)
         except errors.NodeFault as e:
             _log.warning("records not shown", error=str(e))
-            return (), {**records.of_records((), lambda _: None, now), **records.READABLE.alone(0)}
+            return (), {
+                **records.record_figures((), lambda _: None, now),
+                **records.READABLE.single(0),
+            }
 
 
-def _shares(
+def _offered_shares(
     pool: slice_builder.Pool | None, known: tuple[model.Gpu, ...]
 ) -> dict[ids.GpuUuid, dict[str, int]]:
     """What each GPU is offered in, as it is published."""

@@ -19,7 +19,7 @@ Holders = Callable[[ids.GpuUuid, health.Instance | None], tuple[ports.ClaimRef, 
 
 
 @dataclass(frozen=True, slots=True)
-class Audience:
+class EventTargets:
     """Who is told. `node_uid` may be empty while the Node has not been read."""
 
     node: ids.NodeName
@@ -27,60 +27,64 @@ class Audience:
     holders: Holders
 
 
-class HealthNews:
+class HealthEvents:
     """Used by one thread."""
 
     def __init__(
-        self, teller: plugin_events.Teller, audience: Audience, clock: clock.Clock
+        self, teller: plugin_events.EventReporter, audience: EventTargets, clock: clock.Clock
     ) -> None:
-        self._teller = teller
-        self._audience = audience
+        self._reporter = teller
+        self._targets = audience
         self._clock = clock
-        self._told: dict[health.XidEvent, float] = {}
+        self._reported_at: dict[health.XidEvent, float] = {}
 
-    def xid(self, event: health.XidEvent, row: xids.Xid, *, ails: bool) -> bool:
+    def report_xid(self, event: health.XidEvent, row: xids.Xid, *, ails: bool) -> bool:
         """An Xid happened; whether it was not told a short while ago.
 
         One that `ails` the GPU is only logged here: users hear of it as an ailment.
         """
-        if not self._is_news(event):
+        if not self._is_new(event):
             return False
         _log.info("xid", gpu=event.gpu, xid=row.code, xid_class=row.xid_class.value)
         if not ails:
-            self._tell_xid(event, row)
+            self._warn_xid(event, row)
         return True
 
-    def _tell_xid(self, event: health.XidEvent, row: xids.Xid) -> None:
+    def _warn_xid(self, event: health.XidEvent, row: xids.Xid) -> None:
         theirs = row.xid_class is xids.XidClass.APPLICATION
         reason = reasons.Reason.GPU_APPLICATION_ERROR if theirs else reasons.Reason.GPU_NOTICE
         text = f"{_subject(event.gpu, event.instance)}: Xid {row.code}: {row.meaning}"
         self._warn(event.gpu, event.instance, reason, text)
 
-    def changed(
+    def report_change(
         self,
         gpu: ids.GpuUuid,
         before: Sequence[health.Ailment],
         after: Sequence[health.Ailment],
     ) -> None:
         """What ails a GPU is another than it was."""
-        known = {_identity(one) for one in before}
+        known = {_ailment_key(one) for one in before}
         for one in after:
-            if _identity(one) not in known:
+            if _ailment_key(one) not in known:
                 text = f"{_subject(gpu, one.instance)}: {one.message}"
                 self._warn(gpu, one.instance, _reason(one), text)
         kept = any(map(quarantine_policy.is_quarantine, after))
-        if health.verdict(before) is False and health.verdict(after) is not False and not kept:
+        if (
+            health.is_healthy(before) is False
+            and health.is_healthy(after) is not False
+            and not kept
+        ):
             text = f"{gpu}: nothing ails it any more"
-            self._good_news(gpu, reasons.Reason.GPU_RECOVERED, text)
+            self._notify(gpu, reasons.Reason.GPU_RECOVERED, text)
         if any(map(quarantine_policy.is_quarantine, before)) and not kept:
             text = f"{gpu}: its failures are forgotten, as the Node's annotation asked"
-            self._good_news(gpu, reasons.Reason.GPU_QUARANTINE_CLEARED, text)
+            self._notify(gpu, reasons.Reason.GPU_QUARANTINE_CLEARED, text)
 
-    def _good_news(self, gpu: ids.GpuUuid, reason: reasons.Reason, text: str) -> None:
-        audience = self._audience
-        self._teller.node_notice(audience.node, audience.node_uid(), reason, text)
+    def _notify(self, gpu: ids.GpuUuid, reason: reasons.Reason, text: str) -> None:
+        audience = self._targets
+        self._reporter.notify_node(audience.node, audience.node_uid(), reason, text)
         for ref in audience.holders(gpu, None):
-            self._teller.claim_notice(ref, reason, text)
+            self._reporter.notify_claim(ref, reason, text)
 
     def _warn(
         self,
@@ -89,18 +93,20 @@ class HealthNews:
         reason: reasons.Reason,
         text: str,
     ) -> None:
-        audience = self._audience
-        self._teller.node_warning(audience.node, audience.node_uid(), reason, text)
+        audience = self._targets
+        self._reporter.warn_node(audience.node, audience.node_uid(), reason, text)
         for ref in audience.holders(gpu, instance):
-            self._teller.claim_warning(ref, reason, text)
+            self._reporter.warn_claim(ref, reason, text)
 
-    def _is_news(self, event: health.XidEvent) -> bool:
+    def _is_new(self, event: health.XidEvent) -> bool:
         now = self._clock.monotonic()
-        at = self._told.get(event)
+        at = self._reported_at.get(event)
         if at is not None and now - at < REPEAT_S:
             return False
-        self._told = {one: at for one, at in self._told.items() if now - at < REPEAT_S}
-        self._told[event] = now
+        self._reported_at = {
+            one: at for one, at in self._reported_at.items() if now - at < REPEAT_S
+        }
+        self._reported_at[event] = now
         return True
 
 
@@ -110,7 +116,7 @@ def _reason(one: health.Ailment) -> reasons.Reason:
     return reasons.Reason.GPU_NOTICE if one.effect == "None" else reasons.Reason.GPU_UNHEALTHY
 
 
-def _identity(one: health.Ailment) -> tuple[str, str, str, health.Instance | None]:
+def _ailment_key(one: health.Ailment) -> tuple[str, str, str, health.Instance | None]:
     return one.key, one.value, one.effect, one.instance
 
 

@@ -12,14 +12,14 @@ from driver.kubeletplugin.prepare import executor
 
 
 @dataclass(frozen=True, slots=True)
-class Senses:
+class GpuProbes:
     """What NVML says of a GPU: its signs, and how many processes are on it. Raise DeviceFault."""
 
-    signs: Callable[[ids.GpuUuid], health.Signs]
-    processes: Callable[[ids.GpuUuid], int]
+    poll: Callable[[ids.GpuUuid], health.PollResult]
+    count_processes: Callable[[ids.GpuUuid], int]
 
 
-class Occupancy:
+class GpuUseReader:
     """Used by one thread."""
 
     def __init__(
@@ -27,39 +27,41 @@ class Occupancy:
         acting: executor.Executor,
         gpus: discovery.Discovery,
         daemons: ports.Daemons,
-        senses: Senses,
+        senses: GpuProbes,
     ) -> None:
-        self._acting = acting
+        self._executor = acting
         self._gpus = gpus
         self._daemons = daemons
-        self._senses = senses
+        self._probes = senses
 
-    def of(self, gpu: ids.GpuUuid) -> reset_policy.Use:
+    def read(self, gpu: ids.GpuUuid) -> reset_policy.GpuUse:
         """What is on it now; it may change at once unless the caller holds it.
 
         Raises NodeFault, DeviceFault: something could not be asked, and may be on it.
         """
-        signs = self._senses.signs(gpu)
+        signs = self._probes.poll(gpu)
         if signs.problem:
-            return reset_policy.Use(signs)
-        mig = self._gpus.again(gpu).mig
-        return reset_policy.Use(
+            return reset_policy.GpuUse(signs)
+        mig = self._gpus.refresh_gpu(gpu).mig
+        return reset_policy.GpuUse(
             signs,
-            claims=tuple(self._claims(gpu)),
-            daemons=tuple(self._wanted(gpu)),
-            parts=len(mig.instances) if mig else 0,
-            processes=self._senses.processes(gpu),
+            claims=tuple(self._claim_uids(gpu)),
+            daemons=tuple(self._daemon_keys(gpu)),
+            mig_instances=len(mig.instances) if mig else 0,
+            processes=self._probes.count_processes(gpu),
         )
 
-    def _claims(self, gpu: ids.GpuUuid) -> Iterator[ids.ClaimUid]:
+    def _claim_uids(self, gpu: ids.GpuUuid) -> Iterator[ids.ClaimUid]:
         """By records; then, as these are read and the damaged known, by the specs of the others."""
-        yield from (one.uid for one in self._acting.records.all() if gpu in one.gpus)
-        specs = self._acting.specs
-        yield from (uid for uid in self._acting.unaccounted() if gpu in specs.gpus(uid))
+        yield from (one.uid for one in self._executor.records.list_records() if gpu in one.gpus)
+        specs = self._executor.specs
+        yield from (
+            uid for uid in self._executor.unaccounted_uids() if gpu in specs.claim_gpus(uid)
+        )
 
-    def _wanted(self, gpu: ids.GpuUuid) -> Iterator[str]:
+    def _daemon_keys(self, gpu: ids.GpuUuid) -> Iterator[str]:
         """One whose file cannot be read may be on any GPU."""
-        for key in self._daemons.wanted():
-            desired = self._daemons.read(key)
+        for key in self._daemons.desired_keys():
+            desired = self._daemons.read_desired(key)
             if desired is None or gpu in (key, *desired.devices):
                 yield key

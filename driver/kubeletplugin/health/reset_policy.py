@@ -7,13 +7,15 @@ from typing import Final
 from driver import ids, names
 from driver.devices import health
 
-ASKED: Final = frozenset({health.Recovery.GPU_RESET, health.Recovery.DRAIN_AND_RESET})
+RESET_ACTIONS: Final = frozenset(
+    {health.RecoveryAction.GPU_RESET, health.RecoveryAction.DRAIN_AND_RESET}
+)
 """What a reset of the GPU answers; the others want more than that."""
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class GpuUse:
     """What is on a GPU, as found at one moment.
 
     `claims` have a face of it by their records, or may have one: their record is damaged. `parts`
@@ -21,39 +23,39 @@ class Use:
     `daemons` are the MPS daemons that are wanted on it.
     """
 
-    signs: health.Signs
+    poll: health.PollResult
     claims: tuple[ids.ClaimUid, ...] = ()
     daemons: tuple[str, ...] = ()
-    parts: int = 0
+    mig_instances: int = 0
     processes: int = 0
 
 
-def asked(ailments: Iterable[health.Ailment]) -> bool:
+def asks_for_reset(ailments: Iterable[health.Ailment]) -> bool:
     """Whether a GPU with these asks for a reset."""
-    wanted = {action.name for action in ASKED}
+    wanted = {action.name for action in RESET_ACTIONS}
     return any(one.key == names.TAINT_RECOVERY and one.value in wanted for one in ailments)
 
 
-def hindrance(use: Use) -> str:
+def blocking_reason(use: GpuUse) -> str:
     """Why a GPU is not to be reset, in words; "" when it is."""
-    return next(_hindrances(use), "")
+    return next(_blocking_reasons(use), "")
 
 
-def _hindrances(use: Use) -> Iterator[str]:
-    if use.signs.problem:
-        yield f"it cannot be read: {use.signs.problem}"
-    if use.signs.action not in ASKED:
+def _blocking_reasons(use: GpuUse) -> Iterator[str]:
+    if use.poll.problem:
+        yield f"it cannot be read: {use.poll.problem}"
+    if use.poll.recovery_action not in RESET_ACTIONS:
         yield "it does not ask for a reset any more"
     if use.claims:
-        yield f"held by claims: {_some(use.claims)}"
+        yield f"held by claims: {_abbreviate(use.claims)}"
     if use.daemons:
-        yield f"MPS daemons are wanted on it: {_some(use.daemons)}"
-    if use.parts:
-        yield f"{use.parts} MIG instances lie on it, and a reset takes them away"
+        yield f"MPS daemons are wanted on it: {_abbreviate(use.daemons)}"
+    if use.mig_instances:
+        yield f"{use.mig_instances} MIG instances lie on it, and a reset takes them away"
     if use.processes:
         yield f"{use.processes} processes are on it"
 
 
-def _some(found: tuple[str, ...]) -> str:
+def _abbreviate(found: tuple[str, ...]) -> str:
     more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     return f"{', '.join(found[:_SHOWN])}{more}"

@@ -23,29 +23,29 @@ EVERY_S: Final = 60.0
 AGAIN_S: Final = 600.0
 """From one try of a GPU to the next; what a reset did not cure, the next one hardly does."""
 
-Ailing = Callable[[], Mapping[ids.GpuUuid, Sequence[health.Ailment]]]
-Tell = Callable[[str], None]
+ReadAilments = Callable[[], Mapping[ids.GpuUuid, Sequence[health.Ailment]]]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class ResetTarget:
     """What is looked at and acted on.
 
     `use` says what is on a GPU, `reset` resets one that is in hand; both raise NodeFault and
     DeviceFault.
     """
 
-    use: Callable[[ids.GpuUuid], reset_policy.Use]
+    read_use: Callable[[ids.GpuUuid], reset_policy.GpuUse]
     reset: Callable[[ids.GpuUuid], None]
-    holding: locks.Locks
+    locks: locks.Locks
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Deps:
     """What the watch works with; `done` and `failed` are told in words what came of a try."""
 
-    done: Tell
-    failed: Tell
+    report_done: Report
+    report_failed: Report
     metrics: metrics.Metrics
     clock: clock.Clock
 
@@ -53,79 +53,83 @@ class Tools:
 class ResetWatch:
     """`run` is a thread's target; `hurry` may be called from any thread."""
 
-    def __init__(self, node: Node, ailing: Ailing, tools: Tools) -> None:
-        self._node = node
-        self._ailing = ailing
-        self._tools = tools
+    def __init__(self, node: ResetTarget, ailing: ReadAilments, tools: Deps) -> None:
+        self._target = node
+        self._read_ailments = ailing
+        self._deps = tools
         self._wake = threading.Event()
         self._tried_at: dict[ids.GpuUuid, float] = {}
         self._waiting: dict[ids.GpuUuid, str] = {}
 
-    def hurry(self) -> None:
+    def wake(self) -> None:
         """What ails a GPU has changed: look at once."""
         self._wake.set()
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop; who tells so wakes us by `hurry`."""
         while not stop.is_set():
-            self.look(stop)
-            self._tools.clock.wait(self._wake, EVERY_S)
+            self.check_gpus(stop)
+            self._deps.clock.wait(self._wake, EVERY_S)
             self._wake.clear()
 
-    def look(self, stop: threading.Event) -> None:
+    def check_gpus(self, stop: threading.Event) -> None:
         """Reset what asks for it and has nothing on it."""
-        asking = [gpu for gpu, found in self._ailing().items() if reset_policy.asked(found)]
+        asking = [
+            gpu
+            for gpu, found in self._read_ailments().items()
+            if reset_policy.asks_for_reset(found)
+        ]
         self._waiting = {gpu: why for gpu, why in self._waiting.items() if gpu in asking}
         for gpu in sorted(asking):
             if stop.is_set():
                 return
             if self._is_due(gpu):
-                self._try(gpu)
+                self._try_reset(gpu)
 
     def _is_due(self, gpu: ids.GpuUuid) -> bool:
         tried_at = self._tried_at.get(gpu)
-        return tried_at is None or self._tools.clock.monotonic() - tried_at >= AGAIN_S
+        return tried_at is None or self._deps.clock.monotonic() - tried_at >= AGAIN_S
 
-    def _try(self, gpu: ids.GpuUuid) -> None:
+    def _try_reset(self, gpu: ids.GpuUuid) -> None:
         """Without the GPU in hand first, so that nobody waits for a reset that is not to be."""
         try:
-            if self._may(gpu, self._node.use(gpu)):
-                self._take(gpu)
+            if self._may_reset(gpu, self._target.read_use(gpu)):
+                self._reset_locked(gpu)
         except errors.RationError as e:
-            self._wait_for(gpu, str(e))
+            self._note_wait(gpu, str(e))
 
-    def _take(self, gpu: ids.GpuUuid) -> None:
-        with self._node.holding.gpus([gpu]):
-            use = self._node.use(gpu)
-            if self._may(gpu, use):
+    def _reset_locked(self, gpu: ids.GpuUuid) -> None:
+        with self._target.locks.gpus([gpu]):
+            use = self._target.read_use(gpu)
+            if self._may_reset(gpu, use):
                 self._reset(gpu, use)
 
-    def _may(self, gpu: ids.GpuUuid, use: reset_policy.Use) -> bool:
-        why = reset_policy.hindrance(use)
+    def _may_reset(self, gpu: ids.GpuUuid, use: reset_policy.GpuUse) -> bool:
+        why = reset_policy.blocking_reason(use)
         if why:
-            self._wait_for(gpu, why)
+            self._note_wait(gpu, why)
         return not why
 
-    def _wait_for(self, gpu: ids.GpuUuid, why: str) -> None:
+    def _note_wait(self, gpu: ids.GpuUuid, why: str) -> None:
         """Say it once, and not every minute."""
         if self._waiting.get(gpu) != why:
             self._waiting[gpu] = why
             _log.info("reset waits", gpu=gpu, why=why)
 
-    def _reset(self, gpu: ids.GpuUuid, use: reset_policy.Use) -> None:
-        began = self._tried_at[gpu] = self._tools.clock.monotonic()
-        action = health.Recovery(use.signs.action).name
+    def _reset(self, gpu: ids.GpuUuid, use: reset_policy.GpuUse) -> None:
+        began = self._tried_at[gpu] = self._deps.clock.monotonic()
+        action = health.RecoveryAction(use.poll.recovery_action).name
         _log.warning("resetting", gpu=gpu, action=action)
         try:
-            self._node.reset(gpu)
+            self._target.reset(gpu)
         except errors.RationError as e:
-            self._tools.metrics.resets["failed"].inc()
+            self._deps.metrics.resets["failed"].inc()
             _log.warning("reset failed", gpu=gpu, error=str(e))
             minutes = round(AGAIN_S / 60)
             text = f"{gpu} asks for {action} and could not be reset: {e}; again in {minutes} min"
-            self._tools.failed(text)
+            self._deps.report_failed(text)
             return
-        self._tools.metrics.resets["done"].inc()
-        duration_s = self._tools.clock.monotonic() - began
+        self._deps.metrics.resets["done"].inc()
+        duration_s = self._deps.clock.monotonic() - began
         _log.warning("reset done", gpu=gpu, action=action, duration_s=round(duration_s, 1))
-        self._tools.done(f"{gpu} asked for {action} and was reset in {duration_s:.1f} s")
+        self._deps.report_done(f"{gpu} asked for {action} and was reset in {duration_s:.1f} s")

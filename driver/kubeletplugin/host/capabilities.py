@@ -24,12 +24,12 @@ class Capabilities:
     def __init__(self, host_root: Path) -> None:
         self._proc = host_root / "proc"
 
-    def of_instance(
+    def instance_minors(
         self, gpu: int, gpu_instance: int, compute_instance: int
     ) -> tuple[Numbers, ...]:
         """Those of a GPU instance and of a compute instance of it; `gpu` is the GPU's minor."""
         major = self._major()
-        listed = self._listed()
+        listed = self._listed_minors()
         place = f"gpu{gpu}/mig/gi{gpu_instance}"
         return tuple(
             (major, self._minor(f"{place}/{name}", listed))
@@ -51,7 +51,7 @@ class Capabilities:
             raise errors.NodeFault("read", str(path), text)
         return minor
 
-    def _listed(self) -> dict[str, int]:
+    def _listed_minors(self) -> dict[str, int]:
         path = self._proc / "driver" / _CAPS / "mig-minors"
         found = (line.partition(" ") for line in _lines(path))
         return {name: _number(path, value) for name, _, value in found}

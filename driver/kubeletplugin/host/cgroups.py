@@ -18,7 +18,7 @@ _CGROUPFS = re.compile(f"pod({'-'.join(_PARTS)})")
 _SYSTEMD = re.compile(rf"(?:[^/]+-)?pod({'_'.join(_PARTS)})\.slice")
 
 
-def pods(text: str) -> tuple[ids.PodUid, ...]:
+def parse_pod_uids(text: str) -> tuple[ids.PodUid, ...]:
     """The UIDs of the pods that a process is of, each once; () when of none, or of no sense.
 
     More than one where a kubelet runs in a pod of another's, the outermost first.

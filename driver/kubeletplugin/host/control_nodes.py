@@ -25,13 +25,13 @@ _OPTIONAL = ("nvidia-modeset",)
 _MODE = 0o666
 
 
-def read(root: driver_root.DriverRoot, host: Path) -> Iterator[device_node.DeviceNode]:
+def read_nodes(root: driver_root.DriverRoot, host: Path) -> Iterator[device_node.DeviceNode]:
     """Read the devices' numbers, and make those that are missing; `host` has /proc.
 
     Raises DriverNotReady when a kernel module is not loaded.
     """
     for name, (drivers, minor) in _NEEDED.items():
-        yield root.node(name) or _made(root, name, _major(host, drivers), minor)
+        yield root.node(name) or _make_node(root, name, _major(host, drivers), minor)
     for name in _OPTIONAL:
         if (node := root.node(name)) is not None:
             yield node
@@ -55,7 +55,7 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
     return major
 
 
-def _made(
+def _make_node(
     root: driver_root.DriverRoot, name: str, major: int, minor: int
 ) -> device_node.DeviceNode:
     """The device, as a node of the host too: a pod with users of its own is given that one.

@@ -10,15 +10,15 @@ from driver import errors, ids
 from driver.devices import mig, model
 from driver.kubeletplugin import ports
 
-Ours = Callable[[], frozenset[mig.Place]]
+OwnInstances = Callable[[], frozenset[mig.InstanceRef]]
 """Where MIG instances of ours are or may be, by the node's records. Raises DeviceFault."""
 
 
-def _nothing() -> frozenset[mig.Place]:
+def _no_instances() -> frozenset[mig.InstanceRef]:
     return frozenset()
 
 
-class Memory(Protocol):
+class InventoryStore(Protocol):
     """Where the inventory outlives the process. Neither raises."""
 
     def read(self) -> model.Inventory:
@@ -30,7 +30,7 @@ class Memory(Protocol):
         ...
 
 
-class Forgetful:
+class NoInventoryStore:
     """Keeps nothing."""
 
     def read(self) -> model.Inventory:
@@ -53,16 +53,19 @@ class Discovery:
     """
 
     def __init__(
-        self, nvml: ports.Nvml, ours: Ours = _nothing, memory: Memory | None = None
+        self,
+        nvml: ports.Nvml,
+        ours: OwnInstances = _no_instances,
+        memory: InventoryStore | None = None,
     ) -> None:
         self._nvml = nvml
         self._ours = ours
-        self._memory = memory or Forgetful()
+        self._store = memory or NoInventoryStore()
         self._reading = threading.Lock()
         self._swapping = threading.Lock()
-        self._inventory = self._memory.read()
-        nvml.know(self._inventory)
-        self._again: Counter[ids.GpuUuid] = Counter()
+        self._inventory = self._store.read()
+        nvml.set_gpus(self._inventory)
+        self._refresh_counts: Counter[ids.GpuUuid] = Counter()
         self._doubts = 0
         self._stale = False
 
@@ -81,9 +84,9 @@ class Discovery:
         with self._reading:
             return self._read() if self._is_stale() else self._inventory
 
-    def hung(self, uuid: ids.GpuUuid) -> errors.Hung | None:
+    def hung_call(self, uuid: ids.GpuUuid) -> errors.Hung | None:
         """The call of a GPU that does not return."""
-        return self._nvml.hung(uuid)
+        return self._nvml.hung_call(uuid)
 
     def refresh(self) -> model.Inventory:
         """Read it again. Raises DeviceFault, and the last one stays."""
@@ -95,7 +98,7 @@ class Discovery:
 
     def _read(self) -> model.Inventory:
         """The caller is the only one that reads."""
-        doubts, again = self._doubts, Counter(self._again)
+        doubts, again = self._doubts, Counter(self._refresh_counts)
         try:
             ours = self._ours()
             found = self._nvml.inventory()
@@ -104,15 +107,15 @@ class Discovery:
             self._stale = True
             raise
         with self._swapping:
-            apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
-            gpus = tuple(self._newest(gpu, again) for gpu in apart)
+            apart = (model.mark_own(gpu, ours) for gpu in found.gpus)
+            gpus = tuple(self._newest_reading(gpu, again) for gpu in apart)
             found = dataclasses.replace(found, gpus=gpus)
-            self._inventory = model.remember(self._inventory, found)
+            self._inventory = model.retain_lost(self._inventory, found)
             self._stale = self._doubts != doubts
-            self._keep()
+            self._save()
         return self._inventory
 
-    def again(self, uuid: ids.GpuUuid) -> model.Gpu:
+    def refresh_gpu(self, uuid: ids.GpuUuid) -> model.Gpu:
         """One GPU, its minor and its MIG read again; who has changed them must ask for it.
 
         The caller holds the GPU. Raises DeviceFault, and what is known is no longer trusted.
@@ -121,11 +124,11 @@ class Discovery:
         if before is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:
-            found = model.told_apart(self._nvml.again(before), self._ours())
+            found = model.mark_own(self._nvml.refresh_gpu(before), self._ours())
         except errors.Hung as hung:
             with self._swapping:
                 if self._inventory.by_uuid(uuid) is not None:
-                    self._inventory = model.without(self._inventory, before, str(hung))
+                    self._inventory = model.without_gpu(self._inventory, before, str(hung))
             raise
         except errors.DeviceFault:
             with self._swapping:
@@ -134,18 +137,18 @@ class Discovery:
                     self._stale = True
             raise
         with self._swapping:
-            self._again[uuid] += 1
-            self._inventory = model.with_back(self._inventory, found)
-            self._keep()
+            self._refresh_counts[uuid] += 1
+            self._inventory = model.with_gpu(self._inventory, found)
+            self._save()
         return found
 
-    def _keep(self) -> None:
-        self._nvml.know(self._inventory)
-        self._memory.write(self._inventory)
+    def _save(self) -> None:
+        self._nvml.set_gpus(self._inventory)
+        self._store.write(self._inventory)
 
-    def _newest(self, gpu: model.Gpu, again: Counter[ids.GpuUuid]) -> model.Gpu:
+    def _newest_reading(self, gpu: model.Gpu, again: Counter[ids.GpuUuid]) -> model.Gpu:
         """A GPU as just read with all others, unless it was read again meanwhile."""
         known = self._inventory.by_uuid(gpu.uuid)
-        if known is None or self._again[gpu.uuid] == again[gpu.uuid]:
+        if known is None or self._refresh_counts[gpu.uuid] == again[gpu.uuid]:
             return gpu
         return dataclasses.replace(gpu, minor=known.minor, mig=known.mig)

@@ -64,7 +64,7 @@ class DriverRoot:
         """The root itself, absolute; where none has been found yet, the first to look in."""
         return self._root.path
 
-    def on_host(self, path: str) -> str:
+    def host_path(self, path: str) -> str:
         """Where a path that we see is on the host."""
         if self.host is None or not self.path.is_relative_to(self.host):
             return path
@@ -77,15 +77,15 @@ class DriverRoot:
 
     def libraries(self, *sonames: str) -> tuple[Path | None, ...]:
         """As `library`, of several; the folders are looked for once."""
-        root = self.search.look()
+        root = self.search.locate()
         folders = root.library_folders()
         return tuple(_in_folders(root, folders, soname) for soname in sonames)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
         found = self.library(soname)
-        if found is None and soname == NVML_LIBRARY and not self.search.is_given:
-            raise DriverNotReady("find", soname, self.search.words())
+        if found is None and soname == NVML_LIBRARY and not self.search.is_fixed:
+            raise DriverNotReady("find", soname, self.search.describe())
         if found is None:
             raise DriverNotReady(
                 "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"

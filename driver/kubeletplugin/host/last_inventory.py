@@ -37,10 +37,10 @@ _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
 class LastInventory:
     """Implements `discovery.Memory`. A file that cannot be read counts as none."""
 
-    def __init__(self, file: Path, watch: failpoints.Observer = failpoints.NOBODY) -> None:
+    def __init__(self, file: Path, watch: failpoints.Observer = failpoints.NO_OBSERVER) -> None:
         self._file = file
         self._watch = watch
-        self._kept: tuple[model.Gpu, ...] = ()
+        self._saved: tuple[model.Gpu, ...] = ()
 
     def read(self) -> model.Inventory:
         """The GPUs that were known last, as such that cannot be read now."""
@@ -52,13 +52,13 @@ class LastInventory:
             return model.Inventory()
         if document.version != VERSION:
             return model.Inventory()
-        self._kept = document.gpus
+        self._saved = document.gpus
         return model.Inventory(lost=document.gpus)
 
     def write(self, inventory: model.Inventory) -> None:
         """Keep the GPUs; the disk is not waited for, and a write that fails is only logged."""
         known = inventory.known
-        if known == self._kept:
+        if known == self._saved:
             return
         try:
             data = _FORMAT.dump_json(_Document(known))
@@ -66,4 +66,4 @@ class LastInventory:
         except errors.NodeFault as e:
             _log.warning("last inventory not written", error=str(e))
             return
-        self._kept = known
+        self._saved = known

@@ -25,7 +25,7 @@ class _Wait:
     until: float
     lasts_s: float
 
-    def over(self) -> str:
+    def timeout_text(self) -> str:
         return f"was busy for {self.lasts_s:g} s"
 
 
@@ -43,7 +43,7 @@ class Locks:
     @contextlib.contextmanager
     def claim(self, uid: ids.ClaimUid) -> Iterator[None]:
         """Hold a claim. Raises NodeFault after the wait."""
-        with self._thread(f"claim {uid}", self._wait(self._wait_s)):
+        with self._thread_lock(f"claim {uid}", self._wait(self._wait_s)):
             yield
 
     @contextlib.contextmanager
@@ -55,44 +55,44 @@ class Locks:
         wait = self._wait(self._wait_s if wait_s is None else wait_s)
         with contextlib.ExitStack() as held:
             for uuid in sorted(set(uuids)):
-                held.enter_context(self._thread(f"GPU {uuid}", wait))
-                held.enter_context(self._file(self._directory / f"{uuid}.lock", wait))
+                held.enter_context(self._thread_lock(f"GPU {uuid}", wait))
+                held.enter_context(self._file_lock(self._directory / f"{uuid}.lock", wait))
             yield
 
     def _wait(self, lasts_s: float) -> _Wait:
         return _Wait(self._clock.monotonic() + lasts_s, lasts_s)
 
     @contextlib.contextmanager
-    def _thread(self, name: str, wait: _Wait) -> Iterator[None]:
+    def _thread_lock(self, name: str, wait: _Wait) -> Iterator[None]:
         with self._guard:
             lock = self._threads.setdefault(name, threading.Lock())
             self._users[name] = self._users.get(name, 0) + 1
         try:
             if not lock.acquire(timeout=max(0.0, wait.until - self._clock.monotonic())):
-                raise errors.NodeFault("lock", name, wait.over())
+                raise errors.NodeFault("lock", name, wait.timeout_text())
             try:
                 yield
             finally:
                 lock.release()
         finally:
-            self._forget(name)
+            self._drop_user(name)
 
-    def _forget(self, name: str) -> None:
+    def _drop_user(self, name: str) -> None:
         with self._guard:
             self._users[name] -= 1
             if not self._users[name]:
                 del self._users[name], self._threads[name]
 
     @contextlib.contextmanager
-    def _file(self, path: Path, wait: _Wait) -> Iterator[None]:
+    def _file_lock(self, path: Path, wait: _Wait) -> Iterator[None]:
         try:
             atomic.make_folder(path.parent)
             file = path.open("ab")
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
         with file:
-            while not flock.taken(file.fileno()):
+            while not flock.try_lock(file.fileno()):
                 if self._clock.monotonic() >= wait.until:
-                    raise errors.NodeFault("lock", str(path), wait.over())
+                    raise errors.NodeFault("lock", str(path), wait.timeout_text())
                 self._clock.wait(threading.Event(), _POLL_S)
             yield

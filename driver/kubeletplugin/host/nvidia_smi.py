@@ -22,7 +22,7 @@ _TIMEOUT_S = 10.0
 _SHOWN = 300
 
 
-class Smi:
+class NvidiaSmi:
     """Implements `ports.TimeSlices` by the driver root's own nvidia-smi."""
 
     def __init__(self, root: driver_root.DriverRoot) -> None:
@@ -38,7 +38,7 @@ class Smi:
         done = self._run("compute-policy", "-i", gpu, "--set-timeslice", number)
         if done.returncode == 0:
             return None
-        words = _words(done)
+        words = _output_text(done)
         if "not supported" in words.lower():
             return ports.Unsupported(words)
         raise errors.NodeFault("set the time slice of", gpu, f"exit {done.returncode}: {words}")
@@ -51,13 +51,13 @@ class Smi:
         """
         done = self._run("--gpu-reset", "-i", gpu, limit_s=RESET_S)
         if done.returncode != 0:
-            raise errors.NodeFault("reset", gpu, f"exit {done.returncode}: {_words(done)}")
+            raise errors.NodeFault("reset", gpu, f"exit {done.returncode}: {_output_text(done)}")
 
     def _run(
         self, *arguments: str, limit_s: float = _TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
         self._root.require(driver_root.NVML_LIBRARY)
-        program = driver_programs.find(self._root.search, SMI)
+        program = driver_programs.find_program(self._root.search, SMI)
         try:
             with Path(os.devnull).open("rb") as nothing:
                 return program.call(
@@ -77,5 +77,5 @@ class Smi:
             raise errors.NodeFault("run", program.path, str(e)) from e
 
 
-def _words(done: "subprocess.CompletedProcess[str]") -> str:
+def _output_text(done: "subprocess.CompletedProcess[str]") -> str:
     return " ".join((done.stdout + done.stderr).split())[:_SHOWN]

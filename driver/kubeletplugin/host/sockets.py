@@ -31,7 +31,7 @@ class Paths:
     service: Path
 
 
-def paths(kubelet_root: Path, driver: str, instance: str = "") -> Paths:
+def socket_paths(kubelet_root: Path, driver: str, instance: str = "") -> Paths:
     """The sockets of one instance; `instance` is the pod's UID, or "" for the fixed names.
 
     A path over LIMIT bytes is shortened by a hash, the same for the same names.
@@ -43,12 +43,12 @@ def paths(kubelet_root: Path, driver: str, instance: str = "") -> Paths:
     tail = f"-{instance}" if instance else ""
     both = _hash(f"{driver}\0{instance}", 16)
     return Paths(
-        registration=_first_that_fits(
+        registration=_first_fitting(
             registry / f"{driver}{tail}-reg.sock",
             registry / f"{driver}-{_hash(instance, 8)}-reg.sock",
             registry / f"{both}-reg.sock",
         ),
-        service=_first_that_fits(
+        service=_first_fitting(
             plugins / driver / f"dra{tail}.sock",
             plugins / driver / f"dra-{both}.sock",
             plugins / both / "dra.sock",
@@ -56,7 +56,7 @@ def paths(kubelet_root: Path, driver: str, instance: str = "") -> Paths:
     )
 
 
-def _first_that_fits(*candidates: Path) -> Path:
+def _first_fitting(*candidates: Path) -> Path:
     for path in candidates:
         if len(os.fsencode(path)) <= LIMIT:
             return path
@@ -73,12 +73,12 @@ def _hash(text: str, size: int) -> str:
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
-def hidden(path: Path) -> Path:
+def bind_path(path: Path) -> Path:
     """Where a server binds before its socket gets its name; the kubelet skips dot files."""
     return path.parent / f".{hashlib.sha256(path.name.encode()).hexdigest()[:7]}"
 
 
-class Instance:
+class InstanceLock:
     """The right to a socket's path: a locked file beside it, free again when the process ends."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
@@ -86,13 +86,13 @@ class Instance:
         self._descriptor = descriptor
 
     @classmethod
-    def take(cls, service: Path) -> Self:
+    def acquire(cls, service: Path) -> Self:
         """Be the only one of this path, and make its directory, closed to others.
 
         Raises:
             NodeFault: another process has it, or the file cannot be had.
         """
-        path = _lock_of(service)
+        path = _lock_path(service)
         try:
             service.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             service.parent.chmod(0o700)
@@ -114,7 +114,7 @@ class Instance:
         os.close(self._descriptor)
 
 
-def _lock_of(service: Path) -> Path:
+def _lock_path(service: Path) -> Path:
     return service.with_suffix(".lock")
 
 
@@ -123,7 +123,7 @@ def is_held(service: Path) -> bool:
 
     To be asked of who serves already: of who is about to, the question might take the lock.
     """
-    return flock.is_held(_lock_of(service))
+    return flock.is_held(_lock_path(service))
 
 
 def refuse_if_served(path: Path) -> None:
@@ -146,7 +146,7 @@ def refuse_if_served(path: Path) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Owned:
+class OwnedSocket:
     """A socket file that we made."""
 
     path: Path
@@ -165,7 +165,7 @@ class Owned:
         return True
 
 
-def publish(path: Path) -> Owned:
+def publish(path: Path) -> OwnedSocket:
     """Give the socket bound at `hidden(path)` its name, for root alone.
 
     Raises:
@@ -173,12 +173,12 @@ def publish(path: Path) -> Owned:
     """
     refuse_if_served(path)
     try:
-        hidden(path).chmod(0o700)
-        hidden(path).rename(path)
+        bind_path(path).chmod(0o700)
+        bind_path(path).rename(path)
         stat = path.lstat()
     except OSError as e:
         raise errors.NodeFault("serve at", str(path), e.strerror or str(e)) from e
-    return Owned(path, stat.st_dev, stat.st_ino)
+    return OwnedSocket(path, stat.st_dev, stat.st_ino)
 
 
 def _same_file(path: Path, opened: os.stat_result) -> bool:

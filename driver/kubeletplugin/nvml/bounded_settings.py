@@ -8,10 +8,10 @@ _SMI_S = 15.0
 """Longest time of nvidia-smi, which is killed earlier where it can be killed."""
 
 
-class Modes:
+class BoundedComputeModes:
     """Implements `ports.ModeKnob` by another, which is called in the GPU's lane."""
 
-    def __init__(self, knob: ports.ModeKnob, session: gpu_calls.Door) -> None:
+    def __init__(self, knob: ports.ComputeModeAccess, session: gpu_calls.GpuSession) -> None:
         self._knob = knob
         self._session = session
 
@@ -26,10 +26,10 @@ class Modes:
         self._session.lanes.call(lane, lambda: self._knob.write(device, mode))
 
 
-class TimeSlices:
+class BoundedTimeSlices:
     """Implements `ports.TimeSlices` by another, which is called in the GPU's lane."""
 
-    def __init__(self, slices: ports.TimeSlices, session: gpu_calls.Door) -> None:
+    def __init__(self, slices: ports.TimeSlices, session: gpu_calls.GpuSession) -> None:
         self._slices = slices
         self._session = session
 

@@ -27,13 +27,13 @@ NO_CODE = -1
 _LOG = structlog.get_logger(__name__)
 
 
-def ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+def call_nvml(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
     """Call pynvml once. Raises DeviceFault; Hung in an act that nobody waits for any more.
 
     NVMLError's own text is a bare number for some codes until a library is loaded, and a newer
     structure than the driver knows raises no NVMLError at all (NV-7).
     """
-    visit = lanes.current()
+    visit = lanes.current_task()
     if visit is not None:
         visit.enter(call.__name__)
     try:
@@ -47,23 +47,23 @@ def ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # no
             visit.leave()
 
 
-def maybe(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+def call_if_supported(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
     """As `ask`; None where it does not exist."""
     try:
-        return ask(device, call, *arguments)
+        return call_nvml(device, call, *arguments)
     except errors.DeviceFault as fault:
         if fault.code in ABSENT:
             return None
         raise
 
 
-def optional(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
+def call_optional(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
     """Call for a fact that a GPU is published without: None where the call fails.
 
     Raises DeviceFault where the GPU is lost or the library is gone.
     """
     try:
-        return maybe(device, call, *arguments)
+        return call_if_supported(device, call, *arguments)
     except errors.DeviceFault as fault:
         if fault.code in LIBRARY_GONE or fault.code == pynvml.NVML_ERROR_GPU_IS_LOST:
             raise
@@ -77,15 +77,15 @@ def _log_once(device: str, call: str, code: int, text: str) -> None:
     _LOG.warning("fact of a GPU not read", gpu=device, call=call, code=code, error=text)
 
 
-def garbage(device: str, call: str, value: object, expected: str) -> errors.DeviceFault:
+def invalid_value(device: str, call: str, value: object, expected: str) -> errors.DeviceFault:
     """NVML answered, and the answer cannot be true."""
     return errors.DeviceFault(device, call, NO_CODE, f"{value!r} is not {expected}")
 
 
-def address(info: Any) -> ids.PciAddress:  # noqa: ANN401 - pynvml's structures have no types
+def parse_pci_address(info: Any) -> ids.PciAddress:  # noqa: ANN401 - pynvml's structures have no types
     """`00000000:53:00.0` in NVML is `0000:53:00.0` in sysfs."""
     domain, _, rest = str(info.busId).lower().partition(":")
     try:
         return ids.PciAddress(f"{int(domain, 16):04x}:{rest}")
     except ValueError as e:
-        raise garbage("", "nvmlDeviceGetPciInfo", info.busId, "a PCI address") from e
+        raise invalid_value("", "nvmlDeviceGetPciInfo", info.busId, "a PCI address") from e

@@ -21,7 +21,7 @@ from driver.kubeletplugin.nvml.queries import mig_layout
 T = TypeVar("T")
 
 
-class Door(sessions.Session):
+class GpuSession(sessions.Session):
     """A session whose start and end, too, are waited for no longer than any call.
 
     `lanes` are all that is under way. Thread safe.
@@ -32,8 +32,8 @@ class Door(sessions.Session):
     ) -> None:
         self.lanes = inside or lanes.Lanes(clock.SystemClock())
         super().__init__(
-            lambda: self.lanes.call(lanes.LIBRARY, _unless_given_up(start, end)),
-            lambda: self._bounded(end),
+            lambda: self.lanes.call(lanes.LIBRARY, _start_unless_abandoned(start, end)),
+            lambda: self._run_bounded(end),
         )
         self._guard = threading.Lock()
         self._handles: dict[str, tuple[int, object]] = {}
@@ -41,39 +41,39 @@ class Door(sessions.Session):
         self._addresses: dict[ids.GpuUuid, ids.PciAddress] = {}
         self._parents: dict[str, ids.GpuUuid] = {}
 
-    def before_end(self, act: sessions.Ending) -> None:
+    def on_end(self, act: sessions.Ending) -> None:
         """See Session; one that hangs is not waited for."""
-        super().before_end(lambda number: self._bounded(lambda: act(number)))
+        super().on_end(lambda number: self._run_bounded(lambda: act(number)))
 
-    def know(self, gpus: Iterable[model.Gpu]) -> None:
+    def set_gpus(self, gpus: Iterable[model.Gpu]) -> None:
         """These are the node's GPUs, at these addresses, with these MIG devices."""
         there = tuple(gpus)
         self._addresses = {gpu.uuid: gpu.pci for gpu in there}
         parts = ((gpu, part) for gpu in there if gpu.mig for part in gpu.mig.instances)
         self._parents = {part.uuid: gpu.uuid for gpu, part in parts if part.uuid}
 
-    def known(self) -> tuple[ids.GpuUuid, ...]:
+    def gpus(self) -> tuple[ids.GpuUuid, ...]:
         """The GPUs that `know` was told of last."""
         return tuple(self._addresses)
 
-    def hung(self, device: str) -> errors.Hung | None:
+    def hung_call(self, device: str) -> errors.Hung | None:
         """The call of a GPU, or of a MIG device's GPU, that is overdue."""
-        return self.lanes.hung(self.lane(device))
+        return self.lanes.hung_call(self.lane(device))
 
     def lane(self, device: str) -> str:
         """The lane of a GPU, or of a MIG device: its GPU's."""
         return self._parents.get(device, device)
 
-    def lane_at(self, index: int, number: int) -> str:
+    def index_lane(self, index: int, number: int) -> str:
         """The lane of the GPU at an index of that start."""
         kept = self._indices.get(index)
         return kept[1] if kept is not None and kept[0] == number else f"GPU at index {index}"
 
-    def stands_at(self, index: int, number: int, gpu: ids.GpuUuid) -> None:
+    def record_index(self, index: int, number: int, gpu: ids.GpuUuid) -> None:
         """In the start of that number the GPU has that index."""
         self._indices[index] = (number, gpu)
 
-    def on(self, device: str, act: Callable[[Any], T], limit_s: float | None = None) -> T:
+    def run_on(self, device: str, act: Callable[[Any], T], limit_s: float | None = None) -> T:
         """Have the act done with the handle of a GPU or MIG device. Raises DeviceFault, Hung."""
 
         def visit() -> T:
@@ -82,7 +82,7 @@ class Door(sessions.Session):
 
         return self.lanes.call(self.lane(device), visit, limit_s)
 
-    def of_library(self, act: Callable[[], T]) -> T:
+    def run_library(self, act: Callable[[], T]) -> T:
         """Have an act done that concerns no GPU. Raises DeviceFault, Hung."""
 
         def visit() -> T:
@@ -98,51 +98,51 @@ class Door(sessions.Session):
             return kept[1]
         parent = self._parents.get(device)
         if parent is not None:
-            return _of_part(device, self.handle(parent, number))
-        made = self._of_gpu(device)
+            return _mig_handle(device, self.handle(parent, number))
+        made = self._find_gpu(device)
         if not device.startswith("MIG-"):
-            self.keep(device, number, made)
+            self.cache_handle(device, number, made)
         return made
 
-    def keep(self, gpu: str, number: int, handle: object) -> None:
+    def cache_handle(self, gpu: str, number: int, handle: object) -> None:
         """Remember a GPU's handle until the start is another."""
         with self._guard:
             self._handles[gpu] = (number, handle)
 
-    def forget(self, gpu: str) -> None:
+    def drop_handle(self, gpu: str) -> None:
         """Have the handle looked up anew: what was asked with it has failed."""
         with self._guard:
             self._handles.pop(gpu, None)
 
-    def _of_gpu(self, uuid: str) -> object:
+    def _find_gpu(self, uuid: str) -> object:
         address = self._addresses.get(ids.GpuUuid(uuid))
         if address is not None:
-            found = nvml_errors.ask(uuid, pynvml.nvmlDeviceGetHandleByPciBusId, address)
-            if nvml_errors.ask(uuid, pynvml.nvmlDeviceGetUUID, found) == uuid:
+            found = nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetHandleByPciBusId, address)
+            if nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetUUID, found) == uuid:
                 return found
-        return nvml_errors.ask(uuid, pynvml.nvmlDeviceGetHandleByUUID, uuid)
+        return nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetHandleByUUID, uuid)
 
-    def _bounded(self, act: sessions.Act) -> None:
+    def _run_bounded(self, act: sessions.Act) -> None:
         with contextlib.suppress(errors.DeviceFault):
             self.lanes.call(lanes.LIBRARY, act)
 
 
-def _unless_given_up(start: sessions.Act, end: sessions.Act) -> sessions.Act:
+def _start_unless_abandoned(start: sessions.Act, end: sessions.Act) -> sessions.Act:
     """A start that nobody waits for any more is taken back: starts are counted."""
 
     def begin() -> None:
         start()
-        visit = lanes.current()
-        if visit is not None and visit.given_up:
-            visit.given_up = False
+        visit = lanes.current_task()
+        if visit is not None and visit.abandoned:
+            visit.abandoned = False
             end()
 
     return begin
 
 
-def _of_part(device: str, parent: object) -> object:
+def _mig_handle(device: str, parent: object) -> object:
     """The handle of a MIG device, among its GPU's."""
-    found = mig_layout.device_handle(device, parent)
+    found = mig_layout.find_device_handle(device, parent)
     if found is None:
         code = pynvml.NVML_ERROR_NOT_FOUND
         raise errors.DeviceFault(device, "finding it on its GPU", code, "Not Found")

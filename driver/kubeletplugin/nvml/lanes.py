@@ -18,46 +18,46 @@ HUNG_S: Final = 8.0
 """Longest time of one call: with a poll every 5 s, a GPU that hangs is known to within 15 s."""
 LIBRARY: Final = ""
 """The lane of what concerns no GPU."""
-MOST: Final = 16
+MAX_TASKS: Final = 16
 """Acts in one lane at once: a GPU's readers, and the one caller that has it in hand."""
 _BREATH_S = 0.005
-_here = threading.local()
+_local = threading.local()
 
 
 @dataclass(eq=False, slots=True)
-class Visit:
+class LaneTask:
     """One act in a lane. `call` is the call it is in, since `began`; "" between calls."""
 
     lane: str
     limit_s: float
     time: clock.Clock
     call: str = ""
-    began: float = 0.0
-    given_up: bool = False
+    started_at: float = 0.0
+    abandoned: bool = False
     done: threading.Event = field(default_factory=threading.Event)
     result: Any = None
     problem: BaseException | None = None
 
     def enter(self, call: str) -> None:
         """Note the call that comes. Raises Hung where nobody waits for the act any more."""
-        if self.given_up:
+        if self.abandoned:
             raise errors.Hung(self.lane, call, 0.0)
-        self.began, self.call = self.time.monotonic(), call
+        self.started_at, self.call = self.time.monotonic(), call
 
     def leave(self) -> None:
         """Note that the call has returned."""
         self.call = ""
 
-    def left_s(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until its call is overdue."""
-        in_it_s = self.time.monotonic() - self.began if self.call else 0.0
+        in_it_s = self.time.monotonic() - self.started_at if self.call else 0.0
         return self.limit_s - in_it_s
 
-    def overdue(self) -> errors.Hung | None:
+    def overdue_call(self) -> errors.Hung | None:
         """The call that has not returned in its time."""
-        if self.done.is_set() or self.left_s() > 0 or not (call := self.call):
+        if self.done.is_set() or self.remaining_s() > 0 or not (call := self.call):
             return None
-        return errors.Hung(self.lane, call, self.time.monotonic() - self.began)
+        return errors.Hung(self.lane, call, self.time.monotonic() - self.started_at)
 
     def outcome(self) -> Any:  # noqa: ANN401 - of whatever act it was
         """What the act returned, or raise what it raised; it is over."""
@@ -66,9 +66,9 @@ class Visit:
         return self.result
 
 
-def current() -> Visit | None:
+def current_task() -> LaneTask | None:
     """The visit that this thread makes."""
-    return getattr(_here, "visit", None)
+    return getattr(_local, "visit", None)
 
 
 class Lanes:
@@ -78,20 +78,20 @@ class Lanes:
         self.limit_s = limit_s
         self._time = time
         self._lock = threading.Lock()
-        self._inside: dict[str, list[Visit]] = {}
-        self._asked: dict[tuple[str, str], Visit] = {}
+        self._inside: dict[str, list[LaneTask]] = {}
+        self._polled: dict[tuple[str, str], LaneTask] = {}
 
-    def hung(self, lane: str) -> errors.Hung | None:
+    def hung_call(self, lane: str) -> errors.Hung | None:
         """The call of the lane that is overdue."""
         with self._lock:
             visits = tuple(self._inside.get(lane, ()))
-        return next((hung for one in visits if (hung := one.overdue())), None)
+        return next((hung for one in visits if (hung := one.overdue_call())), None)
 
-    def any_hung(self) -> bool:
+    def has_hung(self) -> bool:
         """Whether a call is overdue in some lane."""
         with self._lock:
             lanes = tuple(self._inside)
-        return any(self.hung(lane) for lane in lanes)
+        return any(self.hung_call(lane) for lane in lanes)
 
     def call(
         self, lane: str, act: Callable[[], T], limit_s: float | None = None, name: str = ""
@@ -100,33 +100,33 @@ class Lanes:
 
         `name` stands for all of an act that calls something else than NVML.
         """
-        visit = self._begin(lane, act, limit_s, name)
-        while not self._time.wait(visit.done, max(visit.left_s(), _BREATH_S)):
-            if (hung := visit.overdue()) is not None:
-                visit.given_up = True
+        visit = self._submit(lane, act, limit_s, name)
+        while not self._time.wait(visit.done, max(visit.remaining_s(), _BREATH_S)):
+            if (hung := visit.overdue_call()) is not None:
+                visit.abandoned = True
                 raise hung
         return visit.outcome()  # type: ignore[no-any-return]
 
-    def ask(self, lane: str, what: str, act: Callable[[], T], patience_s: float) -> T | None:
+    def poll(self, lane: str, what: str, act: Callable[[], T], patience_s: float) -> T | None:
         """What the act answers, or None where it is not done yet: then ask again.
 
         Of one lane the same thing is asked once at a time, and not given up.
         """
-        self.begin(lane, what, act)
-        return self.answer(lane, what, patience_s)  # type: ignore[no-any-return]
+        self.submit(lane, what, act)
+        return self.poll_result(lane, what, patience_s)  # type: ignore[no-any-return]
 
-    def begin(self, lane: str, what: str, act: Callable[[], object]) -> None:
+    def submit(self, lane: str, what: str, act: Callable[[], object]) -> None:
         """Have the act begun, unless the last one asked the same has not been answered."""
-        if (lane, what) not in self._asked:
-            self._asked[lane, what] = self._begin(lane, act)
+        if (lane, what) not in self._polled:
+            self._polled[lane, what] = self._submit(lane, act)
 
-    def answer(self, lane: str, what: str, patience_s: float) -> Any:  # noqa: ANN401 - of that act
+    def poll_result(self, lane: str, what: str, patience_s: float) -> Any:  # noqa: ANN401 - of that act
         """See `ask`, of an act that was begun."""
-        visit = self._asked[lane, what]
+        visit = self._polled[lane, what]
         if self._time.wait(visit.done, patience_s):
-            del self._asked[lane, what]
+            del self._polled[lane, what]
             return visit.outcome()
-        if (hung := visit.overdue()) is not None:
+        if (hung := visit.overdue_call()) is not None:
             raise hung
         return None
 
@@ -135,40 +135,42 @@ class Lanes:
     ) -> dict[str, T | errors.DeviceFault]:
         """Have acts done in many lanes at once: what each returned, or its DeviceFault."""
         found: dict[str, T | errors.DeviceFault] = {}
-        begun: dict[str, Visit] = {}
+        begun: dict[str, LaneTask] = {}
         for lane, act in acts.items():
             try:
-                begun[lane] = self._begin(lane, act)
+                begun[lane] = self._submit(lane, act)
             except errors.DeviceFault as fault:
                 found[lane] = fault
         until = self._time.monotonic() + within_s
         for lane, visit in begun.items():
             try:
-                found[lane] = self._gathered(visit, until)
+                found[lane] = self._await_until(visit, until)
             except errors.DeviceFault as fault:
                 found[lane] = fault
         return {lane: found[lane] for lane in acts}
 
-    def _gathered(self, visit: Visit, until: float) -> Any:  # noqa: ANN401 - of that act
-        while not self._time.wait(visit.done, max(visit.left_s(), _BREATH_S)):
-            hung, now = visit.overdue(), self._time.monotonic()
+    def _await_until(self, visit: LaneTask, until: float) -> Any:  # noqa: ANN401 - of that act
+        while not self._time.wait(visit.done, max(visit.remaining_s(), _BREATH_S)):
+            hung, now = visit.overdue_call(), self._time.monotonic()
             if hung is not None or now >= until:
-                visit.given_up = True
+                visit.abandoned = True
                 raise hung or errors.DeviceFault(visit.lane, visit.call, -1, "it goes on for long")
         return visit.outcome()
 
-    def _begin(
+    def _submit(
         self, lane: str, act: Callable[[], object], limit_s: float | None = None, name: str = ""
-    ) -> Visit:
-        if (hung := self.hung(lane)) is not None:
+    ) -> LaneTask:
+        if (hung := self.hung_call(lane)) is not None:
             raise hung
-        visit = Visit(lane, limit_s or self.limit_s, self._time)
+        visit = LaneTask(lane, limit_s or self.limit_s, self._time)
         if name:
             visit.enter(name)
         with self._lock:
             inside = self._inside.setdefault(lane, [])
-            if len(inside) >= MOST:
-                raise errors.DeviceFault(lane, inside[0].call, -1, f"{MOST} calls are under way")
+            if len(inside) >= MAX_TASKS:
+                raise errors.DeviceFault(
+                    lane, inside[0].call, -1, f"{MAX_TASKS} calls are under way"
+                )
             inside.append(visit)
         around = contextvars.copy_context()  # a log's lines name their claim
         name = f"nvml {lane}"
@@ -177,8 +179,8 @@ class Lanes:
         ).start()
         return visit
 
-    def _run(self, visit: Visit, act: Callable[[], object]) -> None:
-        _here.visit = visit
+    def _run(self, visit: LaneTask, act: Callable[[], object]) -> None:
+        _local.visit = visit
         try:
             visit.result = act()
         except BaseException as e:  # noqa: BLE001 - handed to whoever waits

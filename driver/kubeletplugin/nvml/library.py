@@ -41,7 +41,7 @@ class NvmlLibrary:
     ) -> None:
         self._root = driver_root.DriverRoot(place)
         self._host_root = host_root
-        self.session = gpu_calls.Door(self._start, _end, inside)
+        self.session = gpu_calls.GpuSession(self._start, _end, inside)
 
     def inventory(self) -> model.Inventory:
         """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault.
@@ -56,29 +56,29 @@ class NvmlLibrary:
         except errors.DeviceFault:
             self.session.close()
             raise
-        if found.broken and not self.session.lanes.any_hung():
+        if found.broken and not self.session.lanes.has_hung():
             self.session.drop(number)
         return found
 
-    def again(self, gpu: model.Gpu) -> model.Gpu:
+    def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
         """What a change of its MIG changes of a GPU, read again. Raises DeviceFault."""
 
         def read(handle: object) -> model.Gpu:
             return dataclasses.replace(
                 gpu,
-                minor=int(nvml_errors.ask(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
-                mig=gpu.mig and mig_layout.again(gpu.pci, handle, gpu.mig),
+                minor=int(nvml_errors.call_nvml(gpu.uuid, pynvml.nvmlDeviceGetMinorNumber, handle)),
+                mig=gpu.mig and mig_layout.reread_mig(gpu.pci, handle, gpu.mig),
             )
 
-        return self.session.on(gpu.uuid, read)
+        return self.session.run_on(gpu.uuid, read)
 
-    def know(self, inventory: model.Inventory) -> None:
+    def set_gpus(self, inventory: model.Inventory) -> None:
         """These are the GPUs that there are, as far as is known."""
-        self.session.know(inventory.known)
+        self.session.set_gpus(inventory.known)
 
-    def hung(self, gpu: ids.GpuUuid) -> errors.Hung | None:
+    def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
         """The call of the GPU that does not return."""
-        return self.session.hung(gpu)
+        return self.session.hung_call(gpu)
 
     def close(self) -> None:
         """Let go of the library; the next reading starts it again."""
@@ -92,18 +92,18 @@ class NvmlLibrary:
             code = pynvml.NVML_ERROR_LIBRARY_NOT_FOUND
             raise errors.DeviceFault("", "loading NVML", code, str(e)) from e
         pynvml._nvmlGetFunctionPointer_cache.clear()  # noqa: SLF001 - keeps the old library's addresses
-        nvml_errors.ask("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
+        nvml_errors.call_nvml("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
 
     def _read_all(self) -> tuple[model.Inventory, int]:
         """The GPUs, and the number of the start that they were counted in."""
-        versions, count, number = self.session.of_library(
+        versions, count, number = self.session.run_library(
             lambda: (
-                querie_gpu.versions(),
-                nvml_errors.ask("", pynvml.nvmlDeviceGetCount),
+                querie_gpu.read_versions(),
+                nvml_errors.call_nvml("", pynvml.nvmlDeviceGetCount),
                 self.session.number,
             )
         )
-        lanes_of = {self.session.lane_at(index, number): index for index in range(count)}
+        lanes_of = {self.session.index_lane(index, number): index for index in range(count)}
         answers = self.session.lanes.gather(
             {
                 lane: functools.partial(self._read, index, versions)
@@ -121,16 +121,16 @@ class NvmlLibrary:
             else:
                 broken.append(model.BrokenGpu(answer.device, str(answer)))
         for gpu, _ in read:
-            self.session.stands_at(gpu.index, number, gpu.uuid)
-        found = model.in_pci_order(nvlink.joined(read))
+            self.session.record_index(gpu.index, number, gpu.uuid)
+        found = model.sort_by_pci(nvlink.connect_peers(read))
         return model.Inventory(found, tuple(broken)), number
 
     def _read(self, index: int, versions: querie_gpu.Versions) -> tuple[model.Gpu, nvlink.Links]:
         with self.session.use():
-            return querie_gpu.read(index, versions, self._host_root)
+            return querie_gpu.read_gpu(index, versions, self._host_root)
 
 
 def _end() -> None:
     """A library that is gone holds nothing any more."""
     with contextlib.suppress(errors.DeviceFault):
-        nvml_errors.ask("", pynvml.nvmlShutdown)
+        nvml_errors.call_nvml("", pynvml.nvmlShutdown)

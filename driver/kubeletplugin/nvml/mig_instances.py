@@ -43,14 +43,14 @@ _NOT_AT_ONCE = {
 }
 
 
-class Instances:
+class MigInstances:
     """Implements `ports.Partitions`. Thread safe, as long as one caller has a GPU at a time."""
 
     def __init__(
         self,
-        session: gpu_calls.Door,
+        session: gpu_calls.GpuSession,
         clock: clock.Clock,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
     ) -> None:
         self._session = session
         self._clock = clock
@@ -62,85 +62,85 @@ class Instances:
         def enabled(handle: object) -> bool:
             return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
 
-        return self._patiently(lambda: self._session.on(gpu, enabled, MODE_S), patience_s)
+        return self._retry_in_use(lambda: self._session.run_on(gpu, enabled, MODE_S), patience_s)
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
         """Have MIG off, unless an instance is left; whether it was turned off."""
 
         def disabled(handle: object) -> bool:
-            if _is_on(gpu, handle) and _has_instances(gpu, handle):
+            if _is_mig_enabled(gpu, handle) and _has_instances(gpu, handle):
                 return False
             return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_DISABLE)
 
-        return self._patiently(lambda: self._session.on(gpu, disabled, MODE_S), patience_s)
+        return self._retry_in_use(lambda: self._session.run_on(gpu, disabled, MODE_S), patience_s)
 
-    def make(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.InstanceRef) -> mig.Instance:
         """Make an instance at a place that nothing lies on, with its one device.
 
         What was made is destroyed when any call fails. Raises Unchanged when that leaves nothing,
         DeviceFault when a part of it is still there.
         """
-        return self._session.on(place.gpu, lambda handle: self._make(place, handle))
+        return self._session.run_on(place.gpu, lambda handle: self._create(place, handle))
 
-    def destroy(self, place: mig.Place, patience_s: float) -> None:
+    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
         """Have none of ours at a place: devices first; what is half done is gone on with.
 
         An instance with a device of another UUID than the place's is somebody else's, and stays.
         """
 
         def destroyed(handle: object) -> None:
-            if _is_there(place.gpu, handle) and _is_on(place.gpu, handle):
-                for instance in list(_found_at(place, handle)):
-                    self._unmake(place.gpu, instance)
+            if _is_reachable(place.gpu, handle) and _is_mig_enabled(place.gpu, handle):
+                for instance in list(_matching_instances(place, handle)):
+                    self._destroy(place.gpu, instance)
 
         def once() -> None:
             try:
-                self._session.on(place.gpu, destroyed)
+                self._session.run_on(place.gpu, destroyed)
             except errors.DeviceFault as fault:
                 if fault.code not in _GPU_GONE or fault.call not in _LOOKUPS:
                     raise
 
-        self._patiently(once, patience_s)
+        self._retry_in_use(once, patience_s)
 
-    def _make(self, place: mig.Place, handle: object) -> mig.Instance:
+    def _create(self, place: mig.InstanceRef, handle: object) -> mig.Instance:
         start, size = place.placement.start, place.placement.size
         at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
         create = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement
-        with _leaving_nothing():
-            made = nvml_errors.ask(place.gpu, create, handle, place.profile_id, at)
+        with _unchanged_on_failure():
+            made = nvml_errors.call_nvml(place.gpu, create, handle, place.profile_id, at)
         try:
-            self._watch.at("GPU instance made")
-            _make_compute(place.gpu, made)
-            self._watch.at("compute instance made")
+            self._watch.on_point("GPU instance made")
+            _create_compute(place.gpu, made)
+            self._watch.on_point("compute instance made")
             return _read_back(place, handle, made)
         except errors.DeviceFault as fault:
             _log.warning("instance not made", place=place, error=str(fault))
-            self._unmake(place.gpu, made)
-            raise _unchanged(fault) from fault
+            self._destroy(place.gpu, made)
+            raise _as_unchanged(fault) from fault
 
     def _set_mode(self, gpu: ids.GpuUuid, handle: object, wanted: int) -> bool:
-        current, pending = nvml_errors.ask(gpu, pynvml.nvmlDeviceGetMigMode, handle)
+        current, pending = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
         if current == pending == wanted:
             return False
         # The call succeeds although the mode may not have changed: the status tells (nvml.h).
-        status = nvml_errors.ask(gpu, pynvml.nvmlDeviceSetMigMode, handle, wanted)
-        self._watch.at("MIG mode asked for")
+        status = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, wanted)
+        self._watch.on_point("MIG mode asked for")
         if status == pynvml.NVML_SUCCESS:
             return bool(current != wanted)
-        nvml_errors.ask(gpu, pynvml.nvmlDeviceSetMigMode, handle, current)
+        nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, current)
         text = f"MIG mode stays {current}: {_NOT_AT_ONCE.get(status, 'the driver says no more')}"
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, text)
 
-    def _unmake(self, gpu: str, instance: object) -> None:
+    def _destroy(self, gpu: str, instance: object) -> None:
         for compute in _compute_instances(gpu, instance):
-            with _gone_is_fine():
-                nvml_errors.ask(gpu, pynvml.nvmlComputeInstanceDestroy, compute)
-            self._watch.at("compute instance destroyed")
-        with _gone_is_fine():
-            nvml_errors.ask(gpu, pynvml.nvmlGpuInstanceDestroy, instance)
-        self._watch.at("GPU instance destroyed")
+            with _ignore_not_found():
+                nvml_errors.call_nvml(gpu, pynvml.nvmlComputeInstanceDestroy, compute)
+            self._watch.on_point("compute instance destroyed")
+        with _ignore_not_found():
+            nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceDestroy, instance)
+        self._watch.on_point("GPU instance destroyed")
 
-    def _patiently(self, act: Callable[[], T], patience_s: float) -> T:
+    def _retry_in_use(self, act: Callable[[], T], patience_s: float) -> T:
         """Try until the GPU is no longer in use, or patience ends; not within the library."""
         deadline = self._clock.monotonic() + patience_s
         while True:
@@ -153,10 +153,10 @@ class Instances:
             self._clock.wait(threading.Event(), _POLL_S)
 
 
-def _is_there(gpu: ids.GpuUuid, handle: object) -> bool:
+def _is_reachable(gpu: ids.GpuUuid, handle: object) -> bool:
     """Whether the GPU answers by its handle; not where it has gone."""
     try:
-        nvml_errors.ask(gpu, pynvml.nvmlDeviceGetMinorNumber, handle)
+        nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMinorNumber, handle)
     except errors.DeviceFault as fault:
         if fault.code in _GPU_GONE:
             return False
@@ -164,12 +164,12 @@ def _is_there(gpu: ids.GpuUuid, handle: object) -> bool:
     return True
 
 
-def _is_on(gpu: str, handle: object) -> bool:
-    modes = nvml_errors.ask(gpu, pynvml.nvmlDeviceGetMigMode, handle)
+def _is_mig_enabled(gpu: str, handle: object) -> bool:
+    modes = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
     return bool(modes[0] == pynvml.NVML_DEVICE_MIG_ENABLE)
 
 
-def _make_compute(gpu: str, instance: object) -> None:
+def _create_compute(gpu: str, instance: object) -> None:
     """The compute instance that is all of a GPU instance.
 
     Which profile that is follows from no number: an instance of one slice with the memory of two
@@ -177,18 +177,18 @@ def _make_compute(gpu: str, instance: object) -> None:
     """
     infos = list(_compute_profiles(gpu, instance))
     if not infos:
-        raise nvml_errors.garbage(
+        raise nvml_errors.invalid_value(
             gpu, "nvmlGpuInstanceGetComputeInstanceProfileInfo", 0, "any profile"
         )
     whole = max(infos, key=lambda info: (int(info.multiprocessorCount), -int(info.id)))
-    nvml_errors.ask(gpu, pynvml.nvmlGpuInstanceCreateComputeInstance, instance, int(whole.id))
+    nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceCreateComputeInstance, instance, int(whole.id))
 
 
 def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
     ask = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
     for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
         # The first version of the structure has all that is asked, and every driver knows it.
-        info = nvml_errors.maybe(gpu, ask, instance, number, _SHARED, 1)
+        info = nvml_errors.call_if_supported(gpu, ask, instance, number, _SHARED, 1)
         if info is not None:
             yield info
 
@@ -198,29 +198,29 @@ def _compute_instances(gpu: str, instance: object) -> Iterator[object]:
         count = ctypes.c_uint(0)
         found = (pynvml.c_nvmlComputeInstance_t * _MOST_COMPUTE)()
         call = pynvml.nvmlGpuInstanceGetComputeInstances
-        nvml_errors.ask(gpu, call, instance, int(profile.id), found, ctypes.byref(count))
+        nvml_errors.call_nvml(gpu, call, instance, int(profile.id), found, ctypes.byref(count))
         yield from found[: count.value]
 
 
-def _read_back(place: mig.Place, handle: object, made: object) -> mig.Instance:
+def _read_back(place: mig.InstanceRef, handle: object, made: object) -> mig.Instance:
     """What was made, as the GPU itself tells it. Raises DeviceFault when it is not as asked."""
-    info = nvml_errors.ask(place.gpu, pynvml.nvmlGpuInstanceGetInfo, made)
-    for found in mig_layout.instances(place.gpu, handle, (place.profile_id,)):
-        if found.gpu_instance == int(info.id) and place.holds(found) and found.uuid:
+    info = nvml_errors.call_nvml(place.gpu, pynvml.nvmlGpuInstanceGetInfo, made)
+    for found in mig_layout.read_instances(place.gpu, handle, (place.profile_id,)):
+        if found.gpu_instance == int(info.id) and place.matches(found) and found.uuid:
             return found
     call = "reading a new instance back"
-    raise nvml_errors.garbage(
+    raise nvml_errors.invalid_value(
         place.gpu, call, int(info.id), f"an instance with its device at {place}"
     )
 
 
-def _found_at(place: mig.Place, handle: object) -> Iterator[object]:
+def _matching_instances(place: mig.InstanceRef, handle: object) -> Iterator[object]:
     """The GPU instances at a place that may be ours."""
     uuids: dict[int, set[ids.MigUuid]] = {}
-    for device in mig_layout.devices(place.gpu, handle):
+    for device in mig_layout.read_devices(place.gpu, handle):
         uuids.setdefault(device.gpu_instance, set()).add(device.uuid)
-    for instance in mig_layout.handles(place.gpu, handle, place.profile_id):
-        info = mig_layout.placed(place.gpu, instance)
+    for instance in mig_layout.instance_handles(place.gpu, handle, place.profile_id):
+        info = mig_layout.instance_info(place.gpu, instance)
         if info is None:
             continue
         if mig.Placement(int(info.placement.start), int(info.placement.size)) != place.placement:
@@ -232,7 +232,7 @@ def _found_at(place: mig.Place, handle: object) -> Iterator[object]:
             _log.info("another's instance stays", place=place, found=sorted(there))
         elif any(_compute_instances(place.gpu, instance)):
             call = "telling whose an instance is"
-            raise nvml_errors.garbage(
+            raise nvml_errors.invalid_value(
                 place.gpu, call, int(info.id), "one whose devices can be read"
             )
         else:
@@ -242,28 +242,28 @@ def _found_at(place: mig.Place, handle: object) -> Iterator[object]:
 def _has_instances(gpu: str, handle: object) -> bool:
     ask = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
     for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-        info = nvml_errors.maybe(gpu, ask, handle, number, 1)
-        if info is not None and mig_layout.handles(gpu, handle, int(info.id)):
+        info = nvml_errors.call_if_supported(gpu, ask, handle, number, 1)
+        if info is not None and mig_layout.instance_handles(gpu, handle, int(info.id)):
             return True
     return False
 
 
-def _unchanged(fault: errors.DeviceFault) -> errors.Unchanged:
+def _as_unchanged(fault: errors.DeviceFault) -> errors.Unchanged:
     return errors.Unchanged(fault.device, fault.call, fault.code, fault.text)
 
 
 @contextlib.contextmanager
-def _leaving_nothing() -> Iterator[None]:
+def _unchanged_on_failure() -> Iterator[None]:
     try:
         yield
     except errors.Hung:
         raise
     except errors.DeviceFault as fault:
-        raise _unchanged(fault) from fault
+        raise _as_unchanged(fault) from fault
 
 
 @contextlib.contextmanager
-def _gone_is_fine() -> Iterator[None]:
+def _ignore_not_found() -> Iterator[None]:
     try:
         yield
     except errors.DeviceFault as fault:

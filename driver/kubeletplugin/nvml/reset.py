@@ -22,10 +22,10 @@ _LIMIT_S: Final = 70.0
 """Of the program, which ends itself earlier if it can be ended."""
 
 
-class Resetter:
+class GpuResetter:
     """`act` resets a GPU that nobody has open; raises NodeFault."""
 
-    def __init__(self, session: gpu_calls.Door, act: Callable[[ids.GpuUuid], None]) -> None:
+    def __init__(self, session: gpu_calls.GpuSession, act: Callable[[ids.GpuUuid], None]) -> None:
         self._session = session
         self._act = act
 
@@ -34,7 +34,7 @@ class Resetter:
 
         Persistence mode is put back whether or not it went well. Raises NodeFault, DeviceFault.
         """
-        persistent = self._leave_persistence(gpu)
+        persistent = self._disable_persistence(gpu)
         try:
             with self._session.paused(PATIENCE_S):
                 self._session.lanes.call(
@@ -42,22 +42,22 @@ class Resetter:
                 )
         finally:
             if persistent:
-                self._put_back(gpu)
+                self._restore_persistence(gpu)
 
-    def _leave_persistence(self, gpu: ids.GpuUuid) -> bool:
+    def _disable_persistence(self, gpu: ids.GpuUuid) -> bool:
         """Have persistence mode off; whether it was on. Some GPUs have none."""
-        return self._session.on(gpu, lambda handle: _turned_off(gpu, handle))
+        return self._session.run_on(gpu, lambda handle: _disable(gpu, handle))
 
-    def _put_back(self, gpu: ids.GpuUuid) -> None:
+    def _restore_persistence(self, gpu: ids.GpuUuid) -> None:
         try:
             call = pynvml.nvmlDeviceSetPersistenceMode
-            self._session.on(gpu, lambda handle: nvml_errors.ask(gpu, call, handle, 1))
+            self._session.run_on(gpu, lambda handle: nvml_errors.call_nvml(gpu, call, handle, 1))
         except errors.DeviceFault as fault:
             _log.warning("persistence mode stays off", gpu=gpu, error=str(fault))
 
 
-def _turned_off(gpu: str, handle: object) -> bool:
-    if not nvml_errors.maybe(gpu, pynvml.nvmlDeviceGetPersistenceMode, handle):
+def _disable(gpu: str, handle: object) -> bool:
+    if not nvml_errors.call_if_supported(gpu, pynvml.nvmlDeviceGetPersistenceMode, handle):
         return False
-    nvml_errors.ask(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 0)
+    nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetPersistenceMode, handle, 0)
     return True

@@ -39,14 +39,14 @@ class Session:
         self._starts = 0
         self._starting = False
         self._pausing = False
-        self._before_end: list[Ending] = []
+        self._end_callbacks: list[Ending] = []
 
-    def before_end(self, act: Ending) -> None:
+    def on_end(self, act: Ending) -> None:
         """Have `act` free what belongs to a start before its end, when nobody is inside.
 
         It calls the library without `use`, and does not raise. To be asked for before any `use`.
         """
-        self._before_end.append(act)
+        self._end_callbacks.append(act)
 
     @property
     def number(self) -> int:
@@ -60,11 +60,11 @@ class Session:
     @contextlib.contextmanager
     def use(self) -> Iterator[int]:
         """Have the library started until the exit; the start's number. Raises DeviceFault."""
-        number = self._enter()
+        number = self._acquire()
         try:
             yield number
         finally:
-            self._leave(number)
+            self._release(number)
 
     def drop(self, number: int) -> None:
         """That start has failed or grown old: whoever comes now gets a new one. Waits for nobody.
@@ -77,7 +77,7 @@ class Session:
             self._number = 0
             is_free = not self._users[number]
         if is_free:
-            self._finish(number)
+            self._end_start(number)
 
     @contextlib.contextmanager
     def paused(self, patience_s: float) -> Iterator[None]:
@@ -87,16 +87,16 @@ class Session:
         """
         until = self._time.monotonic() + patience_s
         with self._changed:
-            if not self._wait(lambda: not (self._pausing or self._starting), until):
-                raise _in_use(patience_s)
+            if not self._wait_for(lambda: not (self._pausing or self._starting), until):
+                raise _in_use_fault(patience_s)
             self._pausing = True
-            number, is_free = self._number, self._wait(self._is_free, until)
+            number, is_free = self._number, self._wait_for(self._is_idle, until)
             self._number = 0 if is_free else number
         try:
             if not is_free:
-                raise _in_use(patience_s)
+                raise _in_use_fault(patience_s)
             if number:
-                self._finish(number)
+                self._end_start(number)
             yield
         finally:
             with self._changed:
@@ -107,17 +107,17 @@ class Session:
         """Let go of the library; the next use starts it again."""
         self.drop(self._number)
 
-    def _enter(self) -> int:
+    def _acquire(self) -> int:
         """Count as a user of the present start; begin one where there is none."""
         until = self._time.monotonic() + WAIT_S
         with self._changed:
-            if not self._wait(lambda: not (self._pausing or self._starting), until):
+            if not self._wait_for(lambda: not (self._pausing or self._starting), until):
                 raise errors.DeviceFault("", "waiting for NVML", -1, f"not for {WAIT_S:g} s")
             if self._number:
                 self._users[self._number] += 1
                 return self._number
             self._starting = True
-            self._wait(lambda: not self._users, self._time.monotonic() + DRAIN_S)
+            self._wait_for(lambda: not self._users, self._time.monotonic() + DRAIN_S)
         try:
             self._start()
         except BaseException:
@@ -133,18 +133,18 @@ class Session:
             self._changed.notify_all()
             return self._number
 
-    def _leave(self, number: int) -> None:
+    def _release(self, number: int) -> None:
         with self._changed:
             self._users[number] -= 1
             is_over = number != self._number and not self._users[number]
             self._changed.notify_all()
         if is_over:
-            self._finish(number)
+            self._end_start(number)
 
-    def _finish(self, number: int) -> None:
+    def _end_start(self, number: int) -> None:
         """End a start that is dropped and empty, outside the lock: the library is called."""
         try:
-            for act in self._before_end:
+            for act in self._end_callbacks:
                 act(number)
             self._end()
         finally:
@@ -152,14 +152,14 @@ class Session:
                 del self._users[number]
                 self._changed.notify_all()
 
-    def _is_free(self) -> bool:
+    def _is_idle(self) -> bool:
         """Whether nobody is inside, and no dropped start has yet to end."""
         return not any(self._users.values()) and not self._users.keys() - {self._number}
 
-    def _wait(self, holds: Callable[[], bool], until: float) -> bool:
+    def _wait_for(self, holds: Callable[[], bool], until: float) -> bool:
         """The caller has the lock, which others get meanwhile."""
         return self._changed.wait_for(holds, max(0.0, until - self._time.monotonic()))
 
 
-def _in_use(patience_s: float) -> errors.NodeFault:
+def _in_use_fault(patience_s: float) -> errors.NodeFault:
     return errors.NodeFault("let go of", "NVML", f"in use for {patience_s:g} s")

@@ -12,21 +12,21 @@ from driver.resources.dra import claims
 from driver.resources.sharing import compatibility
 from driver.resources.sharing import multi_user as sharing_multi_user
 
-Configured = tuple[steps.Grant, v1alpha1.Config]
+ConfiguredGrant = tuple[steps.Grant, v1alpha1.Config]
 
 
-def configured(
+def resolve_configs(
     granted: Sequence[steps.Grant],
     results: Sequence[claims.Result],
     documents: Sequence[decode.Document],
     namespace: str,
     multi_user: Mapping[ids.GpuUuid, bool] = MappingProxyType({}),
-) -> tuple[Configured, ...] | ports.Refused:
+) -> tuple[ConfiguredGrant, ...] | ports.Refused:
     """Each grant of these results with its configuration, or why the claim cannot have one.
 
     `multi_user` is of the GPUs that others have by MPS already: whether their servers are so.
     """
-    found: list[Configured] = []
+    found: list[ConfiguredGrant] = []
     for grant, result in zip(granted, results, strict=True):
         gpu = grant.face.gpu
         server = sharing_multi_user.Server(
@@ -34,30 +34,30 @@ def configured(
             gpu.cuda_capability,
             multi_user.get(gpu.uuid),
         )
-        one = _configured(grant, result, documents, namespace, server)
+        one = _resolve_config(grant, result, documents, namespace, server)
         if isinstance(one, ports.Refused):
             return one
         found.append(one)
     try:
-        claim_mps.of_claim(found)
+        claim_mps.claim_daemon(found)
     except errors.BadInput as problem:
-        return _never(reasons.Reason.CONFIG_INVALID, str(problem))
+        return _permanent_refusal(reasons.Reason.CONFIG_INVALID, str(problem))
     return tuple(found)
 
 
-def _configured(
+def _resolve_config(
     grant: steps.Grant,
     result: claims.Result,
     documents: Sequence[decode.Document],
     namespace: str,
     server: sharing_multi_user.Server,
-) -> Configured | ports.Refused:
+) -> ConfiguredGrant | ports.Refused:
     kind: decode.Kind = "MigDeviceConfig" if isinstance(grant.face, faces.MigFace) else "GpuConfig"
     try:
         shared = isinstance(grant.face, faces.ShareFace)
         config = decode.winner(documents, result.request, kind, shared=shared)
     except errors.BadInput as problem:
-        return _never(reasons.Reason.CONFIG_INVALID, str(problem))
+        return _permanent_refusal(reasons.Reason.CONFIG_INVALID, str(problem))
     if not isinstance(grant.face, faces.ShareFace):
         return grant, config
     need = decode.need(documents, result.request)
@@ -65,9 +65,9 @@ def _configured(
         result, grant.face.sharing, namespace, config, server
     )
     if isinstance(given, compatibility.Conflict):
-        return _never(given.reason, given.message)
-    return steps.on_terms(grant, given), config
+        return _permanent_refusal(given.reason, given.message)
+    return steps.with_terms(grant, given), config
 
 
-def _never(reason: reasons.Reason, message: str) -> ports.Refused:
+def _permanent_refusal(reason: reasons.Reason, message: str) -> ports.Refused:
     return ports.Refused(reason, message, permanent=True)

@@ -17,41 +17,43 @@ UUID, GPU_INSTANCE, COMPUTE_INSTANCE = "uuid", "gpu_instance", "compute_instance
 """The facts of an instance that was made."""
 
 
-def part(grant: steps.Grant, face: faces.MigFace, cdi_id: str, *, on_for_us: bool) -> steps.Part:
+def plan_instance(
+    grant: steps.Grant, face: faces.MigFace, cdi_id: str, *, on_for_us: bool
+) -> steps.GrantPlan:
     """The part of the GPU that the face is.
 
     `on_for_us`: MIG is on because of another claim of this node; the last one turns it off.
     An instance that somebody else made is taken as it is, and so is any that an administrator
     looks at.
     """
-    there = face.there if grant.admin_access else face.instance
+    there = face.existing if grant.admin_access else face.instance
     uuid = there.uuid if there else None
-    place = mig.Place(face.gpu.uuid, face.profile.id, face.placement, uuid)
-    device = steps.planned(grant, cdi_id, steps.Edits((face.gpu.uuid,), place))
+    place = mig.InstanceRef(face.gpu.uuid, face.profile.id, face.placement, uuid)
+    device = steps.plan_device(grant, cdi_id, steps.Edits((face.gpu.uuid,), place))
     if there is not None:
-        return steps.Part(device)
-    make = steps.Step(MAKE, DESTROY, place.gpu, arguments(place))
+        return steps.GrantPlan(device)
+    make = steps.Step(MAKE, DESTROY, place.gpu, instance_arguments(place))
     enabled = face.gpu.mig is not None and face.gpu.mig.enabled
     turn_on = steps.Step(ON, OFF_AGAIN, place.gpu)
-    return steps.Part(device, (make,) if enabled and not on_for_us else (turn_on, make))
+    return steps.GrantPlan(device, (make,) if enabled and not on_for_us else (turn_on, make))
 
 
-def arguments(place: mig.Place) -> dict[str, str | int]:
+def instance_arguments(place: mig.InstanceRef) -> dict[str, str | int]:
     """A place as a step has it: what `place` reads."""
     at = place.placement
     found: dict[str, str | int] = {"profile": place.profile_id, "start": at.start, "size": at.size}
     return found if place.uuid is None else {**found, UUID: str(place.uuid)}
 
 
-def place(step: steps.Step) -> mig.Place:
+def step_instance(step: steps.Step) -> mig.InstanceRef:
     """Where the instance of a step lies or is to lie, and which one if that is known."""
     known = step.arguments
     at = mig.Placement(int(known["start"]), int(known["size"]))
     uuid = ids.MigUuid(str(known[UUID])) if UUID in known else None
-    return mig.Place(step.gpu, int(known["profile"]), at, uuid)
+    return mig.InstanceRef(step.gpu, int(known["profile"]), at, uuid)
 
 
-def facts(made: mig.Instance) -> Mapping[str, str]:
+def instance_facts(made: mig.Instance) -> Mapping[str, str]:
     """What an instance turned out to be."""
     return {
         UUID: str(made.uuid),
@@ -60,16 +62,16 @@ def facts(made: mig.Instance) -> Mapping[str, str]:
     }
 
 
-def places(
+def planned_instances(
     planned: Sequence[steps.Step], known: Sequence[Mapping[str, str]]
-) -> Iterator[mig.Place]:
+) -> Iterator[mig.InstanceRef]:
     """Where a claim's steps make instances; with the facts, as far as there are any, which."""
     for number, step in enumerate(planned):
         if step.act == MAKE:
             found = known[number] if number < len(known) else {}
-            yield place(steps.Step(MAKE, DESTROY, step.gpu, {**step.arguments, **found}))
+            yield step_instance(steps.Step(MAKE, DESTROY, step.gpu, {**step.arguments, **found}))
 
 
-def turned_on(planned: Iterable[steps.Step]) -> Iterator[ids.GpuUuid]:
+def enabled_gpus(planned: Iterable[steps.Step]) -> Iterator[ids.GpuUuid]:
     """The GPUs that a claim's steps turn MIG on for."""
     return (step.gpu for step in planned if step.act == ON)

@@ -17,15 +17,15 @@ SHM_BYTES = 4 << 30
 64 MiB, a container's default, is too little (NV-11)."""
 
 
-def part(
+def plan_share(
     grant: steps.Grant,
     face: faces.ShareFace,
     cdi_id: str,
     claim: str,
     config: v1alpha1.Config,
-) -> steps.Part:
+) -> steps.GrantPlan:
     """The claim's share of the GPU: its own limits for its processes, the daemon for all."""
-    given = grant.of_share()
+    given = grant.share_terms()
     environment = {
         **compatibility.share_environment(face.name, given),
         **compatibility.mps_environment(given, config),
@@ -37,10 +37,10 @@ def part(
         PERCENT: given.compute_percent,
         MULTI_USER: int(given.multi_user),
     }
-    return steps.Part(
-        steps.planned(grant, cdi_id, edits),
+    return steps.GrantPlan(
+        steps.plan_device(grant, cdi_id, edits),
         (
-            *time_slicing.undivided(face),
+            *time_slicing.disable_mig(face),
             # The server is the one process of an exclusive GPU: what misses it is refused (3.2).
             steps.Step(EXCLUSIVE, SHARED_AGAIN, face.gpu.uuid, {CLAIM: claim}),
             steps.Step(SERVE, UNSERVE, face.gpu.uuid, arguments),
@@ -48,7 +48,7 @@ def part(
     )
 
 
-def wanted(gpu: ids.GpuUuid, served: Iterable[steps.Step]) -> daemons.Desired | None:
+def desired_daemon(gpu: ids.GpuUuid, served: Iterable[steps.Step]) -> daemons.Desired | None:
     """The daemon of a GPU for these claims' steps; None where there is none of them.
 
     Its own limits are those of the largest share: a ceiling for clients that drop theirs.

@@ -27,7 +27,7 @@ class Plan:
     @property
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
         """The GPUs it touches, each once, in the order in which they are locked."""
-        return gpus_of(self.devices)
+        return device_gpus(self.devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,15 @@ class Overlap:
 
     gpu: ids.GpuUuid
     holders: tuple[str, ...]
-    part: partition.Placement | None = None
+    placement: partition.Placement | None = None
     conflict: compatibility.Conflict | None = None
-    crowd: str = ""
+    excess: str = ""
 
     def __str__(self) -> str:
-        if self.part is None:
+        if self.placement is None:
             return self.gpu
-        last = self.part.start + self.part.size - 1
-        return f"a part of memory slices {self.part.start} to {last} of {self.gpu}"
+        last = self.placement.start + self.placement.size - 1
+        return f"a part of memory slices {self.placement.start} to {last} of {self.gpu}"
 
 
 def make_plan(
@@ -64,10 +64,10 @@ def make_plan(
     """
     named = _cdi_ids(kind, uid, [grant.face.name for grant, _ in granted])
     parts = [
-        _part(uid, grant, config, name, on_for_us)
+        _plan_grant(uid, grant, config, name, on_for_us)
         for (grant, config), name in zip(granted, named, strict=True)
     ]
-    made = claim_mps.served(parts, granted, uid)
+    made = claim_mps.add_daemon(parts, granted, uid)
     return Plan(
         devices=tuple(part.device for part in made),
         steps=tuple(step for part in made for step in part.steps),
@@ -88,18 +88,20 @@ def _cdi_ids(kind: str, uid: ids.ClaimUid, devices: Iterable[ids.DeviceName]) ->
         given[device] += 1
 
 
-def gpus_of(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:
+def device_gpus(devices: Iterable[steps.PlannedDevice]) -> tuple[ids.GpuUuid, ...]:
     """The GPUs of devices, each once, sorted."""
     return tuple(sorted({device.gpu for device in devices}))
 
 
-def multi_user(held: Iterable[steps.PlannedDevice]) -> dict[ids.GpuUuid, bool]:
+def multi_user_gpus(held: Iterable[steps.PlannedDevice]) -> dict[ids.GpuUuid, bool]:
     """Whether the server serves several users, for each GPU that is shared by MPS already."""
-    by_mps = ((device.gpu, device.terms) for device in held if device.terms and _takes(device))
+    by_mps = (
+        (device.gpu, device.terms) for device in held if device.terms and _is_exclusive_use(device)
+    )
     return {gpu: had.multi_user for gpu, had in by_mps if had.sharing == names.SHARING_MPS}
 
 
-def overlap(
+def find_overlap(
     plan: Plan, own: str, others: Iterable[tuple[str, Sequence[steps.PlannedDevice]]]
 ) -> Overlap | None:
     """The first device of the plan that another claim, or the claim `own` itself, holds already.
@@ -108,19 +110,24 @@ def overlap(
     one is left behind by a pod that was force-deleted, and the API counts it no more.
     Administrative access neither takes anything nor is refused it.
     """
-    held = [(device, claim) for claim, devices in others for device in devices if _takes(device)]
+    held = [
+        (device, claim)
+        for claim, devices in others
+        for device in devices
+        if _is_exclusive_use(device)
+    ]
     for device in plan.devices:
-        if not _takes(device):
+        if not _is_exclusive_use(device):
             continue
-        met = ((other, holder) for other, holder in held if _clash(device, other))
+        met = ((other, holder) for other, holder in held if _is_conflicting(device, other))
         for other, holder in met:
             return Overlap(device.gpu, (holder,), _placement(device), _conflict(device, other))
         held.append((device, own))
-    shared = sorted({one.gpu for one in plan.devices if one.terms and _takes(one)})
-    return next(filter(None, (_crowd(gpu, own, held) for gpu in shared)), None)
+    shared = sorted({one.gpu for one in plan.devices if one.terms and _is_exclusive_use(one)})
+    return next(filter(None, (_find_excess(gpu, own, held) for gpu in shared)), None)
 
 
-def _crowd(
+def _find_excess(
     gpu: ids.GpuUuid, own: str, held: Iterable[tuple[steps.PlannedDevice, str]]
 ) -> Overlap | None:
     """Whether the shares of a GPU have more of it together than there is."""
@@ -132,24 +139,24 @@ def _crowd(
         return None
     words = f"{compute} percent of its compute and {memory} of {room} bytes of its memory"
     others = tuple(sorted({claim for _, claim in on_it} - {own}))
-    return Overlap(gpu, others or (own,), crowd=words)
+    return Overlap(gpu, others or (own,), excess=words)
 
 
-def _takes(device: steps.PlannedDevice) -> bool:
+def _is_exclusive_use(device: steps.PlannedDevice) -> bool:
     return not device.admin_access
 
 
-def _meet(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
+def _share_hardware(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
     if one.gpu != other.gpu:
         return False
     here, there = _placement(one), _placement(other)
     return here is None or there is None or here.overlaps(there)
 
 
-def _clash(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
+def _is_conflicting(one: steps.PlannedDevice, other: steps.PlannedDevice) -> bool:
     """Whether both are of the same hardware, and not on terms that let them have it together."""
     shared = one.terms is not None and other.terms is not None
-    return _meet(one, other) and (not shared or _conflict(one, other) is not None)
+    return _share_hardware(one, other) and (not shared or _conflict(one, other) is not None)
 
 
 def _conflict(
@@ -165,21 +172,23 @@ def _placement(device: steps.PlannedDevice) -> partition.Placement | None:
     return device.edits.instance.placement if device.edits.instance else None
 
 
-def _part(
+def _plan_grant(
     uid: ids.ClaimUid,
     grant: steps.Grant,
     config: v1alpha1.Config,
     cdi: str,
     on_for_us: frozenset[ids.GpuUuid],
-) -> steps.Part:
+) -> steps.GrantPlan:
     match grant.face:
         case faces.WholeFace() | faces.MonitorFace() as face:
-            return time_slicing.alone(exclusive.part(grant, face, cdi), uid, config)
+            return time_slicing.with_time_slicing(
+                exclusive.plan_whole(grant, face, cdi), uid, config
+            )
         case faces.MigFace() as face:
-            return mig.part(grant, face, cdi, on_for_us=face.gpu.uuid in on_for_us)
+            return mig.plan_instance(grant, face, cdi, on_for_us=face.gpu.uuid in on_for_us)
         case faces.ShareFace(sharing=faces.Sharing.TIME_SLICING) as face:
-            return time_slicing.part(grant, face, cdi, uid)
+            return time_slicing.plan_share(grant, face, cdi, uid)
         case faces.ShareFace() as face:
-            return mps.part(grant, face, cdi, uid, config)
+            return mps.plan_share(grant, face, cdi, uid, config)
         case _:
             assert_never(grant.face)

@@ -15,7 +15,7 @@ from driver.devices import faces, mig
 from driver.resources.sharing import compatibility as shares
 
 Arguments = Mapping[str, str | int]
-NOTHING: Final[Arguments] = MappingProxyType({})
+NO_ARGUMENTS: Final[Arguments] = MappingProxyType({})
 _REBOOTED = "rebooted"
 
 
@@ -37,7 +37,7 @@ class Step:
         """Whether it takes back what was done before the machine's last boot."""
         return _REBOOTED in self.arguments
 
-    def inverse(self, known: Arguments = NOTHING, *, rebooted: bool = False) -> "Step":
+    def inverse(self, known: Arguments = NO_ARGUMENTS, *, rebooted: bool = False) -> "Step":
         """The step that takes this one back, told what is `known` of how this one went."""
         told = {**self.arguments, **known, **({_REBOOTED: 1} if rebooted else {})}
         return Step(self.undo, self.act, self.gpu, told)
@@ -52,7 +52,7 @@ class Edits:
     """
 
     gpus: tuple[ids.GpuUuid, ...] = ()
-    instance: mig.Place | None = None
+    instance: mig.InstanceRef | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     daemon: str = ""
 
@@ -84,7 +84,7 @@ class PlannedDevice:
         return self.cdi_id.partition("=")[2]
 
     @property
-    def whole(self) -> bool:
+    def is_whole(self) -> bool:
         """Whether it is a GPU that no other claim has a part or a share of."""
         return self.terms is None and self.edits.instance is None
 
@@ -101,27 +101,27 @@ class Grant:
     terms: shares.Terms | None = None
     subrequest: str = ""
 
-    def of_share(self) -> shares.Terms:
+    def share_terms(self) -> shares.Terms:
         """The terms of a share: whoever grants a shared face says on which."""
         if self.terms is None:
             raise ValueError(f"{self.face.name} was granted without terms")
         return self.terms
 
 
-def on_terms(grant: Grant, given: shares.Terms) -> Grant:
+def with_terms(grant: Grant, given: shares.Terms) -> Grant:
     """The grant of a share."""
     return replace(grant, terms=given)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class GrantPlan:
     """What one grant comes to."""
 
     device: PlannedDevice
     steps: tuple[Step, ...] = ()
 
 
-def planned(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
+def plan_device(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
     """The device of a grant."""
     shared = grant.face.memory_bytes if isinstance(grant.face, faces.ShareFace) else None
     return PlannedDevice(

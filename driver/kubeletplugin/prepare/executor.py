@@ -23,7 +23,7 @@ Settle = Callable[[Iterable[ids.GpuUuid]], None]
 """Takes back what earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
 
 
-def _nothing_owed(_gpus: Iterable[ids.GpuUuid]) -> None:
+def _no_settle(_gpus: Iterable[ids.GpuUuid]) -> None:
     """Nothing is ever left."""
 
 
@@ -37,10 +37,10 @@ class Executor:
     def __init__(
         self,
         records: checkpoint.Checkpoint,
-        specs: spec_writer.Injection,
+        specs: spec_writer.CdiSpecWriter,
         acts: Mapping[str, Act] = NO_ACTS,
-        watch: failpoints.Observer = failpoints.NOBODY,
-        settle: Settle = _nothing_owed,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
+        settle: Settle = _no_settle,
     ) -> None:
         self._settle = settle
         self.records = records
@@ -52,24 +52,24 @@ class Executor:
         self, claim: ports.ClaimRef, intent: planner.Plan, cancelled: ports.Cancelled
     ) -> checkpoint.Record:
         """Make the claim ready. On any failure of ours nothing of it is left."""
-        _still_there(cancelled)
+        _check_cancelled(cancelled)
         self._settle(device.gpu for device in intent.devices)
-        record = self.records.started(claim, intent)
+        record = self.records.write_started(claim, intent)
         facts: list[checkpoint.Facts] = []
         try:
-            return self._act(record, facts, cancelled)
+            return self._execute(record, facts, cancelled)
         except errors.RationError as problem:
-            begun = _begun(record, facts, problem)
+            begun = _started_steps(record, facts, problem)
             # What cannot be taken back now stays recorded as started: the next call does it.
             with contextlib.suppress(errors.RationError):
                 if begun != record:
-                    self.records.begun(begun)
+                    self.records.write_begun(begun)
                 self.undo(begun)
             raise
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
         """Whether a completed record stands, as far as files tell."""
-        return self.records.is_of_this_boot(record) and self.specs.exists(record.uid)
+        return self.records.is_current_boot(record) and self.specs.exists(record.uid)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
         """Make true again what a completed record says; the caller holds its GPUs.
@@ -78,21 +78,21 @@ class Executor:
         another boot hardware settings are gone and device numbers may be others: everything is
         done anew.
         """
-        if not (self.records.is_of_this_boot(record) and self.specs.stands(record)):
+        if not (self.records.is_current_boot(record) and self.specs.instances_exist(record)):
             self._settle(record.gpus)
-            return self._anew(record)
+            return self._redo(record)
         if not self.specs.exists(record.uid):
             self.specs.write(record)
         return record
 
-    def unaccounted(self) -> tuple[ids.ClaimUid, ...]:
+    def unaccounted_uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a CDI spec whose record is damaged, and not made anew since.
 
         Their containers may run. What the claims had done to GPUs is not known.
         """
         return tuple(
             uid
-            for uid in self.records.damaged()
+            for uid in self.records.damaged_uids()
             if self.specs.exists(uid) and self.records.read(uid) is None
         )
 
@@ -103,14 +103,14 @@ class Executor:
         may answer from it.
         """
         if record.steps and record.state is checkpoint.State.COMPLETED:
-            record = self.records.put_back(
+            record = self.records.rewrite(
                 dataclasses.replace(record, state=checkpoint.State.STARTED)
             )
-        self._take_back(record)
+        self._undo_steps(record)
         self.specs.remove(record.uid)
         self.records.remove(record.uid)
 
-    def _act(
+    def _execute(
         self,
         record: checkpoint.Record,
         facts: list[checkpoint.Facts],
@@ -118,46 +118,46 @@ class Executor:
     ) -> checkpoint.Record:
         """Steps, CDI, record; `facts` grows by one a step."""
         for step in record.steps:
-            _still_there(cancelled)
-            facts.append(self._do(step))
-        _still_there(cancelled)
+            _check_cancelled(cancelled)
+            facts.append(self._run_step(step))
+        _check_cancelled(cancelled)
         self.specs.write(dataclasses.replace(record, facts=tuple(facts)))
-        _still_there(cancelled)
-        return self.records.completed(record, facts)
+        _check_cancelled(cancelled)
+        return self.records.write_completed(record, facts)
 
-    def _anew(self, record: checkpoint.Record) -> checkpoint.Record:
+    def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
         """Do all of a completed record again; what cannot be is as before, for the next time."""
         self.specs.remove(record.uid)
         if not record.steps:
-            return self._act(record, [], _never)
-        self._take_back(record)
-        started = self.records.begun(dataclasses.replace(record, facts=()))
+            return self._execute(record, [], _never)
+        self._undo_steps(record)
+        started = self.records.write_begun(dataclasses.replace(record, facts=()))
         facts: list[checkpoint.Facts] = []
         try:
-            return self._act(started, facts, _never)
+            return self._execute(started, facts, _never)
         except errors.RationError as problem:
             with contextlib.suppress(errors.RationError):
-                self._take_back(_begun(started, facts, problem))
+                self._undo_steps(_started_steps(started, facts, problem))
                 self.specs.remove(record.uid)
-                self.records.put_back(record)
+                self.records.rewrite(record)
             raise
 
-    def _take_back(self, record: checkpoint.Record) -> None:
-        rebooted = not self.records.is_of_this_boot(record)
+    def _undo_steps(self, record: checkpoint.Record) -> None:
+        rebooted = not self.records.is_current_boot(record)
         for number, step in reversed(list(enumerate(record.steps))):
-            known = record.facts[number] if number < len(record.facts) else steps.NOTHING
-            self._do(step.inverse(known, rebooted=rebooted))
+            known = record.facts[number] if number < len(record.facts) else steps.NO_ARGUMENTS
+            self._run_step(step.inverse(known, rebooted=rebooted))
 
-    def _do(self, step: steps.Step) -> checkpoint.Facts:
+    def _run_step(self, step: steps.Step) -> checkpoint.Facts:
         act = self._acts.get(step.act)
         if act is None:
             raise errors.NodeFault("carry out", step.act, f"expected one of {sorted(self._acts)}")
         facts = act(step)
-        self._watch.at(f"step done: {step.act}")
+        self._watch.on_point(f"step done: {step.act}")
         return facts
 
 
-def _begun(
+def _started_steps(
     record: checkpoint.Record, facts: list[checkpoint.Facts], problem: errors.RationError
 ) -> checkpoint.Record:
     """The record, narrowed to the steps that may have left something.
@@ -169,7 +169,7 @@ def _begun(
     return dataclasses.replace(record, steps=record.steps[:count], facts=tuple(facts))
 
 
-def _still_there(cancelled: ports.Cancelled) -> None:
+def _check_cancelled(cancelled: ports.Cancelled) -> None:
     if cancelled():
         raise Abandoned("the caller has gone; nothing was kept")
 

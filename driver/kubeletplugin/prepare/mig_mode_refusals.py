@@ -29,14 +29,14 @@ class Refusal:
 
     value: str
     failures: int
-    ends_at: float
+    expires_at: float
 
 
-def _nobody() -> None:
+def _no_notify() -> None:
     """Nobody is told."""
 
 
-def _even() -> float:
+def _no_jitter() -> float:
     """Nodes do not wait for each other: nothing has to be spread."""
     return 0.0
 
@@ -47,59 +47,59 @@ class ModeRefusals:
     def __init__(self, clock: clock.Clock) -> None:
         self._clock = clock
         self._lock = threading.Lock()
-        self._standing: dict[ids.GpuUuid, Refusal] = {}
-        self._changed: Callable[[], None] = _nobody
+        self._refusals: dict[ids.GpuUuid, Refusal] = {}
+        self._notify: Callable[[], None] = _no_notify
 
     def subscribe(self, changed: Callable[[], None]) -> None:
         """Call `changed` when a refusal came or went. To be called before any other thread."""
-        self._changed = changed
+        self._notify = changed
 
-    def refused(self, gpu: ids.GpuUuid, value: str) -> None:
+    def add(self, gpu: ids.GpuUuid, value: str) -> None:
         """Note that the mode stays: ON or OFF."""
         with self._lock:
-            before = self._standing.get(gpu)
+            before = self._refusals.get(gpu)
             failures = 1 + (before.failures if before and before.value == value else 0)
-            lasts_s = PACE.wait_s(failures, _even)
+            lasts_s = PACE.wait_s(failures, _no_jitter)
             ends_at = self._clock.monotonic() + lasts_s
-            self._standing[gpu] = Refusal(value, failures, ends_at)
+            self._refusals[gpu] = Refusal(value, failures, ends_at)
         _log.warning("MIG mode not changed", gpu=gpu, mode=value, kept_back_s=round(lasts_s))
-        self._changed()
+        self._notify()
 
-    def changed(self, gpu: ids.GpuUuid) -> None:
+    def clear(self, gpu: ids.GpuUuid) -> None:
         """Note that the mode of a GPU could be changed."""
         with self._lock:
-            before = self._standing.pop(gpu, None)
+            before = self._refusals.pop(gpu, None)
         if before is not None:
-            self._changed()
+            self._notify()
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
         """The taint of every device that needs a mode which the GPU does not take now."""
         now = self._clock.monotonic()
         with self._lock:
-            standing = {gpu: one for gpu, one in self._standing.items() if one.ends_at > now}
-        return taints(inventory.known, {gpu: one.value for gpu, one in standing.items()})
+            standing = {gpu: one for gpu, one in self._refusals.items() if one.expires_at > now}
+        return refusal_taints(inventory.known, {gpu: one.value for gpu, one in standing.items()})
 
 
-def taints(
+def refusal_taints(
     gpus: Iterable[model.Gpu], standing: dict[ids.GpuUuid, str]
 ) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
     """The taint for each face that needs the other mode than the one that stays."""
     return {
         face.name: (slices.Taint(names.MIG_MODE_TAINT, value, "NoSchedule"),)
         for gpu in gpus
-        if (value := _standing_mode(gpu, standing.get(gpu.uuid, "")))
-        for face in faces.every(gpu)
-        if _needs_other(face, value)
+        if (value := _active_refusal(gpu, standing.get(gpu.uuid, "")))
+        for face in faces.all_faces(gpu)
+        if _needs_other_mode(face, value)
     }
 
 
-def _standing_mode(gpu: model.Gpu, value: str) -> str:
+def _active_refusal(gpu: model.Gpu, value: str) -> str:
     """The refusal of a GPU, unless the mode is the other one by now."""
     enabled = gpu.mig is not None and gpu.mig.enabled
     return value if enabled == (value == ON) else ""
 
 
-def _needs_other(face: faces.Face, value: str) -> bool:
+def _needs_other_mode(face: faces.Face, value: str) -> bool:
     match face:
         case faces.MonitorFace():
             return False

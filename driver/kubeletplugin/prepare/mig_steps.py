@@ -22,7 +22,7 @@ _MODE_PATIENCE_S = 2.0
 _CHANGED = "changed"
 
 
-class MigActs:
+class MigSteps:
     """`again` reads a GPU anew after its mode has changed, as its minor may have; DeviceFault.
 
     `owe` notes a GPU whose MIG could not be turned off when its last claim ended; NodeFault.
@@ -36,80 +36,80 @@ class MigActs:
         refusals: mig_mode_refusals.ModeRefusals,
     ) -> None:
         self._partitions = partitions
-        self._again = again
-        self._owe = owe
+        self._refresh_gpu = again
+        self._add_pending = owe
         self._refusals = refusals
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name. MIG does not outlive a boot: after one there is nothing to take back."""
         return {
-            mig.ON: self._on,
-            mig.OFF_AGAIN: self._off_again,
-            mig.OFF: self._off,
-            mig.ON_AGAIN: self._on_again,
-            mig.MAKE: self._make,
+            mig.ON: self._enable,
+            mig.OFF_AGAIN: self._disable_after_claim,
+            mig.OFF: self._disable,
+            mig.ON_AGAIN: self._enable_after_claim,
+            mig.MAKE: self._create,
             mig.DESTROY: self._destroy,
         }
 
-    def _on(self, step: steps.Step) -> checkpoint.Facts:
-        with self._noting(step.gpu, mig_mode_refusals.OFF):
+    def _enable(self, step: steps.Step) -> checkpoint.Facts:
+        with self._noting_refusal(step.gpu, mig_mode_refusals.OFF):
             self._partitions.enable(step.gpu, PATIENCE_S)
-        self._read(step.gpu)
+        self._reread(step.gpu)
         return {}
 
-    def _off_again(self, step: steps.Step) -> checkpoint.Facts:
+    def _disable_after_claim(self, step: steps.Step) -> checkpoint.Facts:
         """Off, if the GPU lets it; else later: one that stays on serves the next claim as well."""
         if step.rebooted:
             return {}
         try:
             self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
         except errors.DeviceFault as fault:
-            _left(step, fault)
-            self._owe(step.gpu)
-        self._read(step.gpu)
+            _log_unchanged_mode(step, fault)
+            self._add_pending(step.gpu)
+        self._reread(step.gpu)
         return {}
 
-    def _off(self, step: steps.Step) -> checkpoint.Facts:
-        with self._noting(step.gpu, mig_mode_refusals.ON):
+    def _disable(self, step: steps.Step) -> checkpoint.Facts:
+        with self._noting_refusal(step.gpu, mig_mode_refusals.ON):
             changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
-        now = self._again(step.gpu).mig
+        now = self._refresh_gpu(step.gpu).mig
         if now is not None and now.enabled:
             text = f"{len(now.instances)} instances lie on the GPU"
             raise errors.Unchanged(step.gpu, "turning MIG off", -1, text)
         return {_CHANGED: "yes" if changed else "no"}
 
-    def _on_again(self, step: steps.Step) -> checkpoint.Facts:
+    def _enable_after_claim(self, step: steps.Step) -> checkpoint.Facts:
         if step.rebooted or step.arguments.get(_CHANGED) == "no":
             return {}
         try:
             self._partitions.enable(step.gpu)
         except errors.DeviceFault as fault:
-            _left(step, fault)
-        self._read(step.gpu)
+            _log_unchanged_mode(step, fault)
+        self._reread(step.gpu)
         return {}
 
-    def _make(self, step: steps.Step) -> checkpoint.Facts:
-        return mig.facts(self._partitions.make(mig.place(step)))
+    def _create(self, step: steps.Step) -> checkpoint.Facts:
+        return mig.instance_facts(self._partitions.create(mig.step_instance(step)))
 
     def _destroy(self, step: steps.Step) -> checkpoint.Facts:
         if not step.rebooted:
-            self._partitions.destroy(mig.place(step), PATIENCE_S)
+            self._partitions.destroy(mig.step_instance(step), PATIENCE_S)
         return {}
 
     @contextlib.contextmanager
-    def _noting(self, gpu: ids.GpuUuid, stays: str) -> Iterator[None]:
+    def _noting_refusal(self, gpu: ids.GpuUuid, stays: str) -> Iterator[None]:
         """Note whether the GPU takes the mode that a claim needs."""
         try:
             yield
         except errors.Unchanged:
-            self._refusals.refused(gpu, stays)
+            self._refusals.add(gpu, stays)
             raise
-        self._refusals.changed(gpu)
+        self._refusals.clear(gpu)
 
-    def _read(self, gpu: ids.GpuUuid) -> None:
+    def _reread(self, gpu: ids.GpuUuid) -> None:
         with contextlib.suppress(errors.DeviceFault):  # then it is read before the next use
-            self._again(gpu)
+            self._refresh_gpu(gpu)
 
 
-def _left(step: steps.Step, fault: errors.DeviceFault) -> None:
+def _log_unchanged_mode(step: steps.Step, fault: errors.DeviceFault) -> None:
     _log.warning("MIG mode left as it is", act=step.act, gpu=step.gpu, error=str(fault))

@@ -16,7 +16,7 @@ _POLL_S = 0.02
 _MODE = 0o644
 
 
-class MpsDoor:
+class MpsClient:
     """Implements `ports.Daemons` by the supervisor's files."""
 
     def __init__(self, state_dir: Path, boot_id: str, time: clock.Clock) -> None:
@@ -24,32 +24,32 @@ class MpsDoor:
         self._files = mps_files.Layout(state_dir)
         self._boot_id = boot_id
         self._clock = time
-        self._answered: dict[str, int] = {}
+        self._last_pids: dict[str, int] = {}
 
     @property
     def root(self) -> Path:
         """The supervisor's folder."""
         return self._root
 
-    def want(self, desired: mps_files.Desired) -> None:
+    def ensure(self, desired: mps_files.Desired) -> None:
         """Have the daemon, and wait until it answers with what is wanted."""
-        self.put(desired)
-        found = self._wait(desired.key, mps_files.digest(desired.render()))
+        self.request(desired)
+        found = self._wait_ready(desired.key, mps_files.digest(desired.render()))
         if found.pid is not None:
-            self._answered[desired.key] = found.pid
+            self._last_pids[desired.key] = found.pid
 
-    def answered(self, key: str) -> int | None:
+    def last_pid(self, key: str) -> int | None:
         """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
-        return self._answered.get(key)
+        return self._last_pids.get(key)
 
-    def put(self, desired: mps_files.Desired) -> None:
+    def request(self, desired: mps_files.Desired) -> None:
         """Ask for the daemon, without waiting for it."""
         data = desired.render()
         path = self._files.desired(desired.key)
         if atomic.read(path) != data:
-            atomic.replace(path, data, _MODE, failpoints.NOBODY)
+            atomic.replace(path, data, _MODE, failpoints.NO_OBSERVER)
 
-    def read(self, key: str) -> mps_files.Desired | None:
+    def read_desired(self, key: str) -> mps_files.Desired | None:
         """What is asked of a daemon; None where nothing is, or nothing that can be read."""
         path = self._files.desired(key)
         data = atomic.read(path)
@@ -58,13 +58,13 @@ class MpsDoor:
         except errors.BadInput:
             return None
 
-    def forget(self, key: str) -> None:
+    def remove(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
-        self._answered.pop(key, None)
-        atomic.remove(self._files.desired(key), failpoints.NOBODY)
+        self._last_pids.pop(key, None)
+        atomic.remove(self._files.desired(key), failpoints.NO_OBSERVER)
         began = self._clock.monotonic()
         while self._files.status(key).exists():
-            if problem := self._given_up(began, GONE_S):
+            if problem := self._timeout_reason(began, GONE_S):
                 raise errors.NodeFault("end", f"MPS daemon {key}", problem)
             self._clock.wait(threading.Event(), _POLL_S)
 
@@ -79,7 +79,7 @@ class MpsDoor:
         except errors.BadInput as e:
             raise errors.NodeFault("read", str(path), str(e)) from e
 
-    def wanted(self) -> tuple[str, ...]:
+    def desired_keys(self) -> tuple[str, ...]:
         """The daemons that are wanted."""
         try:
             found = sorted(self._files.desired_dir.glob(f"*{mps_files.SUFFIX}"))
@@ -87,18 +87,18 @@ class MpsDoor:
             raise errors.NodeFault("list", str(self._files.desired_dir), str(e)) from e
         return tuple(path.name.removesuffix(mps_files.SUFFIX) for path in found)
 
-    def _wait(self, key: str, digest: str) -> mps_files.Status:
+    def _wait_ready(self, key: str, digest: str) -> mps_files.Status:
         began = self._clock.monotonic()
         while True:
             found = self.status(key)
             if found is not None and found.serves(digest, self._boot_id):
                 return found
-            if problem := self._given_up(began, READY_S):
+            if problem := self._timeout_reason(began, READY_S):
                 said = found.problem if found is not None else ""
                 raise errors.NodeFault("start", f"MPS daemon {key}", said or problem)
             self._clock.wait(threading.Event(), _POLL_S)
 
-    def _given_up(self, began: float, patience_s: float) -> str:
+    def _timeout_reason(self, began: float, patience_s: float) -> str:
         """Why what was begun at a moment is waited for no more; "" while it is."""
         waited_s = self._clock.monotonic() - began
         if waited_s > ALONE_S and not self._is_supervised():

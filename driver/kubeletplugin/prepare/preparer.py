@@ -16,7 +16,7 @@ from driver.resources.sharing import allocation_config as sharing
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodeScope:
     """Whose devices these are: results of `driver` in `pool` (the node's name) are ours.
 
     By `rules` MIG is static on some GPUs: there no instance is made.
@@ -28,7 +28,7 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _ClaimRequest:
     """What the API gave a claim of this node: results and the documents for them."""
 
     results: tuple[claims.Result, ...]
@@ -46,37 +46,37 @@ class Preparer:
 
     def __init__(
         self,
-        place: Place,
+        place: NodeScope,
         reader: ports.ClaimReader,
         gpus: discovery.Discovery,
         acting: executor.Executor,
         holding: locks.Locks,
         let_go: tombstones.Tombstones,
     ) -> None:
-        self._place = place
+        self._scope = place
         self._reader = reader
-        self._granting = device_resolver.Granting(place.pool, place.rules, gpus)
+        self._resolver = device_resolver.DeviceResolver(place.pool, place.rules, gpus)
         self._executor = acting
         self._locks = holding
-        self._let_go = let_go
+        self._tombstones = let_go
 
     def prepare(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
         """Make the claim's devices ready; the same answer for the same claim every time."""
-        checkpoint.checked(ref.uid)
+        checkpoint.require_uid(ref.uid)
         try:
             with self._locks.claim(ref.uid):
-                done = self._from_record(ref)
-                return done if done is not None else self._afresh(ref, cancelled)
+                done = self._resume(ref)
+                return done if done is not None else self._prepare_new(ref, cancelled)
         except executor.Abandoned as gone:
-            return _refused(reasons.Reason.PREPARE_FAILED, str(gone))
+            return _refuse(reasons.Reason.PREPARE_FAILED, str(gone))
         except driver_root.DriverNotReady as problem:
-            return _refused(reasons.Reason.DRIVER_NOT_READY, str(problem))
+            return _refuse(reasons.Reason.DRIVER_NOT_READY, str(problem))
 
     def unprepare(self, ref: ports.ClaimRef) -> ports.Refused | None:
         """Undo it, from the record alone; None: nothing of the claim is left."""
-        checkpoint.checked(ref.uid)
+        checkpoint.require_uid(ref.uid)
         with self._locks.claim(ref.uid):
             record = self._executor.records.read(ref.uid)
             if record is not None:
@@ -86,7 +86,7 @@ class Preparer:
                 # Unknown, or its record was damaged: a spec without a record must not stay.
                 self._executor.specs.remove(ref.uid)
                 self._executor.records.remove(ref.uid)
-                self._let_go.put(ref.uid)
+                self._tombstones.add(ref.uid)
         return None
 
     def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
@@ -96,28 +96,28 @@ class Preparer:
         not waited for: NodeFault.
         """
         try:
-            self._executor.specs.ready()
-            asked = self._asked(ref)
+            self._executor.specs.check_writable()
+            asked = self._read_claim(ref)
             if isinstance(asked, ports.Refused):
                 return asked
-            self._executor.specs.ready(asked.located.values())
+            self._executor.specs.check_writable(asked.located.values())
             with self._locks.gpus((gpu.uuid for gpu in asked.located.values()), wait_s=0.0):
-                intent = self._intended(ref, asked)
+                intent = self._plan(ref, asked)
         except driver_root.DriverNotReady as problem:
-            return _refused(reasons.Reason.DRIVER_NOT_READY, str(problem))
+            return _refuse(reasons.Reason.DRIVER_NOT_READY, str(problem))
         return intent if isinstance(intent, ports.Refused) else None
 
-    def _from_record(self, ref: ports.ClaimRef) -> ports.Prepared | None:
+    def _resume(self, ref: ports.ClaimRef) -> ports.Prepared | None:
         """The answer of a completed record; a started one is taken back first."""
         record = self._executor.records.read(ref.uid)
         if record is None:
             return None
-        if _is_done(record) and self._executor.is_in_place(record):
-            return record.answer()
+        if _is_completed(record) and self._executor.is_in_place(record):
+            return record.response()
         with self._locks.gpus(record.gpus):
-            return self._settled(ref)
+            return self._resume_locked(ref)
 
-    def _settled(self, ref: ports.ClaimRef) -> ports.Prepared | None:
+    def _resume_locked(self, ref: ports.ClaimRef) -> ports.Prepared | None:
         """As `_from_record`, with the GPUs in hand.
 
         The record is read again: another plugin may have been at it until now (rolling update).
@@ -125,120 +125,122 @@ class Preparer:
         record = self._executor.records.read(ref.uid)
         if record is None:
             return None
-        if _is_done(record):
-            return self._executor.restore(record).answer()
+        if _is_completed(record):
+            return self._executor.restore(record).response()
         self._executor.undo(record)
         return None
 
-    def _afresh(
+    def _prepare_new(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
-        self._let_go.settle(ref.uid, cancelled)
-        asked = self._asked(ref)
+        self._tombstones.wait_settled(ref.uid, cancelled)
+        asked = self._read_claim(ref)
         if isinstance(asked, ports.Refused):
             return asked
         with self._locks.gpus(gpu.uuid for gpu in asked.located.values()):
-            if (done := self._settled(ref)) is not None:
+            if (done := self._resume_locked(ref)) is not None:
                 return done
-            intent = self._intended(ref, asked)
+            intent = self._plan(ref, asked)
             if isinstance(intent, ports.Refused):
                 return intent
-            return self._executor.carry_out(ref, intent, cancelled).answer()
+            return self._executor.carry_out(ref, intent, cancelled).response()
 
-    def _intended(self, ref: ports.ClaimRef, asked: _Asked) -> planner.Plan | ports.Refused:
+    def _plan(self, ref: ports.ClaimRef, asked: _ClaimRequest) -> planner.Plan | ports.Refused:
         """What is to be done for the claim, or why nothing may be; the caller holds its GPUs."""
-        others = [one for one in self._executor.records.all() if one.uid != ref.uid]
-        served = planner.multi_user(device for one in others for device in one.devices)
-        configured = self._configured(asked, served)
+        others = [one for one in self._executor.records.list_records() if one.uid != ref.uid]
+        served = planner.multi_user_gpus(device for one in others for device in one.devices)
+        configured = self._resolve_configs(asked, served)
         if isinstance(configured, ports.Refused):
             return configured
-        on_for_us = frozenset(gpu for one in others for gpu in mig.turned_on(one.steps))
+        on_for_us = frozenset(gpu for one in others for gpu in mig.enabled_gpus(one.steps))
         made = planner.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
         intent = replace(made, pod_claim=asked.pod_claim)
         # Records are read by now, and the damaged among them known to be.
-        refused = _met(ref, intent, self._unaccounted()) or _overlapping(ref, intent, others)
+        refused = _conflicts_with_damaged(ref, intent, self._unaccounted_gpus()) or _refuse_overlap(
+            ref, intent, others
+        )
         return intent if refused is None else refused
 
-    def _unaccounted(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
+    def _unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
         """The GPUs that claims with a damaged record have, by their CDI specs."""
         acting = self._executor
-        return {uid: acting.specs.gpus(uid) for uid in acting.unaccounted()}
+        return {uid: acting.specs.claim_gpus(uid) for uid in acting.unaccounted_uids()}
 
-    def _configured(
-        self, asked: _Asked, served: Mapping[ids.GpuUuid, bool]
-    ) -> tuple[plan_config.Configured, ...] | ports.Refused:
-        granted = self._granting.granted(asked.results, asked.located)
+    def _resolve_configs(
+        self, asked: _ClaimRequest, served: Mapping[ids.GpuUuid, bool]
+    ) -> tuple[plan_config.ConfiguredGrant, ...] | ports.Refused:
+        granted = self._resolver.grant(asked.results, asked.located)
         if isinstance(granted, ports.Refused):
             return granted
-        return plan_config.configured(
+        return plan_config.resolve_configs(
             granted, asked.results, asked.documents, asked.namespace, served
         )
 
-    def _asked(self, ref: ports.ClaimRef) -> _Asked | ports.Refused:
+    def _read_claim(self, ref: ports.ClaimRef) -> _ClaimRequest | ports.Refused:
         claim = self._reader.read(ref)
         if claim.uid != ref.uid:
-            return _refused(
+            return _refuse(
                 reasons.Reason.CLAIM_REPLACED,
                 f"claim {claim.key} has UID {claim.uid}, expected {ref.uid}",
             )
-        if self._let_go.marked(ref.uid) and all(one.is_hold for one in claim.consumers):
+        if self._tombstones.is_marked(ref.uid) and all(one.is_hold for one in claim.consumers):
             text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
-            return _refused(reasons.Reason.CLAIM_LET_GO, text)
+            return _refuse(reasons.Reason.CLAIM_LET_GO, text)
         if claim.allocation is None:
-            return _refused(
+            return _refuse(
                 reasons.Reason.CLAIM_NOT_ALLOCATED, f"claim {claim.key} has no allocation"
             )
-        return self._granted_in(claim, claim.allocation)
+        return self._read_allocation(claim, claim.allocation)
 
-    def _granted_in(
+    def _read_allocation(
         self, claim: claims.Claim, allocation: claims.Allocation
-    ) -> _Asked | ports.Refused:
+    ) -> _ClaimRequest | ports.Refused:
         """What an allocation gives the claim here."""
         results = [one for one in allocation.results if self._is_ours(one)]
         if not results:
-            return _refused(
+            return _refuse(
                 reasons.Reason.CLAIM_NOT_ALLOCATED,
-                f"claim {claim.key} has no device of {self._place.driver} on {self._place.pool}",
+                f"claim {claim.key} has no device of {self._scope.driver} on {self._scope.pool}",
             )
         try:
-            found = sharing.of_allocation(allocation, self._place.driver)
+            found = sharing.of_allocation(allocation, self._scope.driver)
             brought = tuple(found)
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
-        located = self._granting.located(result.device.device for result in results)
+        located = self._resolver.locate(result.device.device for result in results)
         if isinstance(located, ports.Refused):
             return located
-        return _Asked(tuple(results), brought, located, claim.namespace, claim.pod_claim)
+        return _ClaimRequest(tuple(results), brought, located, claim.namespace, claim.pod_claim)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device
-        return (device.driver, device.pool) == (self._place.driver, self._place.pool)
+        return (device.driver, device.pool) == (self._scope.driver, self._scope.pool)
 
 
-def _is_done(record: checkpoint.Record) -> bool:
+def _is_completed(record: checkpoint.Record) -> bool:
     return record.state is checkpoint.State.COMPLETED
 
 
-def _overlapping(
+def _refuse_overlap(
     ref: ports.ClaimRef, intent: planner.Plan, others: Iterable[checkpoint.Record]
 ) -> ports.Refused | None:
     held = {record.uid: record for record in others}
-    found = planner.overlap(intent, ref.uid, ((uid, one.devices) for uid, one in held.items()))
+    found = planner.find_overlap(intent, ref.uid, ((uid, one.devices) for uid, one in held.items()))
     if found is None:
         return None
     known = (held.get(ids.ClaimUid(uid)) for uid in found.holders)
     holders = tuple(record.claim for record in known if record is not None)
-    names = ", ".join(_name(one) for one in holders or (ref,))
+    names = ", ".join(_claim_text(one) for one in holders or (ref,))
     if found.conflict is not None:
         text = f"{found} is shared with claim {names}: {found.conflict.message}"
         return ports.Refused(found.conflict.reason, text, holders=holders)
     text = f"{found} is held by claim {names} on this node until it is unprepared"
-    if found.crowd:
-        text = f"of {found} {found.crowd} would be given out, with the shares of claims {names}"
+    if found.excess:
+        text = f"of {found} {found.excess} would be given out, with the shares of claims {names}"
     return ports.Refused(reasons.Reason.DEVICE_OVERLAP, text, holders=holders)
 
 
-def _met(
+def _conflicts_with_damaged(
     ref: ports.ClaimRef, intent: planner.Plan, unaccounted: Mapping[ids.ClaimUid, Sequence[str]]
 ) -> ports.Refused | None:
     """Whether a device is of a GPU that a claim with a damaged record may have, all or part."""
@@ -249,13 +251,13 @@ def _met(
                 f"{', '.join(met)} is in the CDI spec of claim {uid}, whose record is damaged, "
                 f"until that claim is prepared again or unprepared"
             )
-            return _refused(reasons.Reason.DEVICE_OVERLAP, text)
+            return _refuse(reasons.Reason.DEVICE_OVERLAP, text)
     return None
 
 
-def _name(ref: ports.ClaimRef) -> str:
+def _claim_text(ref: ports.ClaimRef) -> str:
     return f"{ref.namespace}/{ref.name} ({ref.uid})"
 
 
-def _refused(reason: reasons.Reason, message: str) -> ports.Refused:
+def _refuse(reason: reasons.Reason, message: str) -> ports.Refused:
     return ports.Refused(reason, message)

@@ -18,7 +18,7 @@ WAIT_S = 30.0
 _POLL_S = 0.2
 
 
-class Patient:
+class ReleaseWaiter:
     """A `ports.Preparation` that waits, holding nothing, while another claim lets go."""
 
     def __init__(
@@ -41,7 +41,7 @@ class Patient:
         answer = self._inner.prepare(ref, cancelled)
         last: ports.ClaimRef | None = None
         while isinstance(answer, ports.Refused):
-            last = next(filter(self._leaves, _ordered(answer.holders, last)), None)
+            last = next(filter(self._is_releasing, _last_first(answer.holders, last)), None)
             if last is None or cancelled() or self._clock.monotonic() >= deadline:
                 break
             self._clock.wait(threading.Event(), _POLL_S)
@@ -56,7 +56,7 @@ class Patient:
         """Whether it would be refused now; nothing is waited for."""
         return self._inner.check(ref)
 
-    def _leaves(self, holder: ports.ClaimRef) -> bool:
+    def _is_releasing(self, holder: ports.ClaimRef) -> bool:
         """Whether the holder is one the API server no longer gives the device to."""
         try:
             claim = self._reader.read(holder)
@@ -68,7 +68,7 @@ class Patient:
         return claim.uid != holder.uid or claim.allocation is None
 
 
-def _ordered(
+def _last_first(
     holders: tuple[ports.ClaimRef, ...], last: ports.ClaimRef | None
 ) -> list[ports.ClaimRef]:
     """The one that was waited for first: mostly it is still there, and no other is read."""

@@ -21,7 +21,7 @@ _MODULE = "sys/module/nvidia"
 _MODE = 0o600
 
 
-class Remembered:
+class CachedTimeSlices:
     """Implements `ports.TimeSlices`; both plugins of a rolling update have the folder.
 
     `load` identifies the load of the driver, "" where nothing does: then nothing is remembered.
@@ -31,33 +31,35 @@ class Remembered:
         self._slices = slices
         self._folder = folder
         self._load = load
-        self._ours = False
+        self._is_current = False
 
     def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
         """Have it so; nothing is run where it was set so before. Raises NodeFault."""
-        self._begin()
+        self._discard_earlier()
         path, load = self._folder / gpu, self._load()
         wanted = {"interval": interval, "load": load}
-        known = _read(path)
+        known = _read_cached(path)
         if load and {name: known.get(name) for name in wanted} == wanted:
             lacking = known.get("unsupported")
             return ports.Unsupported(lacking) if lacking else None
-        atomic.remove(path, failpoints.NOBODY, synced=False)  # until it is known how it went
+        atomic.remove(path, failpoints.NO_OBSERVER, synced=False)  # until it is known how it went
         unsupported = self._slices.set_interval(gpu, interval)
-        result = wanted if unsupported is None else {**wanted, "unsupported": unsupported.words}
-        atomic.replace(path, json.dumps(result).encode(), _MODE, failpoints.NOBODY, synced=False)
+        result = wanted if unsupported is None else {**wanted, "unsupported": unsupported.message}
+        atomic.replace(
+            path, json.dumps(result).encode(), _MODE, failpoints.NO_OBSERVER, synced=False
+        )
         return unsupported
 
     def forget(self, gpu: ids.GpuUuid) -> None:
         """Its slice may be another now; whoever calls holds the GPU. Raises NodeFault."""
-        atomic.remove(self._folder / gpu, failpoints.NOBODY, synced=False)
+        atomic.remove(self._folder / gpu, failpoints.NO_OBSERVER, synced=False)
 
-    def _begin(self) -> None:
+    def _discard_earlier(self) -> None:
         """Forget what was said before this process: a GPU may have been reset meanwhile."""
-        if not self._ours:
-            for name in atomic.names(self._folder):
-                atomic.remove(self._folder / name, failpoints.NOBODY, synced=False)
-            self._ours = True
+        if not self._is_current:
+            for name in atomic.list_names(self._folder):
+                atomic.remove(self._folder / name, failpoints.NO_OBSERVER, synced=False)
+            self._is_current = True
 
 
 def driver_load(host_root: Path, boot_id: str) -> str:
@@ -76,7 +78,7 @@ def driver_load(host_root: Path, boot_id: str) -> str:
     return f"{boot_id} {entry} {version}"
 
 
-def _read(path: Path) -> dict[str, str]:
+def _read_cached(path: Path) -> dict[str, str]:
     """Read what is remembered; nothing of a file that is torn or not there. Raises NodeFault."""
     try:
         content = json.loads(atomic.read(path) or b"{}")

@@ -15,7 +15,7 @@ class Cordons:
     def __init__(self) -> None:
         self._annotation = ""
 
-    def follow(self, node: nodes.Node) -> None:
+    def update(self, node: nodes.Node) -> None:
         """Take what the Node says now."""
         if node.cordon != self._annotation:
             _log.info("cordon asked for", annotation=node.cordon, before=self._annotation)
@@ -23,4 +23,4 @@ class Cordons:
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
         """For every device of the GPUs that are named."""
-        return cordon_taints.taints(inventory.known, cordon.named(self._annotation))
+        return cordon_taints.taints(inventory.known, cordon.parse_names(self._annotation))

@@ -16,7 +16,7 @@ from driver.resources.publish import slice_builder
 _WITHDRAWN = slices.Taint(names.WITHDRAWN_TAINT, "", "NoSchedule")
 
 
-def published(found: Iterable[slices.Slice], driver: str, pool: str) -> slice_builder.Pool:
+def stored_pool(found: Iterable[slices.Slice], driver: str, pool: str) -> slice_builder.Pool:
     """The pool that slices of one generation show, GPU by GPU."""
     devices: dict[ids.DeviceName, list[slices.Device]] = {}
     counters: dict[str, slices.Amounts] = {}
@@ -33,7 +33,7 @@ def published(found: Iterable[slices.Slice], driver: str, pool: str) -> slice_bu
     return slice_builder.Pool(driver, pool, tuple(groups))
 
 
-def keep(
+def retain_in_use(
     wanted: slice_builder.Pool, before: slice_builder.Pool, held: frozenset[ids.DeviceName]
 ) -> slice_builder.Pool:
     """`wanted`, with every device of `held` as it stands in `before`."""
@@ -41,11 +41,11 @@ def keep(
     for old in before.groups:
         if any(device.name in held for device in old.devices):
             new = groups.get(old.name, slice_builder.Group(old.name, (), {}))
-            groups[old.name] = _merged(new, old, held)
+            groups[old.name] = _merge_group(new, old, held)
     return replace(wanted, groups=tuple(groups[name] for name in sorted(groups)))
 
 
-def _merged(
+def _merge_group(
     new: slice_builder.Group, old: slice_builder.Group, held: frozenset[ids.DeviceName]
 ) -> slice_builder.Group:
     kept = {device.name: device for device in old.devices if device.name in held}
@@ -53,14 +53,15 @@ def _merged(
     counters = old.counters or new.counters
     order = [*fresh, *(name for name in kept if name not in fresh)]
     devices = (
-        _as_before(kept[name], fresh.get(name)) if name in kept else fresh[name] for name in order
+        _retain_device(kept[name], fresh.get(name)) if name in kept else fresh[name]
+        for name in order
     )
     return slice_builder.Group(
-        old.name, tuple(one for one in devices if _is_within(one, counters)), counters
+        old.name, tuple(one for one in devices if _has_counters(one, counters)), counters
     )
 
 
-def _as_before(old: slices.Device, new: slices.Device | None) -> slices.Device:
+def _retain_device(old: slices.Device, new: slices.Device | None) -> slices.Device:
     if new is None:
         taints = tuple(t for t in old.taints if t.key in names.OWN_TAINTS)
         return replace(old, taints=(*(replace(t, added="") for t in taints), _WITHDRAWN))
@@ -71,6 +72,6 @@ def _as_before(old: slices.Device, new: slices.Device | None) -> slices.Device:
     return replace(old, attributes=attributes, taints=new.taints)
 
 
-def _is_within(device: slices.Device, counters: slices.Amounts) -> bool:
+def _has_counters(device: slices.Device, counters: slices.Amounts) -> bool:
     """Whether what the device draws on is there; else the whole pool would be invalid."""
     return all(use.counters.keys() <= counters.keys() for use in device.consumes)

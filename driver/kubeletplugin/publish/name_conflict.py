@@ -16,7 +16,7 @@ from driver.kubeletplugin.publish import pool_builder
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 5.0
 _SYNC_S = 5.0
-Look = Callable[[], pool_builder.Problem | None]
+CheckName = Callable[[], pool_builder.Problem | None]
 """Whether another has the name now. Raises RationError."""
 
 
@@ -30,19 +30,19 @@ class NameGate:
 
     def __init__(
         self,
-        look: Look,
+        look: CheckName,
         holds: Callable[[], bool],
         tell: Callable[[pool_builder.Problem], None],
         synced: threading.Event,
         time: clock.Clock,
     ) -> None:
-        self._look = look
+        self._check_name = look
         self._holds = holds
-        self._tell = tell
+        self._report = tell
         self._synced = synced
         self._clock = time
         self._problem: str | None = None
-        self.free = threading.Event()
+        self.name_free = threading.Event()
 
     def problem(self) -> str | None:
         """Why the kubelet is not told yet; None when it may be."""
@@ -51,16 +51,16 @@ class NameGate:
     def run(self, stop: threading.Event) -> None:
         """Look until the name is ours, then wait for `stop`."""
         self._clock.wait(self._synced, _SYNC_S)
-        while not stop.is_set() and not self._is_free():
+        while not stop.is_set() and not self._check():
             self._clock.wait(stop, _AGAIN_S)
         if not stop.is_set():
             self._problem = None
-            self.free.set()
+            self.name_free.set()
         stop.wait()
 
-    def _is_free(self) -> bool:
+    def _check(self) -> bool:
         try:
-            found = self._look()
+            found = self._check_name()
             free = found is None or self._holds()
         except errors.RationError as e:
             self._problem = f"not known whether the driver's name is ours: {e}"
@@ -68,12 +68,12 @@ class NameGate:
             return False
         if found is not None:
             self._problem = str(found)
-            self._say(found)
+            self._report_conflict(found)
         return free
 
-    def _say(self, found: pool_builder.Problem) -> None:
+    def _report_conflict(self, found: pool_builder.Problem) -> None:
         """Where it cannot be told now, it is told by the next look."""
         try:
-            self._tell(found)
+            self._report(found)
         except errors.RationError as e:
             _log.warning("not told", reason=found.reason, text=found.message, error=str(e))

@@ -43,11 +43,11 @@ def _no_jitter() -> float:
     return 0.0
 
 
-def _alone() -> bool:
+def _always() -> bool:
     return True
 
 
-def _disregard(_node: nodes.Node) -> None:
+def _ignore_node(_node: nodes.Node) -> None:
     """Nobody else follows the Node."""
 
 
@@ -72,7 +72,7 @@ class Settings:
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Deps:
     """What the publisher works with.
 
     `is_newest`: whether it is this plugin's to write; raises NodeFault. `on_node` is told of the
@@ -80,25 +80,27 @@ class Tools:
     """
 
     kube: client.KubeClient
-    teller: plugin_events.Teller
+    reporter: plugin_events.EventReporter
     metrics: metrics.Metrics
     clock: clock.Clock
     allocator: node_allocator.NodeAllocator
-    is_newest: Callable[[], bool] = _alone
-    on_node: Callable[[nodes.Node], None] = _disregard
-    beside: conflicts.Neighbourhood = field(default_factory=conflicts.Neighbourhood)
+    is_elected: Callable[[], bool] = _always
+    on_node: Callable[[nodes.Node], None] = _ignore_node
+    conflict_detector: conflicts.ConflictDetector = field(
+        default_factory=conflicts.ConflictDetector
+    )
 
 
 class Publisher:
     """`run` is a thread's target, and `slices.run` that of the cache behind it."""
 
-    def __init__(self, devices: pool_builder.Supply, settings: Settings, tools: Tools) -> None:
-        self._supply = devices
+    def __init__(self, devices: pool_builder.PoolBuilder, settings: Settings, tools: Deps) -> None:
+        self._pool_builder = devices
         self._settings = settings
-        self._tools = tools
+        self._deps = tools
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
-        self._hurry = threading.Event()
+        self._urgent = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
@@ -108,10 +110,10 @@ class Publisher:
         self._version = ""
         self._allocator = tools.allocator
         self._generation = 0
-        self._answered: dict[str, slice_plan.Answered] = {}
-        self._lacking: str | None = None
+        self._written: dict[str, slice_plan.WrittenSlice] = {}
+        self._missing_feature: str | None = None
         self._quiet = False
-        self._notices = node_events.Notices(tools.teller)
+        self._node_events = node_events.NodeEvents(tools.reporter)
         self._problem: str | None = "the slices have not been published yet"
         self._behind_at: float | None = None
         self.slices = self._reflector()
@@ -126,28 +128,28 @@ class Publisher:
     def lag_s(self) -> float:
         """Seconds since what is wanted and what is stored differ; 0 while they do not."""
         since = self._behind_at
-        return 0.0 if since is None else self._tools.clock.monotonic() - since
+        return 0.0 if since is None else self._deps.clock.monotonic() - since
 
     def idle_s(self) -> float:
         """Seconds since the loop last came round; waiting for the API server is coming round."""
-        return self._tools.clock.monotonic() - self._round_at
+        return self._deps.clock.monotonic() - self._round_at
 
-    def hurry(self) -> None:
+    def publish_now(self) -> None:
         """What ails a GPU has changed: publish that at once, then look at the GPUs again."""
-        self._hurry.set()
+        self._urgent.set()
         self._wake.set()
 
-    def stored(self) -> Iterable[slice_plan.Object]:
+    def stored_slices(self) -> Iterable[slice_plan.Object]:
         """The node's slices of our driver's name as they are known; from any thread."""
         return self._store.snapshot().values()
 
-    def tell(self, problem: pool_builder.Problem) -> None:
+    def report(self, problem: pool_builder.Problem) -> None:
         """Tell the Node's readers, before `run` does anything. Raises RationError."""
-        self._notices.tell(self._node or self._read_node(), problem)
+        self._node_events.report(self._node or self._read_node(), problem)
 
     def interrupt(self) -> None:
         """Let `run`, told to stop, see it now."""
-        self.hurry()
+        self.publish_now()
 
     def node_uid(self) -> str:
         """The Node's UID; empty while it has not been read."""
@@ -155,50 +157,50 @@ class Publisher:
 
     def run(self, stop: threading.Event) -> None:
         """Publish until `stop` is set. The slices stay: the kubelet and the Node own their end."""
-        time = self._tools.clock
+        time = self._deps.clock
         while not stop.is_set() and not time.wait(self.slices.synced, 0.2):
             self._round_at = time.monotonic()
         while not stop.is_set():
             self._round_at = time.monotonic()
-            urgent = self._hurried(stop)
+            urgent = self._take_urgent(stop)
             if not urgent:
-                self._supply.refresh()
-                self._follow_node()
+                self._pool_builder.refresh()
+                self._refresh_node()
             at_once = self._publish(stop)
             if urgent:
                 # The GPU may be gone, or back; but looking takes long, and more may come of it.
-                time.wait(self._hurry, self._settings.settle_s)
-                self._supply.look_soon()
+                time.wait(self._urgent, self._settings.settle_s)
+                self._pool_builder.request_refresh()
             elif not at_once:
                 time.wait(self._wake, self._due_in_s())
-                time.wait(self._hurry, self._settings.settle_s)
+                time.wait(self._urgent, self._settings.settle_s)
             self._wake.clear()
 
     def _due_in_s(self) -> float:
         """Seconds until there may be something to do that nobody tells of."""
-        dues = [self._supply.due_in_s()]
+        dues = [self._pool_builder.due_in_s()]
         if self._node is not None:
-            since_s = self._tools.clock.monotonic() - self._node_at
+            since_s = self._deps.clock.monotonic() - self._node_at
             dues.append(max(0.0, self._settings.label_s - since_s))
         turn_s = _TURN_S if self._quiet else self._allocator.due_in_s()
         return min(dues if turn_s is None else [*dues, turn_s])
 
-    def _hurried(self, stop: threading.Event) -> bool:
+    def _take_urgent(self, stop: threading.Event) -> bool:
         """Whether what ails a GPU has changed, and is to be told before all else."""
-        if not self._hurry.is_set():
+        if not self._urgent.is_set():
             return False
-        self._tools.clock.wait(stop, _BREATH_S)
-        self._hurry.clear()
+        self._deps.clock.wait(stop, _BREATH_S)
+        self._urgent.clear()
         return True
 
     def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
         mine = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"
         self._store.subscribe(lambda _key, _old, _new: self._wake.set())
         return reflector.Reflector(
-            reflector.ListWatch(self._tools.kube, gvr.RESOURCE_SLICES, field_selector=mine),
+            reflector.ListWatch(self._deps.kube, gvr.RESOURCE_SLICES, field_selector=mine),
             self._store,
             lambda written: written,
-            self._tools.clock,
+            self._deps.clock,
             reflector.Options(jitter=self._settings.jitter),
         )
 
@@ -207,156 +209,162 @@ class Publisher:
 
         What ails a GPU does not wait for the pause between writes.
         """
-        now = self._tools.clock.monotonic()
+        now = self._deps.clock.monotonic()
         if now - self._wrote_at > self._settings.quiet_s:
             self._writing.reset()
         if self._behind_at is None:
             self._behind_at = now
         try:
-            wrote = self._pass() if self._is_ours() else 0
+            wrote = self._publish_once() if self._is_publisher() else 0
         except (errors.ApiError, errors.NodeFault) as e:
             self._problem = f"slices not published: {e}"
-            self._tools.metrics.publish_failures.inc()
+            self._deps.metrics.publish_failures.inc()
             asked_s = e.retry_after_s if isinstance(e, errors.ApiError) else None
             wait_s = self._failing.after_failure(asked_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
-            self._tools.clock.wait(stop, wait_s)
+            self._deps.clock.wait(stop, wait_s)
             return True
         self._behind_at = None
         self._failing.reset()
-        self._tools.metrics.slices.set(len(self._store))
+        self._deps.metrics.slices.set(len(self._store))
         if wrote:
             self._wrote_at = now
-            self._tools.clock.wait(self._hurry, self._writing.after_failure())
-        return self._supply.due_in_s() == 0 or self._hurry.is_set()
+            self._deps.clock.wait(self._urgent, self._writing.after_failure())
+        return self._pool_builder.due_in_s() == 0 or self._urgent.is_set()
 
-    def _is_ours(self) -> bool:
+    def _is_publisher(self) -> bool:
         """Whether to write; where a newer plugin does, all is as it should be. Raises NodeFault."""
-        self._quiet = not self._tools.is_newest()
+        self._quiet = not self._deps.is_elected()
         if self._quiet:
             self._problem = None
-            self._allocator.leave()
+            self._allocator.reset()
         return not self._quiet
 
-    def _pass(self) -> int:
+    def _publish_once(self) -> int:
         """Compare and write; how many writes it took. Raises ApiError, NodeFault."""
         node = self._node or self._read_node()
-        taken = self._tools.beside.name_taken(self.stored())
+        taken = self._deps.conflict_detector.check_name(self.stored_slices())
         if taken is None:
-            return self._follow_gpus(node)
+            return self._publish_gpus(node)
         # Whatever were written now, the other one would delete or outdo.
-        self._notices.settle(node, (taken,))
+        self._node_events.report_current(node, (taken,))
         self._problem = str(taken)
         return 0
 
-    def _follow_gpus(self, node: nodes.Node) -> int:
+    def _publish_gpus(self, node: nodes.Node) -> int:
         """Make the slices what the GPUs are; how many writes it took."""
-        refused = self._tools.beside.refusals(node)
-        shown = self._allocator.choose(self._stored())
-        offer = self._supply.offer(self._place(shown, closed=bool(refused)), self.stored())
+        refused = self._deps.conflict_detector.node_conflicts(node)
+        shown = self._allocator.choose_state(self._intended_slices())
+        offer = self._pool_builder.build(
+            self._options(shown, closed=bool(refused)), self.stored_slices()
+        )
         problems = (*refused, *offer.problems)
-        self._notices.settle(node, (*problems, *self._sharing_off(), *self._allocator.problems()))
+        self._node_events.report_current(
+            node, (*problems, *self._sharing_problems(), *self._allocator.problems())
+        )
         wrote = 0
         if offer.pool is not None and refused and not offer.pool.devices:
             wrote = self._withdraw(node)
         elif offer.pool is not None:
-            self._tools.metrics.offered(offer.pool.devices)
-            self._allocator.begin(shown)
-            wrote = self._make(offer.pool, node)
-            self._allocator.done(shown, node)
-        grave = (one for one in problems if one.reason not in pool_builder.TOLD_ONLY)
+            self._deps.metrics.set_devices(offer.pool.devices)
+            self._allocator.before_write(shown)
+            wrote = self._write_pool(offer.pool, node)
+            self._allocator.after_write(shown, node)
+        grave = (one for one in problems if one.reason not in pool_builder.NON_BLOCKING)
         self._problem = "; ".join(map(str, grave)) or None
         return wrote
 
-    def _place(self, shown: handover.Shown, *, closed: bool) -> pool_builder.Place:
+    def _options(
+        self, shown: handover.AllocatorState, *, closed: bool
+    ) -> pool_builder.PublishOptions:
         settings = self._settings
-        return pool_builder.Place(
+        return pool_builder.PublishOptions(
             settings.driver,
             settings.node,
             shown,
-            plain=self._lacking is not None,
+            plain=self._missing_feature is not None,
             shares=settings.share_domain == "cluster",
             closed=closed,
         )
 
     def _withdraw(self, node: nodes.Node) -> int:
         """Leave no slice of ours; how many writes it took."""
-        self._tools.metrics.offered(())
-        self._allocator.leave()
-        current = list(self.stored())
-        self._generation = max(self._generation, slice_plan.generation_of(current))
+        self._deps.metrics.set_devices(())
+        self._allocator.reset()
+        current = list(self.stored_slices())
+        self._generation = max(self._generation, slice_plan.highest_generation(current))
         writes = slice_plan.plan_withdrawal(current)
         self._write(writes, node)
         return len(writes)
 
-    def _make(self, pool: slice_builder.Pool, node: nodes.Node) -> int:
+    def _write_pool(self, pool: slice_builder.Pool, node: nodes.Node) -> int:
         """Write what the pool lacks; how many writes it took."""
-        writes = self._planned(pool, node)
+        writes = self._plan(pool, node)
         if writes.creates:
             # The Node may be another one of that name by now, and the slices gone with the old one.
             node = self._read_node()
-            writes = self._planned(pool, node)
+            writes = self._plan(pool, node)
         self._write(writes, node)
         return len(writes)
 
-    def _sharing_off(self) -> tuple[pool_builder.Problem, ...]:
-        if self._lacking is None:
+    def _sharing_problems(self) -> tuple[pool_builder.Problem, ...]:
+        if self._missing_feature is None:
             return ()
-        return (pool_builder.Problem(reasons.Reason.SHARING_OFF, self._lacking),)
+        return (pool_builder.Problem(reasons.Reason.SHARING_OFF, self._missing_feature),)
 
     def _read_node(self) -> nodes.Node:
         """The Node now, whose label decides who allocates, and what the server is."""
-        node = nodes.parse(self._tools.kube.get(gvr.NODES, self._settings.node))
-        version = self._tools.kube.server_version().git
+        node = nodes.parse(self._deps.kube.get(gvr.NODES, self._settings.node))
+        version = self._deps.kube.server_version().git
         if self._version != version:
-            self._version, self._lacking = version, version_support.below(version)
-        self._take_node(node)
+            self._version, self._missing_feature = version, version_support.below(version)
+        self._set_node(node)
         return node
 
-    def _follow_node(self) -> None:
+    def _refresh_node(self) -> None:
         """Read a known Node now and then; while it cannot be read, all stays as it is."""
-        time, settings = self._tools.clock, self._settings
+        time, settings = self._deps.clock, self._settings
         if self._node is None or time.monotonic() - self._node_at < settings.label_s:
             return
         try:
-            self._take_node(nodes.parse(self._tools.kube.get(gvr.NODES, settings.node)))
+            self._set_node(nodes.parse(self._deps.kube.get(gvr.NODES, settings.node)))
         except errors.RationError as e:
             self._node_at = time.monotonic()
             _log.warning("node not read", error=str(e), retry_s=settings.label_s)
 
-    def _take_node(self, node: nodes.Node) -> None:
-        self._node, self._node_at = node, self._tools.clock.monotonic()
-        self._allocator.follow(node)
-        self._tools.on_node(node)
+    def _set_node(self, node: nodes.Node) -> None:
+        self._node, self._node_at = node, self._deps.clock.monotonic()
+        self._allocator.update(node)
+        self._deps.on_node(node)
 
-    def _stored(self) -> Iterable[slice_plan.Object]:
+    def _intended_slices(self) -> Iterable[slice_plan.Object]:
         """The slices as they are, or as we meant them where the server took less."""
-        memory = slice_plan.Memory(self._generation, self._answered)
-        return (memory.of(one) or one for one in self._store.snapshot().values())
+        memory = slice_plan.WriteHistory(self._generation, self._written)
+        return (memory.intended(one) or one for one in self._store.snapshot().values())
 
-    def _planned(self, pool: slice_builder.Pool, node: nodes.Node) -> slice_plan.Writes:
+    def _plan(self, pool: slice_builder.Pool, node: nodes.Node) -> slice_plan.Writes:
         """The writes from what the cache holds to the pool."""
         current = list(self._store.snapshot().values())
-        self._generation = max(self._generation, slice_plan.generation_of(current))
-        memory = slice_plan.Memory(self._generation, self._answered)
+        self._generation = max(self._generation, slice_plan.highest_generation(current))
+        memory = slice_plan.WriteHistory(self._generation, self._written)
         owner = slice_builder.Owner(node.name, node.uid)
         writes = slice_plan.plan_writes(pool, owner, current, memory)
-        self._answered = dict(writes.settled)
+        self._written = dict(writes.unchanged)
         return writes
 
     def _write(self, writes: slice_plan.Writes, node: nodes.Node) -> None:
         if not writes:
             return
-        kube, count = self._tools.kube, self._tools.metrics.writes
+        kube, count = self._deps.kube, self._deps.metrics.writes
         for one in writes.deletes:
             self._delete(one["metadata"])
             count["delete"].inc()
         for one in writes.updates:
             name = one["metadata"]["name"]
-            self._take(writes.meant[name], kube.replace(gvr.RESOURCE_SLICES, name, one), node)
+            self._accept(writes.intended[name], kube.replace(gvr.RESOURCE_SLICES, name, one), node)
             count["update"].inc()
         for one in writes.creates:
-            self._take(one, kube.create(gvr.RESOURCE_SLICES, one), node)
+            self._accept(one, kube.create(gvr.RESOURCE_SLICES, one), node)
             count["create"].inc()
         deleted, updated, created = map(len, (writes.deletes, writes.updates, writes.creates))
         _log.info("slices published", deleted=deleted, updated=updated, created=created)
@@ -365,24 +373,26 @@ class Publisher:
         """Delete exactly what was seen."""
         name, version = meta["name"], meta["resourceVersion"]
         try:
-            self._tools.kube.delete(gvr.RESOURCE_SLICES, name, uid=meta["uid"], version=version)
+            self._deps.kube.delete(gvr.RESOURCE_SLICES, name, uid=meta["uid"], version=version)
         except errors.NotFound:
             _log.debug("slice already gone", slice=name)
 
-    def _take(self, meant: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node) -> None:
+    def _accept(
+        self, meant: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node
+    ) -> None:
         """Remember what the server made of it; say so when something is missing."""
         self._store.observe(answer)
-        self._generation = max(self._generation, slice_plan.generation_of([answer]))
+        self._generation = max(self._generation, slice_plan.highest_generation([answer]))
         meta = answer["metadata"]
         name = meta["name"]
-        self._answered[name] = slice_plan.Answered(meant, meta["resourceVersion"])
-        lost = slice_plan.dropped(meant, answer)
+        self._written[name] = slice_plan.WrittenSlice(meant, meta["resourceVersion"])
+        lost = slice_plan.dropped_fields(meant, answer)
         if not lost:
             return
         if (lacking := version_support.dropped(lost)) is not None:
-            self._lacking = lacking
+            self._missing_feature = lacking
             self._wake.set()
             return
         more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
         text = f"the API server changed {', '.join(lost[:_SHOWN])}{more} of slice {name}"
-        self._notices.tell(node, pool_builder.Problem(reasons.Reason.FIELDS_DROPPED, text))
+        self._node_events.report(node, pool_builder.Problem(reasons.Reason.FIELDS_DROPPED, text))

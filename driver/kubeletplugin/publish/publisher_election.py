@@ -25,69 +25,69 @@ _log = structlog.get_logger(__name__)
 _NAME = re.compile(r"(\d{20})-.+")
 
 
-class Newest:
+class PublisherElection:
     """Used by one thread, `leave` aside. `instance` is part of a file's name."""
 
     def __init__(self, directory: Path, instance: str, time: clock.Clock) -> None:
         self._directory = directory
         self._instance = instance
         self._clock = time
-        self._mine: Path | None = None
+        self._path: Path | None = None
         self._file: BinaryIO | None = None
-        self._was: bool | None = None
+        self._elected: bool | None = None
 
-    def is_newest(self) -> bool:
+    def is_elected(self) -> bool:
         """Whether no plugin lives that came later; we count from the first call on.
 
         Raises NodeFault. Of two that look at one moment at what a third has left, one may take it
         for alive, once.
         """
         try:
-            mine = self._present()
-            alive = [path for path in self._named() if path != mine and _is_alive(path)]
+            mine = self._hold_file()
+            alive = [path for path in self._election_files() if path != mine and _is_alive(path)]
         except OSError as e:
             raise errors.NodeFault("look for later plugins in", str(self._directory), str(e)) from e
         later = sorted(path.name for path in alive if path.name > mine.name)
-        if later and self._was is not False:
+        if later and self._elected is not False:
             _log.info("a newer plugin publishes", later=later)
-        elif not later and self._was is False:
+        elif not later and self._elected is False:
             _log.info("publishing again, the newer plugin is gone")
-        self._was = not later
-        return self._was
+        self._elected = not later
+        return self._elected
 
     def leave(self) -> None:
         """Count no more; the next call joins anew, as the latest."""
-        if self._file is None or self._mine is None:
+        if self._file is None or self._path is None:
             return
         with contextlib.suppress(OSError):
-            self._mine.unlink(missing_ok=True)
+            self._path.unlink(missing_ok=True)
         self._file.close()
-        self._file = self._mine = None
+        self._file = self._path = None
 
-    def _present(self) -> Path:
+    def _hold_file(self) -> Path:
         """Our file, there and locked; under its old name where somebody has removed it."""
-        if self._mine is not None and self._mine.exists():
-            return self._mine
+        if self._path is not None and self._path.exists():
+            return self._path
         atomic.make_folder(self._directory)
-        path = self._mine or self._directory / self._next_name()
+        path = self._path or self._directory / self._next_name()
         hidden = path.with_name(f".{path.name}")
         file = hidden.open("wb")
         # It gets its name once it is locked: until then it would seem to be left by a dead one.
-        if not flock.taken(file.fileno()):
+        if not flock.try_lock(file.fileno()):
             file.close()
             raise BlockingIOError(f"{hidden} is locked by another plugin of the same name")
         hidden.rename(path)
         if self._file is not None:
             self._file.close()
-        self._mine, self._file = path, file
+        self._path, self._file = path, file
         return path
 
     def _next_name(self) -> str:
-        numbers = (int(path.name.partition("-")[0]) for path in self._named())
+        numbers = (int(path.name.partition("-")[0]) for path in self._election_files())
         now = int(self._clock.now().timestamp() * 1e9)
         return f"{max(now, *(number + 1 for number in numbers), 0):020}-{self._instance}"
 
-    def _named(self) -> Iterator[Path]:
+    def _election_files(self) -> Iterator[Path]:
         found = self._directory.iterdir() if self._directory.is_dir() else ()
         return (path for path in found if _NAME.fullmatch(path.name))
 
@@ -99,7 +99,7 @@ def _is_alive(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        if not flock.taken(handle):
+        if not flock.try_lock(handle):
             return True
         path.unlink(missing_ok=True)
         return False

@@ -16,7 +16,7 @@ from driver.kubeletplugin.rpc import registration
 _ASK_S = 1.0
 
 
-def find(kubelet_root: Path, driver: str, own: Path) -> tuple[str, ...]:
+def find_foreign_plugins(kubelet_root: Path, driver: str, own: Path) -> tuple[str, ...]:
     """The registration sockets of others that answer to our name; `own` is this process's.
 
     Raises NodeFault.
@@ -26,10 +26,14 @@ def find(kubelet_root: Path, driver: str, own: Path) -> tuple[str, ...]:
         paths = sorted(registry.iterdir()) if registry.is_dir() else []
     except OSError as e:
         raise errors.NodeFault("list", str(registry), str(e)) from e
-    return tuple(str(path) for path in _named(paths, driver) if path != own and _is(path, driver))
+    return tuple(
+        str(path)
+        for path in _candidate_sockets(paths, driver)
+        if path != own and _is_foreign(path, driver)
+    )
 
 
-def _named(paths: list[Path], driver: str) -> Iterator[Path]:
+def _candidate_sockets(paths: list[Path], driver: str) -> Iterator[Path]:
     """Those that may be a driver's of that name, so that no other plugin is asked for nothing.
 
     kubeletplugin/draplugin.go: `<driver>[-<...>]-reg.sock`; `dra-<hash>-reg.sock` for long names.
@@ -37,6 +41,6 @@ def _named(paths: list[Path], driver: str) -> Iterator[Path]:
     return (path for path in paths if path.name.startswith((f"{driver}-", "dra-")))
 
 
-def _is(path: Path, driver: str) -> bool:
-    told = registration.ask(path, _ASK_S)
+def _is_foreign(path: Path, driver: str) -> bool:
+    told = registration.query_plugin(path, _ASK_S)
     return told is not None and told.driver == driver and not sockets.is_held(told.endpoint)

@@ -20,16 +20,16 @@ Shape: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Answered:
+class WrittenSlice:
     """A slice as we mean it, and the resource version under which the server holds its answer.
 
     The answer may lack fields that the server does not know; writing it again is of no use.
     """
 
-    meant: Object
+    intended: Object
     version: str
 
-    def is_of(self, found: Object) -> bool:
+    def matches(self, found: Object) -> bool:
         """Whether `found` is that answer still."""
         return bool(self.version == found["metadata"]["resourceVersion"])
 
@@ -45,59 +45,59 @@ class Writes:
     deletes: tuple[Object, ...] = ()
     updates: tuple[Object, ...] = ()
     creates: tuple[Object, ...] = ()
-    meant: Mapping[str, Object] = field(default_factory=dict)
-    settled: Mapping[str, Answered] = field(default_factory=dict)
+    intended: Mapping[str, Object] = field(default_factory=dict)
+    unchanged: Mapping[str, WrittenSlice] = field(default_factory=dict)
 
     def __len__(self) -> int:
         return len(self.deletes) + len(self.updates) + len(self.creates)
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class WriteHistory:
     """What earlier writes taught: the highest generation seen, and what the server answered."""
 
     generation: int = 0
-    answered: Mapping[str, Answered] = field(default_factory=dict)
+    written: Mapping[str, WrittenSlice] = field(default_factory=dict)
 
-    def of(self, found: Object) -> Object | None:
+    def intended(self, found: Object) -> Object | None:
         """What we meant by a slice that is as the server answered it; None where that is not so.
 
         A slice is compared to what was meant much faster than to what the server made of it.
         """
-        past = self.answered.get(found["metadata"]["name"])
-        return past.meant if past is not None and past.is_of(found) else None
+        past = self.written.get(found["metadata"]["name"])
+        return past.intended if past is not None and past.matches(found) else None
 
 
 def plan_writes(
     pool: slice_builder.Pool,
     owner: slice_builder.Owner,
     current: Iterable[Object],
-    memory: Memory | None = None,
+    memory: WriteHistory | None = None,
 ) -> Writes:
     """The writes from `current`, every slice of this driver and node, to the pool.
 
     The generation never falls below that of any slice seen, nor below `memory.generation`. Slices
     of other names or pools are left-overs: they go.
     """
-    past = memory or Memory()
+    past = memory or WriteHistory()
     found = {one["metadata"]["name"]: one for one in current}
     base = max([past.generation, *(_generation(one) for one in found.values())])
-    wanted = _rendered(pool, owner, base)
+    wanted = _render_by_name(pool, owner, base)
     deletes = tuple(found[name] for name in sorted(found.keys() - wanted.keys()))
     missing = wanted.keys() - found.keys()
-    changed = _changed(wanted, found, past)
+    changed = _changed_slices(wanted, found, past)
     settled = {
-        name: Answered(wanted[name], found[name]["metadata"]["resourceVersion"])
+        name: WrittenSlice(wanted[name], found[name]["metadata"]["resourceVersion"])
         for name in wanted.keys() & found.keys() - changed
     }
-    in_place = len(changed) == 1 and not deletes and not _changes_hands(wanted, found, changed)
-    if not missing and (in_place or _only_taints(wanted, found, changed, past)):
-        updates = tuple(_replacing(found[name], wanted[name]) for name in sorted(changed))
+    in_place = len(changed) == 1 and not deletes and not _changes_allocator(wanted, found, changed)
+    if not missing and (in_place or _changes_taints_only(wanted, found, changed, past)):
+        updates = tuple(_render_update(found[name], wanted[name]) for name in sorted(changed))
         return Writes(deletes, updates, (), wanted, settled)
-    fresh = _rendered(pool, owner, base + 1)
+    fresh = _render_by_name(pool, owner, base + 1)
     return Writes(
         deletes,
-        tuple(_replacing(found[name], one) for name, one in fresh.items() if name in found),
+        tuple(_render_update(found[name], one) for name, one in fresh.items() if name in found),
         tuple(one for name, one in fresh.items() if name not in found),
         fresh,
     )
@@ -108,25 +108,25 @@ def plan_withdrawal(current: Iterable[Object]) -> Writes:
     return Writes(deletes=tuple(sorted(current, key=lambda one: str(one["metadata"]["name"]))))
 
 
-def _changed(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], past: Memory
+def _changed_slices(
+    wanted: Mapping[str, Object], found: Mapping[str, Object], past: WriteHistory
 ) -> frozenset[str]:
     """The slices that are there and are not what they should be."""
     return frozenset(
         name
         for name in wanted.keys() & found.keys()
-        if not _agrees(wanted[name], found[name], past.of(found[name]))
+        if not _is_equal(wanted[name], found[name], past.intended(found[name]))
     )
 
 
-def _agrees(wanted: Object, found: Object, meant: Object | None) -> bool:
+def _is_equal(wanted: Object, found: Object, meant: Object | None) -> bool:
     if meant is not None:
         return meant == wanted
     same = _generation(wanted) == _generation(found)
-    return same and bool(shape(wanted) == shape(found))
+    return same and bool(normalize(wanted) == normalize(found))
 
 
-def _changes_hands(
+def _changes_allocator(
     wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Iterable[str]
 ) -> bool:
     """Whether another allocator is named than before; it is a matter of the whole pool."""
@@ -141,26 +141,26 @@ def _allocators(obj: Object) -> frozenset[str]:
     return frozenset(named) - {""}
 
 
-def _only_taints(
+def _changes_taints_only(
     wanted: Mapping[str, Object],
     found: Mapping[str, Object],
     changed: Iterable[str],
-    past: Memory,
+    past: WriteHistory,
 ) -> bool:
     """Whether each slice holds on its own: the devices are the same, whatever ails them."""
     for name in changed:
-        meant = past.of(found[name])
+        meant = past.intended(found[name])
         one, other = (
-            (shape(wanted[name]), shape(found[name]))
+            (normalize(wanted[name]), normalize(found[name]))
             if meant is None
             else (wanted[name]["spec"], meant["spec"])
         )
-        if _untainted(one) != _untainted(other):
+        if _without_taints(one) != _without_taints(other):
             return False
     return True
 
 
-def _untainted(spec: Shape) -> Shape:
+def _without_taints(spec: Shape) -> Shape:
     devices = [
         {key: value for key, value in device.items() if key != "taints"}
         for device in spec.get("devices", ())
@@ -168,7 +168,7 @@ def _untainted(spec: Shape) -> Shape:
     return {**spec, "devices": devices}
 
 
-def shape(obj: fields.Raw) -> Shape:
+def normalize(obj: fields.Raw) -> Shape:
     """What a slice says, its generation aside.
 
     Empty fields are absent, as the server writes them; amounts are numbers; times that the server
@@ -177,20 +177,20 @@ def shape(obj: fields.Raw) -> Shape:
     meta, spec = fields.mapping(obj, "metadata"), fields.mapping(obj, "spec")
     pool = {k: v for k, v in fields.mapping(spec, "pool").items() if k != "generation"}
     owners = fields.sequence(meta, "ownerReferences")
-    return _bare({**spec, "pool": pool, "owners": owners})
+    return _normalize({**spec, "pool": pool, "owners": owners})
 
 
-def generation_of(current: Iterable[Object]) -> int:
+def highest_generation(current: Iterable[Object]) -> int:
     """The highest generation there is; 0 when there is none."""
     return max((_generation(one) for one in current), default=0)
 
 
-def dropped(wanted: Object, kept: Object) -> tuple[str, ...]:
+def dropped_fields(wanted: Object, kept: Object) -> tuple[str, ...]:
     """Where the server's answer differs from what was asked; () when nowhere."""
-    return tuple(_differences(shape(wanted), shape(kept), "spec"))
+    return tuple(_differences(normalize(wanted), normalize(kept), "spec"))
 
 
-def _rendered(
+def _render_by_name(
     pool: slice_builder.Pool, owner: slice_builder.Owner, generation: int
 ) -> dict[str, Object]:
     rendered: Sequence[Object] = slice_builder.render(pool, owner, generation)
@@ -201,17 +201,17 @@ def _generation(obj: Object) -> int:
     return fields.integer(fields.mapping(obj["spec"], "pool", "spec"), "generation", "spec.pool")
 
 
-def _replacing(found: Object, wanted: Object) -> Object:
+def _render_update(found: Object, wanted: Object) -> Object:
     """`wanted` as an update of `found`: its version, and its taints' times where they hold."""
     times = {
-        (device["name"], _taint(taint)): taint["timeAdded"]
+        (device["name"], _taint_key(taint)): taint["timeAdded"]
         for device in found["spec"].get("devices") or []
         for taint in device.get("taints") or []
         if taint.get("timeAdded")
     }
 
     def timed(device: Object, taint: Object) -> Object:
-        added = times.get((device["name"], _taint(taint)))
+        added = times.get((device["name"], _taint_key(taint)))
         return taint if added is None else {**taint, "timeAdded": added}
 
     spec = wanted["spec"]
@@ -227,25 +227,25 @@ def _replacing(found: Object, wanted: Object) -> Object:
     return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}, "spec": spec}
 
 
-def _taint(taint: Object) -> tuple[str, str, str]:
+def _taint_key(taint: Object) -> tuple[str, str, str]:
     return taint["key"], taint.get("value", ""), taint["effect"]
 
 
-def _bare(value: Shape, key: str = "") -> Shape:
+def _normalize(value: Shape, key: str = "") -> Shape:
     """The value without empty fields and server's times, with amounts as numbers."""
     match value:
         case Mapping():
             if key == "capacity":
-                return {name: _amount(one) for name, one in value.items()}
-            inner = {k: _bare(v, k) for k, v in value.items() if k != "timeAdded"}
+                return {name: _normalize_capacity(one) for name, one in value.items()}
+            inner = {k: _normalize(v, k) for k, v in value.items() if k != "timeAdded"}
             return {k: v for k, v in inner.items() if v not in (None, [], {}, "")}
         case list() | tuple():
-            return [_bare(one) for one in value]
+            return [_normalize(one) for one in value]
         case _:
             return value
 
 
-def _amount(value: Shape) -> Shape:
+def _normalize_capacity(value: Shape) -> Shape:
     """One capacity: its amount exactly, and whatever else stands beside it."""
     if not isinstance(value, Mapping):
         return value

@@ -79,9 +79,9 @@ class Record:
     @property
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
         """The GPUs it touches, each once, sorted."""
-        return planner.gpus_of(self.devices)
+        return planner.device_gpus(self.devices)
 
-    def answer(self) -> ports.Prepared:
+    def response(self) -> ports.Prepared:
         """What the kubelet is told, every time the same."""
         return ports.Prepared(
             tuple(
@@ -105,14 +105,14 @@ def is_uid(text: str) -> bool:
     return _UID.fullmatch(text) is not None
 
 
-def checked(uid: str) -> ids.ClaimUid:
+def require_uid(uid: str) -> ids.ClaimUid:
     """A UID that may become part of a path or a CDI name. Raises BadInput."""
     if not is_uid(uid):
         raise errors.BadInput("claim UID", f"is {uid!r}", "letters, digits and '-', at most 63")
     return ids.ClaimUid(uid)
 
 
-class TooNew(errors.NodeFault):
+class NewerSchema(errors.NodeFault):
     """A record of a schema that this version cannot read; it stays as it is."""
 
     def __init__(self, path: Path, version: int) -> None:
@@ -131,7 +131,7 @@ class Checkpoint:
     """
 
     def __init__(
-        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._boot_id = boot_id
@@ -145,7 +145,7 @@ class Checkpoint:
         if data is None:
             return None
         try:
-            record = _FORMAT.validate_python(_readable(data, path))
+            record = _FORMAT.validate_python(_unseal_readable(data, path))
             if record.uid != uid:
                 raise ValueError(f"it is the record of {record.uid}")  # noqa: TRY301 - one way out
         except ValueError as e:
@@ -153,34 +153,36 @@ class Checkpoint:
             return None
         return record
 
-    def all(self) -> tuple[Record, ...]:
+    def list_records(self) -> tuple[Record, ...]:
         """Every record that can be read, by UID."""
         found = (self.read(uid) for uid in self.uids())
         return tuple(record for record in found if record is not None)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a file, a temporary one included."""
-        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
+        names = {atomic.target_name(name) for name in atomic.list_names(self._directory)}
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
-    def written(self, uid: ids.ClaimUid) -> float | None:
+    def write_time(self, uid: ids.ClaimUid) -> float | None:
         """When the claim's record was written last, in seconds since 1970; None without one."""
         try:
             return self._path(uid).stat().st_mtime
         except OSError:
             return None
 
-    def damaged(self) -> tuple[ids.ClaimUid, ...]:
+    def damaged_uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims of which a damaged record was moved aside and not cleared since."""
-        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in atomic.names(self._directory))
+        marks = (
+            name.partition(f"{_SUFFIX}.damaged-") for name in atomic.list_names(self._directory)
+        )
         return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
 
-    def is_of_this_boot(self, record: Record) -> bool:
+    def is_current_boot(self, record: Record) -> bool:
         """Whether what the record says was done since the machine started."""
         return record.boot_id == self._boot_id
 
-    def started(self, claim: ports.ClaimRef, intent: planner.Plan) -> Record:
+    def write_started(self, claim: ports.ClaimRef, intent: planner.Plan) -> Record:
         """Write down what is intended, before anything is done.
 
         Without steps nothing is done that outlives the machine, and the disk is not waited for.
@@ -197,25 +199,25 @@ class Checkpoint:
         self._write(record.uid, raw, synced=bool(intent.steps))
         return record
 
-    def completed(self, record: Record, facts: Sequence[Facts]) -> Record:
+    def write_completed(self, record: Record, facts: Sequence[Facts]) -> Record:
         """Write down that it is done in this boot; what else the file holds stays."""
         done = replace(record, state=State.COMPLETED, boot_id=self._boot_id, facts=tuple(facts))
-        return self._change(done)
+        return self._update(done)
 
-    def begun(self, record: Record) -> Record:
+    def write_begun(self, record: Record) -> Record:
         """Write down that no more than the record's steps was begun, in this boot."""
-        return self._change(replace(record, state=State.STARTED, boot_id=self._boot_id))
+        return self._update(replace(record, state=State.STARTED, boot_id=self._boot_id))
 
-    def put_back(self, record: Record) -> Record:
+    def rewrite(self, record: Record) -> Record:
         """Write down again how far a record had come."""
-        return self._change(record)
+        return self._update(record)
 
-    def _change(self, record: Record) -> Record:
+    def _update(self, record: Record) -> Record:
         data = atomic.read(self._path(record.uid))
         if data is None:
             raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
         try:
-            before = _readable(data, self._path(record.uid))
+            before = _unseal_readable(data, self._path(record.uid))
             raw = {
                 **before,
                 "state": record.state.value,
@@ -234,10 +236,10 @@ class Checkpoint:
         atomic.remove(self._path(uid), self._watch)
 
     def _path(self, uid: ids.ClaimUid) -> Path:
-        return self._directory / f"{checked(uid)}{_SUFFIX}"
+        return self._directory / f"{require_uid(uid)}{_SUFFIX}"
 
     def _write(self, uid: ids.ClaimUid, raw: Mapping[str, object], *, synced: bool = True) -> None:
-        atomic.replace(self._path(uid), sealed(raw), _MODE, self._watch, synced=synced)
+        atomic.replace(self._path(uid), seal(raw), _MODE, self._watch, synced=synced)
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
         """Move it, unless another thread was first, and a new record may have its place."""
@@ -257,13 +259,13 @@ class Checkpoint:
         log.error("a damaged record was moved aside", path=str(aside), problem=problem)
 
 
-def sealed(raw: Mapping[str, object]) -> bytes:
+def seal(raw: Mapping[str, object]) -> bytes:
     """The bytes of a file that holds this record."""
     record = json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()
     return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
 
 
-def _unsealed(data: bytes) -> Mapping[str, Any]:
+def _unseal(data: bytes) -> Mapping[str, Any]:
     """The record in the bytes of a file. Raises ValueError when they are not as written."""
     record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
     if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):
@@ -277,12 +279,12 @@ def _unsealed(data: bytes) -> Mapping[str, Any]:
     return raw
 
 
-def _readable(data: bytes, path: Path) -> Mapping[str, Any]:
+def _unseal_readable(data: bytes, path: Path) -> Mapping[str, Any]:
     """As `_unsealed`, of a schema that we read. Raises ValueError, TooNew."""
-    raw = _unsealed(data)
+    raw = _unseal(data)
     version = raw.get("version", VERSION)
     if isinstance(version, int) and version > READABLE:
-        raise TooNew(path, version)
+        raise NewerSchema(path, version)
     return raw
 
 

@@ -35,7 +35,7 @@ class _Document:
 
     version: int = VERSION
     cleared: str = ""
-    gpus: Mapping[ids.GpuUuid, quarantine_policy.Past] = field(default_factory=dict)
+    gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory] = field(default_factory=dict)
 
 
 _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
@@ -48,65 +48,69 @@ class Quarantine:
     """
 
     def __init__(
-        self, file: Path, time: clock.Clock, watch: failpoints.Observer = failpoints.NOBODY
+        self, file: Path, time: clock.Clock, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._file = file
         self._clock = time
         self._watch = watch
         self._lock = threading.Lock()
-        self._known, self._writable = _read(file)
+        self._document, self._writable = _load(file)
         self._unwritten = False
 
-    def note(self, gpu: ids.GpuUuid, *, ill: bool) -> None:
+    def record(self, gpu: ids.GpuUuid, *, ill: bool) -> None:
         """A look at a GPU found it so."""
         with self._lock:
-            before = self._known.gpus.get(gpu, quarantine_policy.NOTHING)
-            after = quarantine_policy.noted(before, self._now(), ill=ill)
+            before = self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
+            after = quarantine_policy.update(before, self._now(), ill=ill)
             if after != before:
-                self._know(self._known.cleared, {**self._known.gpus, gpu: after})
+                self._store(self._document.cleared, {**self._document.gpus, gpu: after})
             elif self._unwritten:
                 self._write()
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[health.Ailment, ...]:
+    def ailments(self, gpu: ids.GpuUuid) -> tuple[health.Ailment, ...]:
         """The quarantine that a GPU is in."""
-        return quarantine_policy.ailments(self._known.gpus.get(gpu, quarantine_policy.NOTHING))
+        return quarantine_policy.ailments(
+            self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
+        )
 
-    def all(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
+    def all_ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
         """Every GPU that is in quarantine."""
-        found = {gpu: quarantine_policy.ailments(past) for gpu, past in self._known.gpus.items()}
+        found = {gpu: quarantine_policy.ailments(past) for gpu, past in self._document.gpus.items()}
         return {gpu: ailments for gpu, ailments in found.items() if ailments}
 
-    def follow(self, node: nodes.Node) -> None:
+    def update(self, node: nodes.Node) -> None:
         """Clear what the Node's annotation asks for, once."""
         asked = node.clear_quarantine
         with self._lock:
-            if asked == self._known.cleared:
+            if asked == self._document.cleared:
                 return
-            wanted = quarantine_policy.named(asked)
+            wanted = quarantine_policy.parse_names(asked)
             gpus = {
-                gpu: quarantine_policy.cleared(past)
-                if quarantine_policy.asks_for(wanted, gpu)
+                gpu: quarantine_policy.clear(past)
+                if quarantine_policy.is_named(wanted, gpu)
                 else past
-                for gpu, past in self._known.gpus.items()
+                for gpu, past in self._document.gpus.items()
             }
-            freed = sorted(gpu for gpu in self.all() if gpus[gpu].since is None)
+            freed = sorted(gpu for gpu in self.all_ailments() if gpus[gpu].since is None)
             _log.info("clearing of quarantines asked for", annotation=asked, cleared=freed)
-            self._know(asked, gpus)
+            self._store(asked, gpus)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
-    def _know(self, asked: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.Past]) -> None:
+    def _store(
+        self, asked: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory]
+    ) -> None:
         """GPUs of which there is nothing to remember are forgotten."""
-        kept = {gpu: past for gpu, past in gpus.items() if past != quarantine_policy.NOTHING}
-        self._known = _Document(cleared=asked, gpus=kept)
+        kept = {gpu: past for gpu, past in gpus.items() if past != quarantine_policy.NO_FAILURES}
+        self._document = _Document(cleared=asked, gpus=kept)
         self._write()
 
     def _write(self) -> None:
         if not self._writable:
             return
         try:
-            atomic.replace(self._file, _FORMAT.dump_json(self._known), _MODE, self._watch)
+            atomic.replace(self._file, _FORMAT.dump_json(self._document), _MODE, self._watch)
         except errors.NodeFault as e:
             if not self._unwritten:
                 _log.warning("quarantines not written", error=str(e))
@@ -115,7 +119,7 @@ class Quarantine:
             self._unwritten = False
 
 
-def _read(file: Path) -> tuple[_Document, bool]:
+def _load(file: Path) -> tuple[_Document, bool]:
     """The file, and whether it is ours to write."""
     try:
         data = atomic.read(file)

@@ -15,7 +15,7 @@ from driver.resources.dra import claims
 LOOKS = 2
 """In a row, a minute apart: by then the kubelet has compared claims and pods itself (60 s)."""
 
-Answer = claims.Claim | errors.RationError
+ReadResult = claims.Claim | errors.RationError
 """What the API server said when it was asked for the record's claim by its name."""
 
 
@@ -37,28 +37,28 @@ class Verdict:
 
     act: Act
     gone: int = 0
-    why: str = ""
+    reason: str = ""
 
 
-def judge(record: checkpoint.Record, answer: Answer, gone: int) -> Verdict:
+def decide(record: checkpoint.Record, answer: ReadResult, gone: int) -> Verdict:
     """The verdict on a record whose claim was found gone `gone` times in a row before.
 
     A claim that exists with the record's UID keeps it, allocated or not: the kubelet may still be
     at it. Any failure but the server's word that there is no such object keeps it too.
     """
-    why = _gone(record.claim, answer)
+    why = _gone_reason(record.claim, answer)
     if not why:
         return Verdict(Act.KEEP)
     act = Act.RECLAIM if gone + 1 >= LOOKS else Act.WATCH
     return Verdict(act, gone + 1, why)
 
 
-def is_gone(ref: ports.ClaimRef, answer: Answer) -> bool:
+def is_gone(ref: ports.ClaimRef, answer: ReadResult) -> bool:
     """Whether the server said that there is no such claim, at this look."""
-    return bool(_gone(ref, answer))
+    return bool(_gone_reason(ref, answer))
 
 
-def _gone(ref: ports.ClaimRef, answer: Answer) -> str:
+def _gone_reason(ref: ports.ClaimRef, answer: ReadResult) -> str:
     """How the claim is known to be gone; empty when it is not."""
     if isinstance(answer, claims.Claim):
         return "" if answer.uid == ref.uid else f"its name is now that of {answer.uid}"

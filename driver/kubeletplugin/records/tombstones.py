@@ -19,10 +19,10 @@ import threading
 from driver import clock, ids
 from driver.kubeletplugin import ports
 
-KEPT_S = 60.0
+LIFETIME_S = 60.0
 """Longer than a call of the kubelet lives (45 s)."""
 SETTLE_S = 5.0
-MOST = 4096
+MAX_TOMBSTONES = 4096
 """Marks at once; the oldest goes first."""
 _POLL_S = 0.1
 
@@ -35,20 +35,20 @@ class Tombstones:
         self._lock = threading.Lock()
         self._marks: dict[ids.ClaimUid, float] = {}
 
-    def put(self, uid: ids.ClaimUid) -> None:
+    def add(self, uid: ids.ClaimUid) -> None:
         """The claim was let go, and nothing of it was here."""
         now = self._clock.monotonic()
         with self._lock:
             self._marks.pop(uid, None)
-            while self._marks and self._is_spent(next(iter(self._marks)), now):
+            while self._marks and self._is_expired(next(iter(self._marks)), now):
                 del self._marks[next(iter(self._marks))]
             self._marks[uid] = now
 
-    def marked(self, uid: ids.ClaimUid) -> bool:
+    def is_marked(self, uid: ids.ClaimUid) -> bool:
         """Whether it was let go within the last KEPT_S."""
-        return self._age_s(uid) < KEPT_S
+        return self._age_s(uid) < LIFETIME_S
 
-    def settle(self, uid: ids.ClaimUid, cancelled: ports.Cancelled) -> None:
+    def wait_settled(self, uid: ids.ClaimUid, cancelled: ports.Cancelled) -> None:
         """Return once the mark, where there is one, is SETTLE_S old, or the caller has gone."""
         while self._age_s(uid) < SETTLE_S and not cancelled():
             self._clock.wait(threading.Event(), _POLL_S)
@@ -58,5 +58,5 @@ class Tombstones:
             at = self._marks.get(uid)
         return float("inf") if at is None else self._clock.monotonic() - at
 
-    def _is_spent(self, uid: ids.ClaimUid, now: float) -> bool:
-        return now - self._marks[uid] >= KEPT_S or len(self._marks) >= MOST
+    def _is_expired(self, uid: ids.ClaimUid, now: float) -> bool:
+        return now - self._marks[uid] >= LIFETIME_S or len(self._marks) >= MAX_TOMBSTONES

@@ -19,15 +19,15 @@ from driver.kubeletplugin.records import checkpoint, staleness
 
 _log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
-MEND_S: Final = 10.0
+REPAIR_S: Final = 10.0
 _SPREAD: Final = 0.25
 """Of the pause, more at random, so that the nodes of a cluster do not ask at once."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class GcTargets:
     """What is looked at and acted on.
 
     `records` raises NodeFault. `in_use` says what still runs on a record's GPUs, "" when nothing
@@ -39,77 +39,79 @@ class Node:
     reader: ports.ClaimReader
     in_use: Callable[[checkpoint.Record], str]
     unprepare: Callable[[ports.ClaimRef], ports.Refused | None]
-    mend: Callable[[], tuple[str, ...]]
+    repair: Callable[[], tuple[str, ...]]
 
 
-class Reclaim:
+class ClaimCollector:
     """`run` is a thread's target; `tell` is told in words what was reclaimed."""
 
-    def __init__(self, node: Node, tell: Tell, time: clock.Clock, jitter: backoff.Jitter) -> None:
-        self._node = node
-        self._tell = tell
+    def __init__(
+        self, node: GcTargets, tell: Report, time: clock.Clock, jitter: backoff.Jitter
+    ) -> None:
+        self._targets = node
+        self._report = tell
         self._clock = time
         self._jitter = jitter
         self._gone: dict[ids.ClaimUid, int] = {}
-        self._unmended: tuple[str, ...] = ()
+        self._unrepaired: tuple[str, ...] = ()
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop, the first time after one pause."""
         due_s = self._pause_s()
-        while not self._clock.wait(stop, min(MEND_S, due_s)):
-            due_s -= MEND_S
+        while not self._clock.wait(stop, min(REPAIR_S, due_s)):
+            due_s -= REPAIR_S
             try:
-                self._mend()
+                self._repair()
                 if due_s <= 0:
                     due_s = self._pause_s()
-                    self.look(stop)
+                    self.check_records(stop)
             except errors.RationError as e:
                 _log.warning("records not compared", error=str(e))
 
     def _pause_s(self) -> float:
         return EVERY_S * (1 + _SPREAD * self._jitter())
 
-    def _mend(self) -> None:
+    def _repair(self) -> None:
         """What could not be mended is told once, until it is something else."""
-        left = self._node.mend()
-        if left and left != self._unmended:
+        left = self._targets.repair()
+        if left and left != self._unrepaired:
             _log.warning("not mended", problems=left)
-        self._unmended = left
+        self._unrepaired = left
 
-    def look(self, stop: threading.Event) -> None:
+    def check_records(self, stop: threading.Event) -> None:
         """Ask for every record's claim once. Raises NodeFault."""
         found: dict[ids.ClaimUid, int] = {}
-        for record in self._node.records():
+        for record in self._targets.records():
             if stop.is_set():
                 return
-            answer = self._asked(record.claim)
-            verdict = staleness.judge(record, answer, self._gone.get(record.uid, 0))
-            if verdict.act is staleness.Act.RECLAIM and self._reclaimed(record, verdict.why):
+            answer = self._read_claim(record.claim)
+            verdict = staleness.decide(record, answer, self._gone.get(record.uid, 0))
+            if verdict.act is staleness.Act.RECLAIM and self._reclaim(record, verdict.reason):
                 continue
             found[record.uid] = verdict.gone
             if isinstance(answer, errors.Unreachable):
                 break  # nobody answers: the others would wait in vain, and are not gone either
         self._gone = found
 
-    def _asked(self, ref: ports.ClaimRef) -> staleness.Answer:
+    def _read_claim(self, ref: ports.ClaimRef) -> staleness.ReadResult:
         try:
-            return self._node.reader.read(ref)
+            return self._targets.reader.read(ref)
         except errors.RationError as e:
             return e
 
-    def _reclaimed(self, record: checkpoint.Record, why: str) -> bool:
+    def _reclaim(self, record: checkpoint.Record, why: str) -> bool:
         """Whether nothing of it is left; if not, the next look tries again."""
         name = f"{record.claim.namespace}/{record.claim.name} ({record.uid})"
         try:
-            user = self._node.in_use(record)
+            user = self._targets.in_use(record)
             if user:
                 _log.warning("claim is gone, but not its processes", claim=name, why=why, user=user)
                 return False
-            self._node.unprepare(record.claim)
+            self._targets.unprepare(record.claim)
         except errors.RationError as e:
             _log.warning("claim not reclaimed", claim=name, why=why, error=str(e))
             return False
         _log.warning("claim reclaimed", claim=name, why=why, gpus=record.gpus)
         text = f"released {', '.join(record.gpus)} from claim {name}, which was left over: {why}"
-        self._tell(text)
+        self._report(text)
         return True

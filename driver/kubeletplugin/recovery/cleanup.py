@@ -21,7 +21,7 @@ _CLAIMS, _MPS, _TOLD = "claims", "mps", "dra-device-metadata"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class NodePaths:
     """The driver, and its folders on the node, as the plugin's flags name them."""
 
     driver: str
@@ -35,18 +35,18 @@ class Place:
         return self.kubelet_root / "plugins" / self.driver
 
 
-def clear(place: Place) -> tuple[ids.ClaimUid, ...]:
+def clear_node(place: NodePaths) -> tuple[ids.ClaimUid, ...]:
     """Clear the node; the claims of which everything stays.
 
     Raises:
         NodeFault: a plugin of the driver runs here, or something cannot be removed.
     """
     listening = (place.plugin, place.kubelet_root / "plugins_registry")
-    found = [path for folder in listening for path in _sockets(folder, place.driver)]
+    found = [path for folder in listening for path in _driver_sockets(folder, place.driver)]
     for path in found:
         sockets.refuse_if_served(path)
-    kept = _kept(place.state_dir / _CLAIMS)
-    specs = store.Store(place.cdi_root, model.kind(place.driver))
+    kept = _recorded_claims(place.state_dir / _CLAIMS)
+    specs = store.SpecStore(place.cdi_root, model.cdi_kind(place.driver))
     told = metadata_files.MetadataFiles(place.plugin / _TOLD)
     for uid in set(specs.uids()) - set(kept):
         specs.remove(uid)
@@ -55,42 +55,42 @@ def clear(place: Place) -> tuple[ids.ClaimUid, ...]:
     for path in found:
         _remove(path)
     if not kept:
-        _unmount(place.state_dir / _MPS)
-    _empty(place.state_dir, {_CLAIMS, _MPS} if kept else set())
-    _empty(place.plugin, {_TOLD} if kept else set())
+        _unmount_below(place.state_dir / _MPS)
+    _empty_folder(place.state_dir, {_CLAIMS, _MPS} if kept else set())
+    _empty_folder(place.plugin, {_TOLD} if kept else set())
     if not kept:
         _remove(place.plugin)
     return kept
 
 
-def _kept(records: Path) -> tuple[ids.ClaimUid, ...]:
+def _recorded_claims(records: Path) -> tuple[ids.ClaimUid, ...]:
     """Claims with a record, be it damaged: what was done for those is not known."""
-    stems = (atomic.target_name(path.name).partition(".json")[0] for path in _inside(records))
+    stems = (atomic.target_name(path.name).partition(".json")[0] for path in _entries(records))
     return tuple(sorted({ids.ClaimUid(stem) for stem in stems if checkpoint.is_uid(stem)}))
 
 
-def _sockets(folder: Path, driver: str) -> Iterator[Path]:
+def _driver_sockets(folder: Path, driver: str) -> Iterator[Path]:
     """Those of any instance, under the names that `sockets.paths` gives them."""
-    for path in _inside(folder):
+    for path in _entries(folder):
         ours = folder.name == driver or path.name.startswith(f"{driver}-")
         if ours and path.is_socket():
             yield path
 
 
-def _empty(folder: Path, but: set[str]) -> None:
-    for path in _inside(folder):
+def _empty_folder(folder: Path, but: set[str]) -> None:
+    for path in _entries(folder):
         if path.name not in but:
             _remove(path)
 
 
-def _inside(folder: Path) -> list[Path]:
-    return [folder / name for name in atomic.names(folder)]
+def _entries(folder: Path) -> list[Path]:
+    return [folder / name for name in atomic.list_names(folder)]
 
 
-def _unmount(folder: Path) -> None:
+def _unmount_below(folder: Path) -> None:
     """Take off what clients of MPS daemons wrote to; nobody walks it."""
     try:
-        for path in mounts.below(folder.resolve()):
+        for path in mounts.mounts_below(folder.resolve()):
             mounts.unmount(path)
     except OSError as e:
         raise errors.NodeFault("unmount", str(folder), str(e)) from e
@@ -109,13 +109,15 @@ def _remove(path: Path) -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Clear the node that the flags describe; the exit code."""
-    parser = argparse.ArgumentParser(prog="ration-clearing", description=clear.__doc__)
+    parser = argparse.ArgumentParser(prog="ration-clearing", description=clear_node.__doc__)
     parser.add_argument("--driver-name", default=names.DRIVER)
     for flag in ("--kubelet-root", "--cdi-root", "--state-dir"):
         parser.add_argument(flag, type=Path, required=True)
     given = parser.parse_args(arguments)
     try:
-        kept = clear(Place(given.driver_name, given.kubelet_root, given.cdi_root, given.state_dir))
+        kept = clear_node(
+            NodePaths(given.driver_name, given.kubelet_root, given.cdi_root, given.state_dir)
+        )
     except errors.RationError as error:
         sys.stderr.write(f"{error}\n")
         return 1

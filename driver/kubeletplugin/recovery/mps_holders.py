@@ -25,16 +25,16 @@ _MOST = 5
 
 
 @dataclass(slots=True)
-class _Held:
+class _Occurrence:
     """An occurrence: when it began, when it was last told, and of whom."""
 
     since_s: float
-    told_s: float = -math.inf
-    told: frozenset[mps_files.Holder] = frozenset()
+    reported_at_s: float = -math.inf
+    reported: frozenset[mps_files.Holder] = frozenset()
 
     @property
-    def is_told(self) -> bool:
-        return self.told_s > -math.inf
+    def is_reported(self) -> bool:
+        return self.reported_at_s > -math.inf
 
 
 class MpsHolders:
@@ -42,62 +42,67 @@ class MpsHolders:
 
     def __init__(
         self,
-        teller: plugin_events.Teller,
-        pods_of: ports.PodsOf,
-        known: claim_pods.Consumers,
+        teller: plugin_events.EventReporter,
+        pods_of: ports.ProcessPods,
+        known: claim_pods.ClaimPods,
         time: clock.Clock,
     ) -> None:
-        self._teller = teller
-        self._pods_of = pods_of
-        self._consumers = known
+        self._reporter = teller
+        self._process_pods = pods_of
+        self._claim_pods = known
         self._clock = time
-        self._held: dict[str, _Held] = {}
+        self._occurrences: dict[str, _Occurrence] = {}
 
-    def begin(self, records: Iterable[checkpoint.Record], keys: Collection[str]) -> None:
+    def start_round(self, records: Iterable[checkpoint.Record], keys: Collection[str]) -> None:
         """A look begins: forget daemons without a claim."""
-        self._consumers.begin(records)
-        self._held = {key: held for key, held in self._held.items() if key in keys}
+        self._claim_pods.start_round(records)
+        self._occurrences = {key: held for key, held in self._occurrences.items() if key in keys}
 
-    def look(self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]) -> None:
+    def check(self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]) -> None:
         """Tell the daemon's claims what has changed since the last look."""
         if not status.occupied:
-            self._end(key, refs)
+            self._report_end(key, refs)
             return
         now = self._clock.monotonic()
-        held = self._held.setdefault(key, _Held(now))
+        held = self._occurrences.setdefault(key, _Occurrence(now))
         holders = frozenset(status.holders)
-        news = not held.is_told or (holders != held.told and now - held.told_s >= AGAIN_S)
+        news = not held.is_reported or (
+            holders != held.reported and now - held.reported_at_s >= AGAIN_S
+        )
         if now - held.since_s < STAYS_S or not news:
             return
-        held.told, held.told_s = holders, now
-        text = f"MPS daemon of {key} takes no command while {self._who(status.holders, refs)}"
+        held.reported, held.reported_at_s = holders, now
+        who = self._describe_holders(status.holders, refs)
+        text = f"MPS daemon of {key} takes no command while {who}"
         for ref in refs:
-            self._teller.claim_warning(ref, reasons.Reason.MPS_CONTROL_HELD, text)
+            self._reporter.warn_claim(ref, reasons.Reason.MPS_CONTROL_HELD, text)
 
-    def _end(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
-        held = self._held.pop(key, None)
-        if held is None or not held.is_told:
+    def _report_end(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
+        held = self._occurrences.pop(key, None)
+        if held is None or not held.is_reported:
             return
         for ref in refs:
             text = f"MPS daemon of {key} takes commands again"
-            self._teller.claim_notice(ref, reasons.Reason.MPS_CONTROL_FREED, text)
+            self._reporter.notify_claim(ref, reasons.Reason.MPS_CONTROL_FREED, text)
 
-    def _who(self, holders: Sequence[mps_files.Holder], refs: Sequence[ports.ClaimRef]) -> str:
+    def _describe_holders(
+        self, holders: Sequence[mps_files.Holder], refs: Sequence[ports.ClaimRef]
+    ) -> str:
         """Say who holds a daemon of these claims, with their pods where those are known."""
         if not holders:
             return "a control program is connected to it, which is not seen"
-        found = {holder: self._pods_of(holder.pid) for holder in holders[:_MOST]}
-        self._consumers.settle(refs, {pod for pods in found.values() for pod in pods})
+        found = {holder: self._process_pods(holder.pid) for holder in holders[:_MOST]}
+        self._claim_pods.resolve(refs, {pod for pods in found.values() for pod in pods})
         known = {
-            pod: name for pods in self._consumers.pods(refs).values() for pod, name in pods.items()
+            pod: name for pods in self._claim_pods.pods(refs).values() for pod, name in pods.items()
         }
-        named = (f"{holder.words()}{_of(pods, known)}" for holder, pods in found.items())
+        named = (f"{holder.describe()}{_pod_text(pods, known)}" for holder, pods in found.items())
         more = f" and {len(holders) - _MOST} more" if len(holders) > _MOST else ""
         verb = "is" if len(holders) == 1 else "are"
         return f"{', '.join(named)}{more} {verb} connected to it with a control program"
 
 
-def _of(candidates: Sequence[ids.PodUid], known: dict[ids.PodUid, str]) -> str:
+def _pod_text(candidates: Sequence[ids.PodUid], known: dict[ids.PodUid, str]) -> str:
     """Name the pod of a process, by its UID where no claim of the daemon is known to be its."""
     if not candidates:
         return ""

@@ -31,37 +31,37 @@ Unaccounted = Callable[[], tuple[ids.ClaimUid, ...]]
 """Claims that may have containers, and whose record is damaged. Raises NodeFault."""
 
 
-class SharedSettings:
+class MpsReconciler:
     """Used by one thread at a time."""
 
     def __init__(
         self,
         records: share_steps.Records,
-        acts: share_steps.ShareActs,
+        acts: share_steps.ShareSteps,
         daemons: ports.Daemons,
         holding: locks.Locks,
         unaccounted: Unaccounted,
     ) -> None:
         self._records = records
-        self._acts = acts
+        self._steps = acts
         self._daemons = daemons
         self._locks = holding
         self._unaccounted = unaccounted
 
-    def mend(self) -> tuple[str, ...]:
+    def repair(self) -> tuple[str, ...]:
         """Have the daemons that records want, and no other; names what could not be done.
 
         A daemon is not waited for: MpsWatch tells its claims if it fails. Raises NodeFault.
         """
-        there = self._daemons.wanted()
+        there = self._daemons.desired_keys()
         records = self._records()
-        shared = {gpu for record in records for gpu in _served(record)}
+        shared = {gpu for record in records for gpu in _served_gpus(record)}
         shared ^= {ids.GpuUuid(key) for key in there if key.startswith(_SHARED)}
-        own = {record.uid for record in records if _has_own(record)}
+        own = {record.uid for record in records if _has_own_daemon(record)}
         own ^= {ids.ClaimUid(key) for key in there if _OWN.fullmatch(key)}
         mending: list[tuple[str, Callable[[], None]]] = [
-            *((gpu, functools.partial(self._mend, gpu)) for gpu in sorted(shared)),
-            *((uid, functools.partial(self._mend_own, uid)) for uid in sorted(own)),
+            *((gpu, functools.partial(self._repair_shared, gpu)) for gpu in sorted(shared)),
+            *((uid, functools.partial(self._repair_own, uid)) for uid in sorted(own)),
         ]
         problems: list[str] = []
         for key, mend in mending:
@@ -71,49 +71,49 @@ class SharedSettings:
                 problems.append(f"MPS daemon {key}: {e}")
         return tuple(problems)
 
-    def _mend(self, gpu: ids.GpuUuid) -> None:
+    def _repair_shared(self, gpu: ids.GpuUuid) -> None:
         """With the GPU in hand both are read again: a claim may have come or gone meanwhile."""
         with self._locks.gpus([gpu]):
-            wanted = self._acts.wanted(gpu)
-            there = gpu in self._daemons.wanted()
+            wanted = self._steps.desired_daemon(gpu)
+            there = gpu in self._daemons.desired_keys()
             if wanted is not None and not there:
-                self._again(wanted)
+                self._request_again(wanted)
             # Containers of a claim whose record is damaged may be clients of any daemon.
             elif wanted is None and there and not self._unaccounted():
                 _log.warning("MPS daemon without a claim ends", gpu=gpu)
-                self._acts.clear(gpu)
+                self._steps.clear(gpu)
 
-    def _mend_own(self, uid: ids.ClaimUid) -> None:
+    def _repair_own(self, uid: ids.ClaimUid) -> None:
         """As `_mend`; what is only half prepared, or half undone, is the claim's next call's."""
         with self._locks.claim(uid):
             record = next((one for one in self._records() if one.uid == uid), None)
-            there = uid in self._daemons.wanted()
+            there = uid in self._daemons.desired_keys()
             if record is None and there and not self._unaccounted():
-                self._end(uid)
+                self._end_daemon(uid)
             elif record is not None and record.state is checkpoint.State.COMPLETED and not there:
                 with self._locks.gpus(record.gpus):
-                    self._again(self._acts.wanted_by(record))
+                    self._request_again(self._steps.claim_daemon(record))
 
-    def _again(self, wanted: daemons.Desired | None) -> None:
+    def _request_again(self, wanted: daemons.Desired | None) -> None:
         if wanted is not None:
             _log.warning("MPS daemon was not asked for any more, and is again", daemon=wanted.key)
-            self._daemons.put(wanted)
+            self._daemons.request(wanted)
 
-    def _end(self, uid: ids.ClaimUid) -> None:
+    def _end_daemon(self, uid: ids.ClaimUid) -> None:
         """A MIG device keeps its mode: it goes with it, or who comes next sets it."""
         _log.warning("MPS daemon without its claim ends", claim=uid)
-        wanted = self._daemons.read(uid)
-        self._daemons.forget(uid)
+        wanted = self._daemons.read_desired(uid)
+        self._daemons.remove(uid)
         for one in wanted.devices if wanted else ():
             if one.startswith(_SHARED):
                 with self._locks.gpus([ids.GpuUuid(one)]):
-                    self._acts.clear(ids.GpuUuid(one))
+                    self._steps.clear(ids.GpuUuid(one))
 
 
-def _served(record: checkpoint.Record) -> Iterator[ids.GpuUuid]:
+def _served_gpus(record: checkpoint.Record) -> Iterator[ids.GpuUuid]:
     return (step.gpu for step in record.steps if step.act == mps.SERVE)
 
 
-def _has_own(record: checkpoint.Record) -> bool:
+def _has_own_daemon(record: checkpoint.Record) -> bool:
     done = record.state is checkpoint.State.COMPLETED
     return done and any(step.act == claim_mps.SERVE for step in record.steps)

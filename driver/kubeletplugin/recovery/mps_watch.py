@@ -24,16 +24,16 @@ class MpsWatch:
         self,
         records: Callable[[], tuple[checkpoint.Record, ...]],
         daemons: ports.Daemons,
-        teller: plugin_events.Teller,
+        teller: plugin_events.EventReporter,
         counters: metrics.Metrics,
         holders: mps_holders.MpsHolders,
         time: clock.Clock,
     ) -> None:
         self._holders = holders
-        self._counters = counters
+        self._metrics = counters
         self._records = records
         self._daemons = daemons
-        self._teller = teller
+        self._reporter = teller
         self._clock = time
         self._failing: dict[str, str] = {}
         self._pids: dict[str, int] = {}
@@ -43,11 +43,11 @@ class MpsWatch:
         """Look until told to stop."""
         while not self._clock.wait(stop, _EVERY_S):
             try:
-                self.look()
+                self.check()
             except errors.NodeFault as e:
                 _log.warning("MPS daemons not looked at", error=str(e))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Tell what has changed since the last look. Raises NodeFault."""
         clients: dict[str, dict[ports.ClaimRef, None]] = {}
         records = self._records()
@@ -58,26 +58,28 @@ class MpsWatch:
         self._failing = {key: why for key, why in self._failing.items() if key in clients}
         self._pids = {key: pid for key, pid in self._pids.items() if key in clients}
         self._waiting = {key: who for key, who in self._waiting.items() if key in clients}
-        self._holders.begin(records, clients)
+        self._holders.start_round(records, clients)
         for key, refs in clients.items():
             status = self._daemons.status(key)
             if status is not None:
-                self._compare(key, status, tuple(refs))
-                self._tell_waiting(key, status.waiting, tuple(refs))
-                self._holders.look(key, status, tuple(refs))
-        self._counters.failing_daemons.set(len(self._failing))
+                self._report_state(key, status, tuple(refs))
+                self._report_waiting(key, status.waiting, tuple(refs))
+                self._holders.check(key, status, tuple(refs))
+        self._metrics.failing_daemons.set(len(self._failing))
 
-    def _tell_waiting(self, key: str, waiting: str, refs: Sequence[ports.ClaimRef]) -> None:
+    def _report_waiting(self, key: str, waiting: str, refs: Sequence[ports.ClaimRef]) -> None:
         """Which of the claims the client is of is not known: each is told, when it begins."""
         before, self._waiting[key] = self._waiting.get(key, ""), waiting
         if waiting and waiting != before:
             for ref in refs:
                 text = f"MPS daemon of {key}: {waiting}"
-                self._teller.claim_warning(ref, reasons.Reason.MPS_CLIENT_WAITS, text)
+                self._reporter.warn_claim(ref, reasons.Reason.MPS_CLIENT_WAITS, text)
 
-    def _compare(self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]) -> None:
+    def _report_state(
+        self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]
+    ) -> None:
         before, now = self._failing.get(key, ""), _problem(status)
-        pid = self._pids.get(key) or self._daemons.answered(key)
+        pid = self._pids.get(key) or self._daemons.last_pid(key)
         self._pids[key] = status.pid or pid or 0
         if not before and not now and pid and status.pid not in (None, pid):
             # It died and was replaced between two looks: clients of the old one hold nothing now.
@@ -86,12 +88,12 @@ class MpsWatch:
             self._failing[key] = now
             text = f"MPS daemon of {key}: {now}"
             for ref in refs:
-                self._teller.claim_warning(ref, reasons.Reason.MPS_FAILED, text)
+                self._reporter.warn_claim(ref, reasons.Reason.MPS_FAILED, text)
         elif before and not now:
             del self._failing[key]
             for ref in refs:
                 text = f"MPS daemon of {key} serves again: start the containers anew"
-                self._teller.claim_notice(ref, reasons.Reason.MPS_RECOVERED, text)
+                self._reporter.notify_claim(ref, reasons.Reason.MPS_RECOVERED, text)
 
 
 def _problem(status: mps_files.Status) -> str:

@@ -22,14 +22,14 @@ _log = structlog.get_logger(__name__)
 _MODE: Final = 0o600
 
 
-class Owed:
+class PendingGpus:
     """A file a GPU in `directory`, which holds the boot it was written in. Raises NodeFault.
 
     MIG does not outlive a boot, so one of an earlier boot counts as none.
     """
 
     def __init__(
-        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._boot = boot_id.encode()
@@ -39,49 +39,49 @@ class Owed:
         """MIG stays on there for now."""
         atomic.replace(self._directory / gpu, self._boot, _MODE, self._watch)
 
-    def gpus(self) -> tuple[ids.GpuUuid, ...]:
+    def list_gpus(self) -> tuple[ids.GpuUuid, ...]:
         """Where it may still be on, by UUID."""
-        names = atomic.names(self._directory)
+        names = atomic.list_names(self._directory)
         found = (name for name in names if atomic.target_name(name) == name)
         return tuple(
             ids.GpuUuid(name) for name in found if atomic.read(self._directory / name) == self._boot
         )
 
-    def settle(self, gpu: ids.GpuUuid) -> None:
+    def remove(self, gpu: ids.GpuUuid) -> None:
         """It is off."""
         atomic.remove(self._directory / gpu, self._watch)
 
 
 @dataclass(frozen=True, slots=True)
-class Settling:
+class PendingMigDisable:
     """Turns off what is owed. `again` reads a GPU anew; raises DeviceFault."""
 
-    owed: Owed
+    pending: PendingGpus
     records: Callable[[], tuple[checkpoint.Record, ...]]
     partitions: ports.Partitions
-    again: Callable[[ids.GpuUuid], model.Gpu]
-    holding: locks.Locks
+    refresh_gpu: Callable[[ids.GpuUuid], model.Gpu]
+    locks: locks.Locks
 
-    def mend(self) -> tuple[str, ...]:
+    def repair(self) -> tuple[str, ...]:
         """Try each GPU once; names what could not be turned off. Raises NodeFault."""
         problems: list[str] = []
-        for gpu in self.owed.gpus():
+        for gpu in self.pending.list_gpus():
             try:
-                with self.holding.gpus([gpu]):
-                    self._settle(gpu)
+                with self.locks.gpus([gpu]):
+                    self._try_disable(gpu)
             except errors.RationError as e:
                 problems.append(f"MIG of {gpu}, on since its last claim: {e}")
         return tuple(problems)
 
-    def _settle(self, gpu: ids.GpuUuid) -> None:
-        if any(_has(gpu, record) for record in self.records()):
+    def _try_disable(self, gpu: ids.GpuUuid) -> None:
+        if any(_holds_gpu(gpu, record) for record in self.records()):
             return  # its claim's steps were planned with the mode that they found
         self.partitions.disable(gpu, 0)
-        now = self.again(gpu).mig
+        now = self.refresh_gpu(gpu).mig
         if now is None or not now.enabled:
-            self.owed.settle(gpu)
+            self.pending.remove(gpu)
             _log.info("MIG turned off, which an ended claim had left on", gpu=gpu)
 
 
-def _has(gpu: ids.GpuUuid, record: checkpoint.Record) -> bool:
+def _holds_gpu(gpu: ids.GpuUuid, record: checkpoint.Record) -> bool:
     return any(one.gpu == gpu and not one.admin_access for one in record.devices)

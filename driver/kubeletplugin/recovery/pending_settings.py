@@ -20,7 +20,7 @@ _log = structlog.get_logger(__name__)
 _UNDOING: Final = (mps.SHARED_AGAIN, time_slicing.UNSLICE)
 
 
-class SettingsOwed:
+class PendingSettings:
     """Acts of `table`, of which those that take a setting back are put off while a GPU hangs.
 
     `owed` says for each such act which GPUs it is owed on; they raise NodeFault.
@@ -29,48 +29,48 @@ class SettingsOwed:
     def __init__(
         self,
         table: Mapping[str, executor.Act],
-        owed: Callable[[str], pending_mig.Owed],
+        owed: Callable[[str], pending_mig.PendingGpus],
         holding: locks.Locks,
         hung: Callable[[ids.GpuUuid], errors.Hung | None],
     ) -> None:
         self._table = table
-        self._owed = {act: owed(act) for act in _UNDOING if act in table}
+        self._pending = {act: owed(act) for act in _UNDOING if act in table}
         self._locks = holding
         self._hung = hung
 
     def table(self) -> Mapping[str, executor.Act]:
         """Acts by name."""
-        return {**self._table, **dict.fromkeys(self._owed, self._put_off)}
+        return {**self._table, **dict.fromkeys(self._pending, self._run_or_defer)}
 
-    def settle(self, gpus: Iterable[ids.GpuUuid]) -> None:
+    def restore(self, gpus: Iterable[ids.GpuUuid]) -> None:
         """Take back what is owed on these GPUs, which the caller holds.
 
         Raises DeviceFault, NodeFault: they are not to be used yet.
         """
         wanted = set(gpus)
-        for act, owed in self._owed.items():
-            for gpu in wanted.intersection(owed.gpus()):
+        for act, owed in self._pending.items():
+            for gpu in wanted.intersection(owed.list_gpus()):
                 self._table[act](steps.Step(act, time_slicing.KEEP, gpu, {mps.CLAIM: ""}))
-                owed.settle(gpu)
+                owed.remove(gpu)
                 _log.info("setting taken back, which an ended claim had left", act=act, gpu=gpu)
 
-    def mend(self) -> tuple[str, ...]:
+    def repair(self) -> tuple[str, ...]:
         """Try each GPU once; names what could not be taken back. Raises NodeFault."""
         problems: list[str] = []
-        for gpu in sorted({gpu for owed in self._owed.values() for gpu in owed.gpus()}):
+        for gpu in sorted({gpu for owed in self._pending.values() for gpu in owed.list_gpus()}):
             try:
                 with self._locks.gpus([gpu]):
-                    self.settle([gpu])
+                    self.restore([gpu])
             except errors.RationError as e:
                 problems.append(f"settings of {gpu}, left by an ended claim: {e}")
         return tuple(problems)
 
-    def _put_off(self, step: steps.Step) -> checkpoint.Facts:
+    def _run_or_defer(self, step: steps.Step) -> checkpoint.Facts:
         try:
             return self._table[step.act](step)
         except (errors.DeviceFault, errors.NodeFault) as fault:
             if self._hung(step.gpu) is None:
                 raise
             _log.warning("setting left for later", act=step.act, gpu=step.gpu, error=str(fault))
-            self._owed[step.act].add(step.gpu)
+            self._pending[step.act].add(step.gpu)
             return {}

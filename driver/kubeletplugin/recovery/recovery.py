@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class Report:
+class RecoveryReport:
     """What became of each claim that was found.
 
     `kept` stood as recorded, `restored` was made true again (its CDI spec or its MIG instance was
@@ -27,7 +27,7 @@ class Report:
     it is unprepared, `failed` is left as it was, with the reason.
     """
 
-    kept: list[ids.ClaimUid] = field(default_factory=list)
+    unchanged: list[ids.ClaimUid] = field(default_factory=list)
     restored: list[ids.ClaimUid] = field(default_factory=list)
     rolled_back: list[ids.ClaimUid] = field(default_factory=list)
     orphans: list[ids.ClaimUid] = field(default_factory=list)
@@ -35,31 +35,31 @@ class Report:
     failed: dict[ids.ClaimUid, str] = field(default_factory=dict)
 
     @property
-    def complete(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether records, CDI specs and hardware now agree."""
         return not self.failed
 
 
-def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
+def recover(acting: executor.Executor, holding: locks.Locks) -> RecoveryReport:
     """Make records, CDI specs and hardware agree.
 
     Raises NodeFault when folders cannot be read, or a record is too new: whoever wrote it may serve
     on, and the kubelet is to ask nobody else.
     """
-    report = Report()
+    report = RecoveryReport()
     # Specs are listed first: a spec made meanwhile by another plugin has a record by then.
     with_traces = set(acting.specs.uids()) | set(acting.records.uids())
     for uid in sorted(with_traces):
         try:
             with holding.claim(uid):
-                _recover(uid, acting, holding, report)
-        except checkpoint.TooNew:
+                _recover_claim(uid, acting, holding, report)
+        except checkpoint.NewerSchema:
             raise
         except errors.RationError as problem:
             report.failed[uid] = str(problem)
     log.info(
         "recovered",
-        kept=len(report.kept),
+        kept=len(report.unchanged),
         restored=report.restored,
         rolled_back=report.rolled_back,
         orphans=report.orphans,
@@ -69,56 +69,56 @@ def recover(acting: executor.Executor, holding: locks.Locks) -> Report:
     return report
 
 
-def put_back_specs(acting: executor.Executor, holding: locks.Locks) -> tuple[str, ...]:
+def restore_specs(acting: executor.Executor, holding: locks.Locks) -> tuple[str, ...]:
     """Have the CDI specs of all claims that are prepared as they should be; names what is not.
 
     A container that is started again needs its spec, and the kubelet does not ask us before.
     Raises NodeFault when the records cannot be read.
     """
     problems: list[str] = []
-    for record in acting.records.all():
+    for record in acting.records.list_records():
         try:
-            _look_after(record, acting, holding)
+            _check_spec(record, acting, holding)
         except errors.RationError as e:
             problems.append(f"CDI spec of claim {record.uid}: {e}")
     return tuple(problems)
 
 
-def _look_after(record: checkpoint.Record, acting: executor.Executor, holding: locks.Locks) -> None:
+def _check_spec(record: checkpoint.Record, acting: executor.Executor, holding: locks.Locks) -> None:
     specs = acting.specs
-    well = specs.exists(record.uid) and specs.is_of_this_driver(record.uid)
-    if _stands(record, acting) and not well:
+    well = specs.exists(record.uid) and specs.is_current(record.uid)
+    if _is_prepared(record, acting) and not well:
         with holding.claim(record.uid), holding.gpus(record.gpus):
-            _put_back_spec(record.uid, acting)
+            _restore_spec(record.uid, acting)
 
 
-def _stands(record: checkpoint.Record, acting: executor.Executor) -> bool:
+def _is_prepared(record: checkpoint.Record, acting: executor.Executor) -> bool:
     """One of an earlier boot is for `recover`, and one half done for its claim's next call."""
-    return record.state is checkpoint.State.COMPLETED and acting.records.is_of_this_boot(record)
+    return record.state is checkpoint.State.COMPLETED and acting.records.is_current_boot(record)
 
 
-def _put_back_spec(uid: ids.ClaimUid, acting: executor.Executor) -> None:
+def _restore_spec(uid: ids.ClaimUid, acting: executor.Executor) -> None:
     record = acting.records.read(uid)
-    if record is None or not _stands(record, acting):
+    if record is None or not _is_prepared(record, acting):
         return
     if not acting.specs.exists(uid):
         acting.restore(record)
         log.warning("a CDI spec was gone, and is back", claim_uid=uid)
-    elif acting.specs.renew(record):
+    elif acting.specs.refresh(record):
         log.warning("a CDI spec was of another driver or toolkit, and is renewed", claim_uid=uid)
 
 
-def _recover(
-    uid: ids.ClaimUid, acting: executor.Executor, holding: locks.Locks, report: Report
+def _recover_claim(
+    uid: ids.ClaimUid, acting: executor.Executor, holding: locks.Locks, report: RecoveryReport
 ) -> None:
     record = acting.records.read(uid)
     if record is None:
-        _without_record(uid, acting, report)
+        _recover_unrecorded(uid, acting, report)
         return
     with holding.gpus(record.gpus):
         record = acting.records.read(uid)
         if record is None:
-            _without_record(uid, acting, report)
+            _recover_unrecorded(uid, acting, report)
             return
         if record.state is checkpoint.State.STARTED:
             acting.undo(record)
@@ -126,11 +126,13 @@ def _recover(
             return
         was_in_place = acting.is_in_place(record)
         kept = acting.restore(record) is record and was_in_place
-        (report.kept if kept else report.restored).append(uid)
+        (report.unchanged if kept else report.restored).append(uid)
 
 
-def _without_record(uid: ids.ClaimUid, acting: executor.Executor, report: Report) -> None:
-    if uid in acting.records.damaged():
+def _recover_unrecorded(
+    uid: ids.ClaimUid, acting: executor.Executor, report: RecoveryReport
+) -> None:
+    if uid in acting.records.damaged_uids():
         report.damaged.append(uid)
         return
     acting.specs.remove(uid)

@@ -13,7 +13,7 @@ _POLL_S = 0.2
 RECOVERING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
-class Recovery:
+class StartupRecovery:
     """Runs `recover` until it leaves nothing undone; `run` is a thread's target.
 
     `once` is set after the first round that got through: the kubelet may be answered then, also
@@ -30,7 +30,7 @@ class Recovery:
         self._pause = pause
         self._clock = clock
         self._problem: str | None = "recovery has not run yet"
-        self.once = threading.Event()
+        self.ran_once = threading.Event()
 
     def problem(self) -> str | None:
         """What is not recovered; None when all is."""
@@ -39,23 +39,23 @@ class Recovery:
     def run(self, stop: threading.Event) -> None:
         """Recover, then wait for `stop`."""
         while not stop.is_set():
-            self._problem = self._round()
+            self._problem = self._attempt()
             if self._problem is None:
                 stop.wait()
                 return
             self._clock.wait(stop, self._pause.after_failure())
 
-    def _round(self) -> str | None:
+    def _attempt(self) -> str | None:
         try:
             left = self._recover()
         except errors.RationError as e:
             _log.warning("recovery failed", error=str(e))
             return f"recovery failed: {e}"
-        self.once.set()
+        self.ran_once.set()
         return f"not recovered: {'; '.join(left)}" if left else None
 
 
-class Orphans:
+class LibraryThreadGuard:
     """Threads that libraries start (gRPC's own among them): one that dies ends the process.
 
     `hook` becomes `threading.excepthook`; `run` is a thread's target.

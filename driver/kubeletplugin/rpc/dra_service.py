@@ -74,12 +74,12 @@ VERSIONS: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class Deps:
     """What the service works with."""
 
-    teller: plugin_events.Teller
+    reporter: plugin_events.EventReporter
     metrics: metrics.Metrics
-    refusals: readiness.Refusals
+    readiness: readiness.ReadinessTracker
     clock: clock.Clock
     deadline_s: float = DEADLINE_S
 
@@ -87,22 +87,24 @@ class Tools:
 class DraService:
     """Thread safe. Claims of one call, and of several, are worked on at the same time."""
 
-    def __init__(self, preparation: ports.Preparation, tools: Tools) -> None:
+    def __init__(self, preparation: ports.Preparation, tools: Deps) -> None:
         self._preparation = preparation
-        self._tools = tools
+        self._deps = tools
         self._requests = itertools.count(1)
         self._pools = {
             "prepare": futures.ThreadPoolExecutor(_PREPARES, thread_name_prefix="prepare"),
             "unprepare": futures.ThreadPoolExecutor(_UNPREPARES, thread_name_prefix="unprepare"),
         }
-        self._jobs = {call: inflight.Jobs[Outcome](pool) for call, pool in self._pools.items()}
+        self._jobs = {
+            call: inflight.InflightJobs[Outcome](pool) for call, pool in self._pools.items()
+        }
         for call, running in self._jobs.items():
             tools.metrics.running[call].set_function(running.count)
 
     def add_to(self, server: grpc.Server) -> None:
         """Serve on `server`."""
         for version in VERSIONS:
-            functools.partial(version.add, _Plugin(self, version))(server)
+            functools.partial(version.add, _VersionedService(self, version))(server)
 
     def close(self) -> None:
         """Have running work stop where it can, and what waits not begin."""
@@ -113,66 +115,66 @@ class DraService:
 
     def prepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
         """Prepare claims; a claim asked twice is prepared once."""
-        return self._call("prepare", asked, context)
+        return self._process("prepare", asked, context)
 
     def unprepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
         """Undo it. What is still being prepared for a claim is told to stop."""
         claims = tuple(asked)
         for claim in claims:
             self._jobs["prepare"].abandon(ids.ClaimUid(claim.uid))
-        return self._call("unprepare", claims, context)
+        return self._process("unprepare", claims, context)
 
-    def _call(self, call: str, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
+    def _process(self, call: str, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
         """The outcome of every claim asked, by UID, within the deadline."""
-        deadline = self._tools.clock.monotonic() + self._tools.deadline_s
+        deadline = self._deps.clock.monotonic() + self._deps.deadline_s
         request = next(self._requests)
         refs = {
             claim.uid: ports.ClaimRef(claim.namespace, claim.name, ids.ClaimUid(claim.uid))
             for claim in asked
         }
         joined = {
-            uid: self._jobs[call].join(ref.uid, self._work(call, ref, request))
+            uid: self._jobs[call].join(ref.uid, self._make_work(call, ref, request))
             for uid, ref in refs.items()
         }
         _log.debug("call", call=call, request=request, claims=len(refs))
-        answered = _Flag()
+        answered = _CallState()
 
         def ended() -> None:
             for job in joined.values():
-                self._jobs[call].leave(job, broken_off=not answered.up)
+                self._jobs[call].leave(job, broken_off=not answered.answered)
 
         if not context.add_callback(ended):  # the call was over before we could ask to hear of it
             ended()
         found = {uid: self._outcome(job, deadline) for uid, job in joined.items()}
-        answered.up = True
+        answered.answered = True
         return found
 
     def _outcome(self, job: inflight.Job[Outcome], deadline: float) -> Outcome:
-        left_s = max(0.0, deadline - self._tools.clock.monotonic())
+        left_s = max(0.0, deadline - self._deps.clock.monotonic())
         try:
             return job.future.result(left_s)
         except futures.TimeoutError:
-            text = f"no end after {self._tools.deadline_s:.0f} s, and going on"
+            text = f"no end after {self._deps.deadline_s:.0f} s, and going on"
             return Failed(reasons.Reason.STILL_RUNNING, text)
 
-    def _work(self, call: str, ref: ports.ClaimRef, request: int) -> inflight.Work[Outcome]:
+    def _make_work(self, call: str, ref: ports.ClaimRef, request: int) -> inflight.Work[Outcome]:
         """The claim's work, with its log, metrics and events around it."""
-        started = self._tools.clock.monotonic()
+        started = self._deps.clock.monotonic()
 
         def work(cancelled: ports.Cancelled) -> Outcome:
             with structlog.contextvars.bound_contextvars(
                 call=call, request=request, claim=f"{ref.namespace}/{ref.name}", claim_uid=ref.uid
             ):
-                outcome = self._guarded(call, ref, cancelled)
+                outcome = self._run_guarded(call, ref, cancelled)
                 if cancelled() and isinstance(outcome, ports.Refused | Failed):
                     outcome = Cancelled()
-                duration_s = self._tools.clock.monotonic() - started
+                duration_s = self._deps.clock.monotonic() - started
                 self._report(call, ref, outcome, duration_s)
                 return outcome
 
         return work
 
-    def _guarded(self, call: str, ref: ports.ClaimRef, cancelled: ports.Cancelled) -> Outcome:
+    def _run_guarded(self, call: str, ref: ports.ClaimRef, cancelled: ports.Cancelled) -> Outcome:
         """Let the use case act; whatever it raises ends here, as this claim's own error."""
         if cancelled():
             return Cancelled()
@@ -188,31 +190,31 @@ class DraService:
             return Failed(_FAILURES[call], f"{type(e).__name__}: {e}")
 
     def _report(self, call: str, ref: ports.ClaimRef, outcome: Outcome, duration_s: float) -> None:
-        result = _result(outcome)
-        self._tools.metrics.finished(call, result, duration_s)
+        result = _result_label(outcome)
+        self._deps.metrics.observe_duration(call, result, duration_s)
         _log.info("claim worked on", result=result, duration_s=round(duration_s, 4))
         if isinstance(outcome, ports.Refused | Failed):
-            self._tools.metrics.failed(call, outcome.reason)
-            self._tools.teller.claim_warning(ref, outcome.reason, outcome.message)
+            self._deps.metrics.count_failure(call, outcome.reason)
+            self._deps.reporter.warn_claim(ref, outcome.reason, outcome.message)
         if call == "prepare":
-            self._say(ref, outcome)
+            self._report_readiness(ref, outcome)
         elif outcome is None:
-            self._tools.refusals.unprepared(ref)
+            self._deps.readiness.remove(ref)
 
-    def _say(self, ref: ports.ClaimRef, outcome: Outcome) -> None:
+    def _report_readiness(self, ref: ports.ClaimRef, outcome: Outcome) -> None:
         """Have it said on the claim how its Prepare ended; of one that was broken off, nothing."""
         match outcome:
             case ports.Prepared():
-                self._tools.refusals.prepared(ref)
+                self._deps.readiness.set_prepared(ref)
             case ports.Refused(reason=reason, message=message, permanent=permanent):
-                self._tools.refusals.refused(ref, reason, message, permanent=permanent)
+                self._deps.readiness.set_refused(ref, reason, message, permanent=permanent)
             case Failed(reason, message):
-                self._tools.refusals.refused(ref, reason, message)
+                self._deps.readiness.set_refused(ref, reason, message)
             case _:
                 pass
 
 
-class _Plugin:
+class _VersionedService:
     """The service in the words of one version."""
 
     def __init__(self, service: DraService, version: Version) -> None:
@@ -227,7 +229,7 @@ class _Plugin:
         """See `DraService.prepare`."""
         found = self._service.prepare(request.claims, context)
         return self._version.messages.NodePrepareResourcesResponse(
-            claims={uid: self._prepared(outcome) for uid, outcome in found.items()}
+            claims={uid: self._prepare_response(outcome) for uid, outcome in found.items()}
         )
 
     def NodeUnprepareResources(  # noqa: N802 - the service names it
@@ -239,15 +241,15 @@ class _Plugin:
         found = self._service.unprepare(request.claims, context)
         messages = self._version.messages
         answers = {
-            uid: messages.NodeUnprepareResourceResponse(error=_error(outcome) or "")
+            uid: messages.NodeUnprepareResourceResponse(error=_error_text(outcome) or "")
             for uid, outcome in found.items()
         }
         return messages.NodeUnprepareResourcesResponse(claims=answers)
 
-    def _prepared(self, outcome: Outcome) -> Any:  # noqa: ANN401 - of this version
+    def _prepare_response(self, outcome: Outcome) -> Any:  # noqa: ANN401 - of this version
         answer = self._version.messages.NodePrepareResourceResponse
         if not isinstance(outcome, ports.Prepared):
-            return answer(error=_error(outcome) or "")
+            return answer(error=_error_text(outcome) or "")
         return answer(devices=[self._device(one) for one in outcome.devices])
 
     def _device(self, prepared: ports.PreparedDevice) -> Any:  # noqa: ANN401 - of this version
@@ -262,11 +264,11 @@ class _Plugin:
 
 
 @dataclass(slots=True)
-class _Flag:
-    up: bool = False
+class _CallState:
+    answered: bool = False
 
 
-def _result(outcome: Outcome) -> str:
+def _result_label(outcome: Outcome) -> str:
     match outcome:
         case ports.Prepared() | None:
             return "done"
@@ -280,7 +282,7 @@ def _result(outcome: Outcome) -> str:
             assert_never(outcome)
 
 
-def _error(outcome: Outcome) -> str | None:
+def _error_text(outcome: Outcome) -> str | None:
     """What the kubelet shows on the pod: the reason first."""
     match outcome:
         case ports.Refused(reason=reason, message=message) | Failed(reason, message):

@@ -41,7 +41,7 @@ class DeviceHealth:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class StreamSettings:
     """`limit` streams at once; every device again after `period_s`, good for `timeout_s`.
 
     The kubelet holds one stream, and two for a moment while it connects anew.
@@ -71,24 +71,24 @@ class HealthStreams:
         self,
         devices: Callable[[], Sequence[DeviceHealth]],
         clock: clock.Clock,
-        pace: Pace | None = None,
+        pace: StreamSettings | None = None,
     ) -> None:
         self._devices = devices
         self._clock = clock
-        self._pace = pace or Pace()
+        self._settings = pace or StreamSettings()
         self._lock = threading.Lock()
         self._wakes: set[threading.Event] = set()
         self._closed = False
 
     def add_to(self, server: grpc.Server) -> None:
         """Serve on `server`."""
-        threads = self._pace.limit + _SPARE_THREADS
+        threads = self._settings.limit + _SPARE_THREADS
         pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="health-stream")
         for version in _VERSIONS:
-            watch = _Watch(self, version.messages, pool)
+            watch = _WatchHandler(self, version.messages, pool)
             functools.partial(version.add, SimpleNamespace(NodeWatchResources=watch))(server)
 
-    def changed(self) -> None:
+    def notify(self) -> None:
         """Have every stream tell the devices again, now."""
         with self._lock:
             for wake in self._wakes:
@@ -97,9 +97,9 @@ class HealthStreams:
     def close(self) -> None:
         """End every stream; later ones end at once."""
         self._closed = True
-        self.changed()
+        self.notify()
 
-    def open(self) -> int:
+    def stream_count(self) -> int:
         """How many streams there are."""
         with self._lock:
             return len(self._wakes)
@@ -107,8 +107,8 @@ class HealthStreams:
     def watch(self, context: grpc.ServicerContext) -> Iterator[Sequence[DeviceHealth]]:
         """All devices, again and again, until the watcher leaves or we close."""
         wake = threading.Event()
-        if not self._enter(wake):
-            text = f"there are {self._pace.limit} streams already"
+        if not self._open_stream(wake):
+            text = f"there are {self._settings.limit} streams already"
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, text)
         try:
             context.add_callback(wake.set)
@@ -117,9 +117,9 @@ class HealthStreams:
                 if self._closed or not context.is_active():
                     return
                 yield self._devices()
-                self._clock.wait(wake, self._pace.period_s)
+                self._clock.wait(wake, self._settings.period_s)
         finally:
-            self._leave(wake)
+            self._close_stream(wake)
 
     def render(self, messages: Any, devices: Sequence[DeviceHealth]) -> Any:  # noqa: ANN401 - of a version
         """The message of one version."""
@@ -128,30 +128,30 @@ class HealthStreams:
             devices=[
                 messages.DeviceHealth(
                     device=messages.DeviceIdentifier(pool_name=one.pool, device_name=one.device),
-                    health=_status(messages, healthy=one.healthy),
+                    health=_health_status(messages, healthy=one.healthy),
                     last_updated_time=now,
-                    health_check_timeout_seconds=self._pace.timeout_s,
+                    health_check_timeout_seconds=self._settings.timeout_s,
                     message=one.message[:_MESSAGE_LIMIT],
                 )
                 for one in devices
             ]
         )
 
-    def _enter(self, wake: threading.Event) -> bool:
+    def _open_stream(self, wake: threading.Event) -> bool:
         with self._lock:
-            if len(self._wakes) >= self._pace.limit:
+            if len(self._wakes) >= self._settings.limit:
                 return False
             self._wakes.add(wake)
         _log.debug("health stream opened")
         return True
 
-    def _leave(self, wake: threading.Event) -> None:
+    def _close_stream(self, wake: threading.Event) -> None:
         with self._lock:
             self._wakes.discard(wake)
         _log.debug("health stream ended")
 
 
-class _Watch:
+class _WatchHandler:
     """The handler of one version."""
 
     def __init__(
@@ -170,7 +170,7 @@ class _Watch:
             yield self._streams.render(self._messages, devices)
 
 
-def _status(messages: Any, *, healthy: bool | None) -> int:  # noqa: ANN401 - a module
+def _health_status(messages: Any, *, healthy: bool | None) -> int:  # noqa: ANN401 - a module
     if healthy is None:
         return int(messages.UNKNOWN)
     return int(messages.HEALTHY if healthy else messages.UNHEALTHY)

@@ -22,7 +22,7 @@ class Job(Generic[T]):
     """Running work; `waiting` counts the calls that would take its result."""
 
     future: "futures.Future[T]" = field(default_factory=futures.Future)
-    waiting: int = 0
+    waiters: int = 0
     abandoned: bool = False
 
     def cancelled(self) -> bool:
@@ -30,7 +30,7 @@ class Job(Generic[T]):
         return self.abandoned
 
 
-class Jobs(Generic[T]):
+class InflightJobs(Generic[T]):
     """Thread safe; work runs on `pool`."""
 
     def __init__(self, pool: futures.Executor) -> None:
@@ -51,9 +51,9 @@ class Jobs(Generic[T]):
         with self._lock:
             job = self._running.get(uid)
             if job is not None and not job.abandoned:
-                job.waiting += 1
+                job.waiters += 1
                 return job
-            job = Job(waiting=1)
+            job = Job(waiters=1)
             self._running[uid] = job
         self._pool.submit(self._run, uid, job, work)
         return job
@@ -61,8 +61,8 @@ class Jobs(Generic[T]):
     def leave(self, job: Job[T], *, broken_off: bool) -> None:
         """A caller goes; the last one, if its call was broken off, takes the job with it."""
         with self._lock:
-            job.waiting -= 1
-            if broken_off and job.waiting == 0:
+            job.waiters -= 1
+            if broken_off and job.waiters == 0:
                 job.abandoned = True
 
     def abandon(self, uid: ids.ClaimUid) -> None:

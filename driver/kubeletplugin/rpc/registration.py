@@ -26,14 +26,14 @@ SERVICES: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class PluginIdentity:
     """What a DRA plugin tells the kubelet of itself."""
 
     driver: str
     endpoint: Path
 
 
-def ask(socket: Path, within_s: float) -> Told | None:
+def query_plugin(socket: Path, within_s: float) -> PluginIdentity | None:
     """Ask a plugin as the kubelet does; None where nobody answers, or no DRA plugin does."""
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         stub = functools.partial(pb_grpc.RegistrationStub, channel)()
@@ -41,7 +41,7 @@ def ask(socket: Path, within_s: float) -> Told | None:
             info: pb.PluginInfo = stub.GetInfo(pb.InfoRequest(), timeout=within_s)
         except grpc.RpcError:
             return None
-    return Told(info.name, Path(info.endpoint)) if info.type == PLUGIN_TYPE else None
+    return PluginIdentity(info.name, Path(info.endpoint)) if info.type == PLUGIN_TYPE else None
 
 
 class Registration(pb_grpc.RegistrationServicer):
@@ -52,7 +52,7 @@ class Registration(pb_grpc.RegistrationServicer):
         self._endpoint = endpoint
         self._metrics = counters
         self._problem: str | None = "the kubelet has not registered the plugin yet"
-        self.once = threading.Event()
+        self.accepted = threading.Event()
 
     def problem(self) -> str | None:
         """Why the kubelet does not know us; None when it does."""
@@ -81,7 +81,7 @@ class Registration(pb_grpc.RegistrationServicer):
         del context
         if request.plugin_registered:
             self._problem = None
-            self.once.set()
+            self.accepted.set()
             self._metrics.registered.set(1)
             _log.info("registered with the kubelet", driver=self._driver)
         else:

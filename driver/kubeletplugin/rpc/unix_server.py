@@ -56,9 +56,9 @@ class UnixServer:
             server.stop(self._settings.grace_s).wait()
             _log.info("server stopped", server=self._name, socket_removed=removed)
 
-    def _start(self) -> tuple[grpc.Server, sockets.Owned]:
+    def _start(self) -> tuple[grpc.Server, sockets.OwnedSocket]:
         """Bind under the hidden name, answer, and only then be found."""
-        bound = sockets.hidden(self._path)
+        bound = sockets.bind_path(self._path)
         pool = futures.ThreadPoolExecutor(
             self._settings.workers, thread_name_prefix=f"grpc-{self._name}"
         )

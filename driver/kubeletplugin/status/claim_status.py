@@ -20,7 +20,7 @@ from driver.kubeletplugin.usage import activity
 from driver.resources.dra import claims, device_status
 
 _log = structlog.get_logger(__name__)
-MOST: Final = 1024
+MAX_PENDING: Final = 1024
 """Claims with something to write; the oldest is dropped first. A node runs 110 pods."""
 _IDLE_S = 60.0
 _STATUSES = {True: "True", False: "False", None: "Unknown"}
@@ -29,20 +29,20 @@ _OVER = (errors.NotFound, errors.BadInput)
 too, and a claim that has lost its devices is found out by reading it."""
 
 
-_Words = Mapping[str, ports.Word]
-_Seen = Mapping[ports.DeviceKey, ports.Seen]
+_Conditions = Mapping[str, ports.ConditionUpdate]
+_Activities = Mapping[ports.DeviceKey, ports.ObservedActivity]
 
 
 @dataclass(slots=True)
-class _Said:
+class _PendingStatus:
     """Of one claim, what is not written yet: by the condition's type, and by device."""
 
     ref: ports.ClaimRef
-    words: _Words = field(default_factory=dict)
-    seen: _Seen = field(default_factory=dict)
+    conditions: _Conditions = field(default_factory=dict)
+    activities: _Activities = field(default_factory=dict)
 
 
-class DeviceConditions:
+class ClaimStatusWriter:
     """Implements `ports.Conditions` and `ports.Activities`, for devices of `driver` in `pool`."""
 
     def __init__(
@@ -59,28 +59,28 @@ class DeviceConditions:
         self._clock = time
         self._queue: workqueue.WorkQueue[ids.ClaimUid] = workqueue.WorkQueue(time, jitter)
         self._lock = threading.Lock()
-        self._said: dict[ids.ClaimUid, _Said] = {}
-        self._troubled = False
+        self._pending: dict[ids.ClaimUid, _PendingStatus] = {}
+        self._failing = False
 
-    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+    def set_condition(self, ref: ports.ClaimRef, word: ports.ConditionUpdate) -> None:
         """Have it said of every device that the claim has of us; the latest of a type counts."""
         with self._lock:
-            said = self._said.setdefault(ref.uid, _Said(ref))
-            said.words = {**said.words, word.type: word}
-        self._soon(ref)
+            said = self._pending.setdefault(ref.uid, _PendingStatus(ref))
+            said.conditions = {**said.conditions, word.type: word}
+        self._enqueue(ref)
 
-    def tell(self, ref: ports.ClaimRef, seen: _Seen) -> None:
+    def set_activity(self, ref: ports.ClaimRef, seen: _Activities) -> None:
         """Have it said of these devices of the claim; the latest counts."""
         with self._lock:
-            said = self._said.setdefault(ref.uid, _Said(ref))
-            said.seen = {**said.seen, **seen}
-        self._soon(ref)
+            said = self._pending.setdefault(ref.uid, _PendingStatus(ref))
+            said.activities = {**said.activities, **seen}
+        self._enqueue(ref)
 
-    def _soon(self, ref: ports.ClaimRef) -> None:
+    def _enqueue(self, ref: ports.ClaimRef) -> None:
         with self._lock:
-            while len(self._said) > MOST:
-                dropped = next(iter(self._said))
-                del self._said[dropped]
+            while len(self._pending) > MAX_PENDING:
+                dropped = next(iter(self._pending))
+                del self._pending[dropped]
                 _log.warning("too many conditions to write", dropped=dropped)
         self._queue.add(ref.uid)
 
@@ -93,23 +93,23 @@ class DeviceConditions:
         while not stop.is_set():
             uid = self._queue.get(_IDLE_S)
             if uid is not None:
-                self._take(uid)
+                self._process(uid)
 
     def write_due(self) -> None:
         """Write what is due now."""
         while (uid := self._queue.get(0.0)) is not None:
-            self._take(uid)
+            self._process(uid)
 
-    def _take(self, uid: ids.ClaimUid) -> None:
+    def _process(self, uid: ids.ClaimUid) -> None:
         try:
-            self._attempt(uid)
+            self._sync(uid)
         finally:
             self._queue.done(uid)
 
-    def _attempt(self, uid: ids.ClaimUid) -> None:
+    def _sync(self, uid: ids.ClaimUid) -> None:
         with self._lock:
-            said = self._said.get(uid)
-            words, seen = (said.words, said.seen) if said else ({}, {})
+            said = self._pending.get(uid)
+            words, seen = (said.conditions, said.activities) if said else ({}, {})
         if said is None:
             self._queue.forget(uid)
             return
@@ -118,48 +118,52 @@ class DeviceConditions:
         except _OVER as e:
             _log.info("conditions not to be written", claim_uid=uid, error=str(e))
         except errors.ApiError as e:
-            self._later(uid, e)
+            self._retry(uid, e)
             return
-        self._written(uid, words, seen)
+        self._clear_written(uid, words, seen)
 
-    def _later(self, uid: ids.ClaimUid, error: errors.ApiError) -> None:
+    def _retry(self, uid: ids.ClaimUid, error: errors.ApiError) -> None:
         """Logged once until nothing waits, unless the claim had only changed meanwhile."""
-        if not self._troubled and not isinstance(error, errors.Conflict):
-            self._troubled = True
+        if not self._failing and not isinstance(error, errors.Conflict):
+            self._failing = True
             _log.warning("conditions not written", claim_uid=uid, error=str(error))
         self._queue.retry(uid, error.retry_after_s or 0.0)
 
-    def _written(self, uid: ids.ClaimUid, words: _Words, seen: _Seen) -> None:
+    def _clear_written(self, uid: ids.ClaimUid, words: _Conditions, seen: _Activities) -> None:
         """Forget what was written, and the claim with the last; what is newer stays."""
         self._queue.forget(uid)
         with self._lock:
-            said = self._said.get(uid)
+            said = self._pending.get(uid)
             if said is None:
                 return
-            said.words = {k: one for k, one in said.words.items() if words.get(k) is not one}
-            said.seen = {k: one for k, one in said.seen.items() if seen.get(k) is not one}
-            if not said.words and not said.seen:
-                del self._said[uid]
-            self._troubled = self._troubled and bool(self._said)
+            said.conditions = {
+                k: one for k, one in said.conditions.items() if words.get(k) is not one
+            }
+            said.activities = {
+                k: one for k, one in said.activities.items() if seen.get(k) is not one
+            }
+            if not said.conditions and not said.activities:
+                del self._pending[uid]
+            self._failing = self._failing and bool(self._pending)
 
-    def _write(self, ref: ports.ClaimRef, words: _Words, seen: _Seen) -> None:
+    def _write(self, ref: ports.ClaimRef, words: _Conditions, seen: _Activities) -> None:
         claim = self._status.read(ref)
         if claim.uid != ref.uid or claim.allocation is None:
             return
         before = {one.device: one for one in claim.said}
         now = clock.rfc3339(self._clock.now())
-        wanted = _wanted(words.values())
+        wanted = _desired_conditions(words.values())
         found: list[device_status.DeviceStatus] = []
-        for device in self._devices(claim.allocation):
+        for device in self._allocated_devices(claim.allocation):
             old = before.get(device, device_status.DeviceStatus(device))
             ours = device_status.of_types(old, names.PLUGIN_CONDITIONS)
-            timely = {kind: one for kind, one in wanted.items() if not _comes_late(one, ours)}
+            timely = {kind: one for kind, one in wanted.items() if not _is_outdated(one, ours)}
             entry = device_status.changed(ours, timely, now)
             found.append(_with_activity(entry, seen.get(ports.DeviceKey(*device[2:]))))
-        if any(not _stands(one, before) for one in found):
+        if any(not _is_unchanged(one, before) for one in found):
             self._status.apply(ref, claims.render_said(claim, found))
 
-    def _devices(self, allocation: claims.Allocation) -> list[device_status.Device]:
+    def _allocated_devices(self, allocation: claims.Allocation) -> list[device_status.Device]:
         """What the claim has of us here, each once."""
         found = (
             device_status.Device(*result.device, result.share_id)
@@ -170,17 +174,17 @@ class DeviceConditions:
 
 
 def _with_activity(
-    entry: device_status.DeviceStatus, seen: ports.Seen | None
+    entry: device_status.DeviceStatus, seen: ports.ObservedActivity | None
 ) -> device_status.DeviceStatus:
     """The entry, with what is told of the device's work; what was told stays without news."""
     if seen is None:
         return entry
     ready = entry.condition(names.CONDITION_READY)
     prepared = ready.since if ready is not None and ready.status == _STATUSES[True] else ""
-    return replace(entry, activity=activity.merged(entry.activity, seen, prepared))
+    return replace(entry, activity=activity.merge_status(entry.activity, seen, prepared))
 
 
-def _comes_late(wanted: device_status.Condition | None, ours: device_status.DeviceStatus) -> bool:
+def _is_outdated(wanted: device_status.Condition | None, ours: device_status.DeviceStatus) -> bool:
     """Whether a refusal is said to be cleared of what is prepared by now.
 
     In a rolling update the plugin that goes may still watch what the next one has prepared.
@@ -190,7 +194,7 @@ def _comes_late(wanted: device_status.Condition | None, ours: device_status.Devi
     return cleared and ready is not None and ready.status == _STATUSES[True]
 
 
-def _stands(
+def _is_unchanged(
     entry: device_status.DeviceStatus,
     before: Mapping[device_status.Device, device_status.DeviceStatus],
 ) -> bool:
@@ -198,7 +202,9 @@ def _stands(
     return old is not None and device_status.of_types(old, names.PLUGIN_CONDITIONS) == entry
 
 
-def _wanted(words: Iterable[ports.Word]) -> dict[str, device_status.Condition | None]:
+def _desired_conditions(
+    words: Iterable[ports.ConditionUpdate],
+) -> dict[str, device_status.Condition | None]:
     """The conditions that words become; whoever says Ready says whether waiting would help."""
     found: dict[str, device_status.Condition | None] = {}
     for word in words:
@@ -209,5 +215,5 @@ def _wanted(words: Iterable[ports.Word]) -> dict[str, device_status.Condition | 
     return found
 
 
-def _condition(kind: str, status: str, word: ports.Word) -> device_status.Condition:
+def _condition(kind: str, status: str, word: ports.ConditionUpdate) -> device_status.Condition:
     return device_status.Condition(kind, status, word.reason.value, word.message)

@@ -22,9 +22,9 @@ from driver.kubeletplugin.records import checkpoint
 
 _log = structlog.get_logger(__name__)
 EVERY_S: Final = 2.0
-KEPT_S: Final = 600.0
+WATCH_S: Final = 600.0
 """After the last refusal; the kubelet has come back several times by then."""
-MOST: Final = 256
+MAX_WATCHED: Final = 256
 """Claims watched at once; the one that was refused longest ago is dropped first."""
 _AFTER_A_CLEARING = backoff.Pace(base_s=EVERY_S, max_s=60.0)
 
@@ -43,7 +43,7 @@ class _Watched:
     cleared: bool = False
 
 
-class Refusals:
+class ReadinessTracker:
     """Thread safe; nothing but `run` and `look` waits for anything."""
 
     def __init__(self, conditions: ports.Conditions, check: Check, time: clock.Clock) -> None:
@@ -54,13 +54,13 @@ class Refusals:
         self._watched: dict[ids.ClaimUid, _Watched] = {}
         self._ready: dict[ids.ClaimUid, ports.ClaimRef] = {}
 
-    def prepared(self, ref: ports.ClaimRef) -> None:
+    def set_prepared(self, ref: ports.ClaimRef) -> None:
         """The claim is ready."""
         with self._lock:
             self._watched.pop(ref.uid, None)
             self._ready[ref.uid] = ref
 
-    def refused(
+    def set_refused(
         self, ref: ports.ClaimRef, reason: reasons.Reason, message: str, *, permanent: bool = False
     ) -> None:
         """The claim is not ready, for a reason that may pass or, `permanent`, will not."""
@@ -69,49 +69,49 @@ class Refusals:
             before = self._watched.pop(ref.uid, None)
             if not permanent:
                 self._watch(ref, before.clearings if before else 0)
-            self._say(ref, reason, message, holds=False, permanent=permanent)
+            self._report(ref, reason, message, holds=False, permanent=permanent)
 
-    def unprepared(self, ref: ports.ClaimRef) -> None:
+    def remove(self, ref: ports.ClaimRef) -> None:
         """The claim is done with here; the API server drops what was said with the allocation."""
         with self._lock:
             self._watched.pop(ref.uid, None)
             self._ready.pop(ref.uid, None)
 
-    def stand(self, records: Iterable[checkpoint.Record]) -> None:
+    def restore(self, records: Iterable[checkpoint.Record]) -> None:
         """These were prepared before this process: say so, in case the last one had no time to."""
         for record in records:
             if record.state is checkpoint.State.COMPLETED:
-                self.prepared(record.claim)
+                self.set_prepared(record.claim)
 
     def run(self, stop: threading.Event) -> None:
         """Look until told to stop; a thread's target."""
         while not self._clock.wait(stop, EVERY_S):
-            self.look(stop)
+            self.check_due(stop)
 
-    def look(self, stop: threading.Event) -> None:
+    def check_due(self, stop: threading.Event) -> None:
         """Say what is ready, and ask once for each claim that is due."""
-        self._say_ready()
-        for one in self._due():
+        self._report_ready()
+        for one in self._due_claims():
             if stop.is_set():
                 return
             try:
                 answer = self._check(one.ref)
             except errors.NotFound:
-                self.unprepared(one.ref)
+                self.remove(one.ref)
             except errors.Unreachable:
                 return  # nor would the API server answer for the others
             except errors.RationError as e:
                 _log.debug("refusal not looked at", claim_uid=one.ref.uid, error=str(e))
             else:
-                self._judge(one, answer)
+                self._apply_check(one, answer)
 
-    def _say_ready(self) -> None:
+    def _report_ready(self) -> None:
         with self._lock:
             for ref in self._ready.values():
-                self._say(ref, reasons.Reason.PREPARED, "ready on its node", holds=True)
+                self._report(ref, reasons.Reason.PREPARED, "ready on its node", holds=True)
             self._ready.clear()
 
-    def _judge(self, one: _Watched, answer: ports.Refused | None) -> None:
+    def _apply_check(self, one: _Watched, answer: ports.Refused | None) -> None:
         with self._lock:
             if self._watched.get(one.ref.uid) is not one:
                 return  # the kubelet was here meanwhile
@@ -119,15 +119,15 @@ class Refusals:
                 one.cleared = True
                 one.clearings += 1
                 text = "would be prepared now"
-                self._say(one.ref, reasons.Reason.REFUSAL_CLEARED, text, holds=None)
+                self._report(one.ref, reasons.Reason.REFUSAL_CLEARED, text, holds=None)
                 _log.info("refusal cleared", claim_uid=one.ref.uid, times=one.clearings)
             elif answer.reason is reasons.Reason.CLAIM_REPLACED:
                 del self._watched[one.ref.uid]
 
-    def _due(self) -> tuple[_Watched, ...]:
+    def _due_claims(self) -> tuple[_Watched, ...]:
         now = self._clock.monotonic()
         with self._lock:
-            for uid in [u for u, one in self._watched.items() if now - one.since >= KEPT_S]:
+            for uid in [u for u, one in self._watched.items() if now - one.since >= WATCH_S]:
                 del self._watched[uid]
             return tuple(
                 one for one in self._watched.values() if not one.cleared and one.due <= now
@@ -136,11 +136,11 @@ class Refusals:
     def _watch(self, ref: ports.ClaimRef, clearings: int) -> None:
         now = self._clock.monotonic()
         pause_s = _AFTER_A_CLEARING.wait_s(clearings + 1, _no_jitter)
-        while len(self._watched) >= MOST:
+        while len(self._watched) >= MAX_WATCHED:
             del self._watched[next(iter(self._watched))]
         self._watched[ref.uid] = _Watched(ref, now, now + pause_s, clearings)
 
-    def _say(
+    def _report(
         self,
         ref: ports.ClaimRef,
         reason: reasons.Reason,
@@ -149,8 +149,8 @@ class Refusals:
         holds: bool | None,
         permanent: bool = False,
     ) -> None:
-        word = ports.Word(names.CONDITION_READY, holds, reason, message, permanent)
-        self._conditions.say(ref, word)
+        word = ports.ConditionUpdate(names.CONDITION_READY, holds, reason, message, permanent)
+        self._conditions.set_condition(ref, word)
 
 
 def _no_jitter() -> float:

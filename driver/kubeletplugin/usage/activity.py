@@ -24,7 +24,7 @@ _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """What a look found of a device: `percent` as in `ports.Seen`, `at_s` by the steady clock."""
 
     percent: int | None
@@ -34,40 +34,42 @@ class Look:
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ActivityHistory:
     """A device's looks so far: those of the last minute, and what is kept of the others."""
 
-    began: str
+    started: str
     last_busy: str = ""
     peak_bytes: int = 0
-    looks: tuple[Look, ...] = ()
+    observations: tuple[Observation, ...] = ()
 
 
-def begun(now: str, *, fresh: bool) -> Course:
+def new_history(now: str, *, fresh: bool) -> ActivityHistory:
     """Before the first look. `fresh`: the claim was prepared since the look before this one."""
-    return Course(now, now if fresh else "")
+    return ActivityHistory(now, now if fresh else "")
 
 
-def after(course: Course, look: Look) -> Course:
+def add_observation(course: ActivityHistory, look: Observation) -> ActivityHistory:
     """The course with one more look."""
-    recent = tuple(one for one in course.looks if look.at_s - one.at_s < WINDOW_S)
+    recent = tuple(one for one in course.observations if look.at_s - one.at_s < WINDOW_S)
     return replace(
         course,
         last_busy=course.last_busy if look.percent == 0 else look.now,
         peak_bytes=max(course.peak_bytes, -(-look.used_bytes // _MIB) * _MIB),
-        looks=(*recent, look),
+        observations=(*recent, look),
     )
 
 
-def seen(course: Course) -> ports.Seen:
+def summarize(course: ActivityHistory) -> ports.ObservedActivity:
     """What there is to tell of a course with a look."""
-    percents = [one.percent for one in course.looks]
+    percents = [one.percent for one in course.observations]
     known = [one for one in percents if one is not None]
     percent = -(-sum(known) // len(known)) if len(known) == len(percents) else None
-    return ports.Seen(percent, course.peak_bytes, course.last_busy, course.began)
+    return ports.ObservedActivity(percent, course.peak_bytes, course.last_busy, course.started)
 
 
-def is_news(told: ports.Seen | None, now: ports.Seen, since_s: float) -> bool:
+def should_report(
+    told: ports.ObservedActivity | None, now: ports.ObservedActivity, since_s: float
+) -> bool:
     """Whether it is worth a word, `since_s` after the last one."""
     if told is None or (told.percent == 0) != (now.percent == 0):
         return True
@@ -82,8 +84,8 @@ def is_news(told: ports.Seen | None, now: ports.Seen, since_s: float) -> bool:
     return later and since_s >= REFRESH_S
 
 
-def merged(
-    old: device_status.Activity | None, new: ports.Seen, prepared: str
+def merge_status(
+    old: device_status.Activity | None, new: ports.ObservedActivity, prepared: str
 ) -> device_status.Activity:
     """What is to be said, of what was said before and of what this process has seen.
 
@@ -91,9 +93,9 @@ def merged(
     process before this one saw at work may have been so until we looked.
     """
     if old is None:
-        last_busy, peak_bytes = new.last_busy or prepared or new.at, new.peak_bytes
+        last_busy, peak_bytes = new.last_busy or prepared or new.first_observed, new.peak_bytes
     else:
-        unseen = old.last_busy if old.utilization == 0 else new.at
+        unseen = old.last_busy if old.utilization == 0 else new.first_observed
         last_busy = max(old.last_busy, new.last_busy or unseen)
         peak_bytes = max(old.peak_bytes or 0, new.peak_bytes)
     return device_status.Activity(last_busy, new.percent, peak_bytes)

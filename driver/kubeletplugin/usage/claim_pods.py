@@ -18,44 +18,46 @@ _log = structlog.get_logger(__name__)
 
 
 @dataclass(slots=True)
-class _Known:
+class _ClaimState:
     """Of a claim: its pods, by their names, and those that were asked about."""
 
     pods: dict[ids.PodUid, str] = field(default_factory=dict)
-    asked: set[ids.PodUid] = field(default_factory=set)
+    resolved: set[ids.PodUid] = field(default_factory=set)
 
 
-class Consumers:
+class ClaimPods:
     """Of one thread."""
 
     def __init__(self, reader: ports.ClaimReader) -> None:
         self._reader = reader
-        self._known: dict[ids.ClaimUid, _Known] = {}
+        self._claims: dict[ids.ClaimUid, _ClaimState] = {}
         self._silent = False
 
-    def begin(self, records: Iterable[checkpoint.Record]) -> None:
+    def start_round(self, records: Iterable[checkpoint.Record]) -> None:
         """A look begins: forget claims without a record, and hope that the server answers."""
         there = {record.uid for record in records}
-        self._known = {uid: known for uid, known in self._known.items() if uid in there}
+        self._claims = {uid: known for uid, known in self._claims.items() if uid in there}
         self._silent = False
 
-    def settle(self, of: Iterable[ports.ClaimRef], pods: Collection[ids.PodUid]) -> bool:
+    def resolve(self, of: Iterable[ports.ClaimRef], pods: Collection[ids.PodUid]) -> bool:
         """Have it known which of `pods` each of the claims is of; whether it is."""
         settled = True
         for ref in of:
-            known = self._known.setdefault(ref.uid, _Known())
-            if not known.asked.issuperset(pods):
-                settled = self._asked(ref, known, pods) and settled
+            known = self._claims.setdefault(ref.uid, _ClaimState())
+            if not known.resolved.issuperset(pods):
+                settled = self._resolve_claim(ref, known, pods) and settled
         return settled
 
     def pods(self, of: Iterable[ports.ClaimRef]) -> Mapping[ids.ClaimUid, Mapping[ids.PodUid, str]]:
         """The pods of claims with their `namespace/name`, as far as they are known."""
-        return {ref.uid: self._known.get(ref.uid, _Known()).pods for ref in of}
+        return {ref.uid: self._claims.get(ref.uid, _ClaimState()).pods for ref in of}
 
-    def _asked(self, ref: ports.ClaimRef, known: _Known, pods: Collection[ids.PodUid]) -> bool:
+    def _resolve_claim(
+        self, ref: ports.ClaimRef, known: _ClaimState, pods: Collection[ids.PodUid]
+    ) -> bool:
         if self._silent:
             return False
-        answer: staleness.Answer
+        answer: staleness.ReadResult
         try:
             answer = self._reader.read(ref)
         except errors.RationError as e:
@@ -72,5 +74,5 @@ class Consumers:
             name = f"{ref.namespace}/{ref.name}"
             _log.warning("the pods of a claim are not known", claim=name, error=str(answer))
             return False
-        known.asked.update(pods)
+        known.resolved.update(pods)
         return True

@@ -13,33 +13,33 @@ Names = Mapping[ids.PodUid, str]
 """`namespace/name` of pods, as far as it is known."""
 
 
-def exceeded(use: usage.Use, names: Names) -> str:
+def overuse_message(use: usage.ClaimUse, names: Names) -> str:
     """That it uses more than its share, and with which processes."""
     shown = [one for one in use.processes if one.used_bytes]
     by_pod: dict[ids.PodUid, list[str]] = {}
     for one in shown[:_MOST]:
-        text = f"{one.process.pid} ({_precise(use, one.used_bytes)})"
+        text = f"{one.process.pid} ({_format_bytes(use, one.used_bytes)})"
         by_pod.setdefault(one.pod, []).append(text)
     parts = [
         f"{'pids' if len(pids) > 1 else 'pid'} {', '.join(pids)} of pod {names.get(pod, pod)}"
         for pod, pids in by_pod.items()
     ]
     more = f" and {len(shown) - _MOST} more processes" if len(shown) > _MOST else ""
-    return f"{kept(use)}: {'; '.join(parts)}{more}"
+    return f"{usage_message(use)}: {'; '.join(parts)}{more}"
 
 
-def kept(use: usage.Use) -> str:
+def usage_message(use: usage.ClaimUse) -> str:
     """What it uses, and what it was given."""
     others = ", ".join(f"{one.namespace}/{one.name}" for one in use.others)
     together = f" together with {others}" if others else ""
-    used, given = (_precise(use, size) for size in (use.used_bytes, use.given_bytes))
+    used, given = (_format_bytes(use, size) for size in (use.used_bytes, use.allocated_bytes))
     return f"uses {used} of {use.gpu}, was given {given}{together}"
 
 
-def _precise(use: usage.Use, size: int) -> str:
+def _format_bytes(use: usage.ClaimUse, size: int) -> str:
     """In GiB; where that would not tell use and share apart, in MiB or bytes."""
     for unit, name, digits in ((_GIB, "GiB", 1), (_MIB, "MiB", 0)):
-        used, given = (f"{one / unit:.{digits}f}" for one in (use.used_bytes, use.given_bytes))
-        if used != given or use.used_bytes == use.given_bytes:
+        used, given = (f"{one / unit:.{digits}f}" for one in (use.used_bytes, use.allocated_bytes))
+        if used != given or use.used_bytes == use.allocated_bytes:
             return f"{size / unit:.{digits}f} {name}"
     return f"{size} bytes"

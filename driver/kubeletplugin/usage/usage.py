@@ -21,11 +21,11 @@ _TENTH = 10
 Shares = Mapping[ids.GpuUuid, Mapping[ports.ClaimRef, int]]
 """The claims that share a GPU, with the bytes that each was given; 0 where nothing says them."""
 Pods = Mapping[ids.ClaimUid, Collection[ids.PodUid]]
-Key = tuple[ids.ClaimUid, ids.GpuUuid]
+UseKey = tuple[ids.ClaimUid, ids.GpuUuid]
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class PodProcess:
     """A process on a GPU, and the pod that it is of."""
 
     process: ports.GpuProcess
@@ -38,7 +38,7 @@ class Held:
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ClaimUse:
     """What a claim uses of a GPU, in bytes; `processes` the largest first.
 
     A pod's processes do not say which of its claims they draw on: claims that a pod has together
@@ -47,23 +47,23 @@ class Use:
 
     claim: ports.ClaimRef
     gpu: ids.GpuUuid
-    given_bytes: int
+    allocated_bytes: int
     used_bytes: int
-    processes: tuple[Held, ...] = ()
+    processes: tuple[PodProcess, ...] = ()
     others: tuple[ports.ClaimRef, ...] = ()
 
     @property
-    def key(self) -> Key:
+    def key(self) -> UseKey:
         """Whose use of what it is."""
         return self.claim.uid, self.gpu
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether it is more than was given."""
-        return self.used_bytes > self.given_bytes
+        return self.used_bytes > self.allocated_bytes
 
 
-class News(Enum):
+class UsageChange(Enum):
     """What a look at a claim's use brought."""
 
     NOTHING = "nothing"
@@ -77,16 +77,16 @@ class Episode:
     """`looks` in a row that found a claim over its share; what was told last, and when."""
 
     looks: int = 0
-    told_bytes: int = 0
-    told_s: float = 0.0
+    reported_bytes: int = 0
+    reported_at_s: float = 0.0
 
     @property
-    def counts(self) -> bool:
+    def is_overuse(self) -> bool:
         """Whether it is over-use, and not a moment between two readings."""
         return self.looks >= LOOKS
 
 
-def shares(records: Iterable[checkpoint.Record]) -> Shares:
+def shared_gpus(records: Iterable[checkpoint.Record]) -> Shares:
     """The GPUs that are shared, as far as anybody there was given an amount."""
     found: dict[ids.GpuUuid, dict[ports.ClaimRef, list[int]]] = {}
     for record in records:
@@ -101,23 +101,25 @@ def shares(records: Iterable[checkpoint.Record]) -> Shares:
     return {gpu: on for gpu, on in known.items() if any(on.values())}
 
 
-def owner(candidates: Sequence[ids.PodUid], known: Collection[ids.PodUid]) -> ids.PodUid | None:
+def owning_pod(
+    candidates: Sequence[ids.PodUid], known: Collection[ids.PodUid]
+) -> ids.PodUid | None:
     """The outermost of the pods that a process may be of which a claim is known to be of."""
     return next((pod for pod in candidates if pod in known), None)
 
 
-def uses(
-    gpu: ids.GpuUuid, given: Mapping[ports.ClaimRef, int], held: Iterable[Held], pods: Pods
-) -> tuple[Use, ...]:
+def claim_uses(
+    gpu: ids.GpuUuid, given: Mapping[ports.ClaimRef, int], held: Iterable[PodProcess], pods: Pods
+) -> tuple[ClaimUse, ...]:
     """The use of each claim on a GPU that can be judged: who was given 0 cannot."""
     there = sorted(held, key=lambda one: (-one.used_bytes, one.process.pid))
-    found: list[Use] = []
-    for claims, theirs in _together(given, pods):
+    found: list[ClaimUse] = []
+    for claims, theirs in _group_claims(given, pods):
         if not all(given[claim] for claim in claims):
             continue
         processes = tuple(one for one in there if one.pod in theirs)
         found += (
-            Use(
+            ClaimUse(
                 claim,
                 gpu,
                 sum(given[one] for one in claims),
@@ -130,21 +132,25 @@ def uses(
     return tuple(found)
 
 
-def follow(before: Episode, use: Use, now_s: float) -> tuple[Episode, News]:
+def next_episode(before: Episode, use: ClaimUse, now_s: float) -> tuple[Episode, UsageChange]:
     """The episode after a look at `now_s`, and what is to be told of it."""
-    if not use.over:
-        return Episode(), News.ENDED if before.counts else News.NOTHING
+    if not use.is_over:
+        return Episode(), UsageChange.ENDED if before.is_overuse else UsageChange.NOTHING
     now = replace(before, looks=before.looks + 1)
-    told = replace(now, told_bytes=use.used_bytes, told_s=now_s)
-    if now.counts and not before.counts:
-        return told, News.BEGAN
-    grown = use.used_bytes - before.told_bytes
-    if now.counts and grown * _TENTH >= use.given_bytes and now_s - before.told_s >= AGAIN_S:
-        return told, News.GREW
-    return now, News.NOTHING
+    told = replace(now, reported_bytes=use.used_bytes, reported_at_s=now_s)
+    if now.is_overuse and not before.is_overuse:
+        return told, UsageChange.BEGAN
+    grown = use.used_bytes - before.reported_bytes
+    if (
+        now.is_overuse
+        and grown * _TENTH >= use.allocated_bytes
+        and now_s - before.reported_at_s >= AGAIN_S
+    ):
+        return told, UsageChange.GREW
+    return now, UsageChange.NOTHING
 
 
-def _together(
+def _group_claims(
     given: Iterable[ports.ClaimRef], pods: Pods
 ) -> list[tuple[tuple[ports.ClaimRef, ...], frozenset[ids.PodUid]]]:
     """The claims in groups that no pod reaches out of, with the pods of each."""

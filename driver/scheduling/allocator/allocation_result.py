@@ -9,32 +9,32 @@ from driver.resources.core import node_selectors
 from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
-def allocations(
-    view: cluster.ClusterView,
+def build_allocations(
+    view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
     stamped: str,
 ) -> Mapping[ids.Key, claims.Allocation]:
     """Return the allocation of each open claim, complete as K-2 lists it."""
     found: dict[ids.Key, claims.Allocation] = {}
-    for place, claim in enumerate(workload.open):
-        picks = placement.of_claim(place)
+    for place, claim in enumerate(workload.open_claims):
+        picks = placement.claim_assignments(place)
         found[claim.key] = claims.Allocation(
             results=tuple(
-                replace(pick.result, share_id=_share(claim, at)) if pick.shared else pick.result
+                replace(pick.result, share_id=_share_id(claim, at)) if pick.shared else pick.result
                 for at, pick in enumerate(picks)
             ),
-            configs=configs(view, claim, [pick.request for pick in picks]),
-            selector=reach(placement.node, picks),
+            configs=allocated_configs(view, claim, [pick.request for pick in picks]),
+            selector=allocation_selector(placement.node, picks),
             stamped=stamped,
         )
     return found
 
 
-def waiting(
+def with_binding_condition(
     made: Mapping[ids.Key, claims.Allocation], condition: str, failure: str
 ) -> Mapping[ids.Key, claims.Allocation]:
     """The same, to be bound only once a condition is set of each claim (KEP-5007).
@@ -51,19 +51,19 @@ def waiting(
     return found
 
 
-def _share(claim: claims.Claim, at: int) -> str:
+def _share_id(claim: claims.Claim, at: int) -> str:
     """The id of a share (KEP-5075): of a claim's shares each has its own, the same every time."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/share/{at}"))
 
 
-def reach(
-    node: ids.NodeName, picks: Sequence[allocator_types.Pick]
+def allocation_selector(
+    node: ids.NodeName, picks: Sequence[allocator_types.DeviceAssignment]
 ) -> node_selectors.NodeSelector | None:
     """Where the claim can be used: the node, where any device is local to it; None: everywhere."""
     labels: list[node_selectors.Expression] = []
     named: list[node_selectors.Expression] = []
     for pick in picks:
-        if pick.reach.node is not None or pick.stays:
+        if pick.reach.node is not None or pick.pins_node:
             return node_selectors.only(node)
         for term in pick.reach.selector.terms if pick.reach.selector else ():
             labels += [one for one in term.labels if one not in labels]
@@ -73,8 +73,8 @@ def reach(
     return node_selectors.NodeSelector((node_selectors.Term(tuple(labels), tuple(named)),))
 
 
-def configs(
-    view: cluster.ClusterView, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
+def allocated_configs(
+    view: snapshot.Snapshot, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
 ) -> tuple[claims.AllocatedConfig, ...]:
     """Class configuration first, once a class, then the claim's own: later entries win.
 
@@ -82,14 +82,14 @@ def configs(
     for every request names none.
     """
     taken = [*dict.fromkeys(way.name for way in chosen)]
-    found = [*_of_classes(view, chosen), *_of_claim(claim, taken)]
+    found = [*_class_configs(view, chosen), *_claim_configs(claim, taken)]
     return tuple(
-        replace(one, requests=()) if _is_for_all(one.requests, taken) else one for one in found
+        replace(one, requests=()) if _covers_all(one.requests, taken) else one for one in found
     )
 
 
-def _of_classes(
-    view: cluster.ClusterView, chosen: Sequence[dra_requests.Request]
+def _class_configs(
+    view: snapshot.Snapshot, chosen: Sequence[dra_requests.Request]
 ) -> Iterator[claims.AllocatedConfig]:
     users: dict[str, dict[str, None]] = {}
     for way in chosen:
@@ -99,11 +99,11 @@ def _of_classes(
             yield claims.AllocatedConfig(True, tuple(requests), raw)  # noqa: FBT003 - its own field
 
 
-def _of_claim(claim: claims.Claim, taken: Sequence[str]) -> Iterator[claims.AllocatedConfig]:
+def _claim_configs(claim: claims.Claim, taken: Sequence[str]) -> Iterator[claims.AllocatedConfig]:
     for one in claim.spec.configs:
         if not one.requests or any(dra_requests.names_request(one.requests, way) for way in taken):
             yield claims.AllocatedConfig(from_class=False, requests=one.requests, opaque=one.opaque)
 
 
-def _is_for_all(named: Sequence[str], taken: Sequence[str]) -> bool:
+def _covers_all(named: Sequence[str], taken: Sequence[str]) -> bool:
     return all(dra_requests.names_request(named, way) for way in taken)

@@ -10,15 +10,15 @@ _MAX_NODES = 8
 
 def placement(found: allocator_types.Placement) -> str:
     """`Allocated gpu-0000-18-00-0 on node-a: the fullest node that still fits: ...`."""
-    return f"Allocated {devices(found)} on {found.node}: {found.why}"
+    return f"Allocated {devices(found)} on {found.node}: {found.explanation}"
 
 
 def devices(found: allocator_types.Placement) -> str:
     """`gpu-0000-18-00-0, gpu-0000-3b-00-0-mps (memory 20Gi, compute 25)`."""
-    return ", ".join(_device(pick) for pick in found.picks)
+    return ", ".join(_assigned_device(pick) for pick in found.assignments)
 
 
-def _device(pick: allocator_types.Pick) -> str:
+def _assigned_device(pick: allocator_types.DeviceAssignment) -> str:
     """Its name, and of a share how much: `gpu-0000-18-00-0-mps (memory 20Gi, compute 25)`."""
     if not pick.shared:
         return pick.device.device
@@ -26,37 +26,40 @@ def _device(pick: allocator_types.Pick) -> str:
     return f"{pick.device.device} ({parts})" if parts else pick.device.device
 
 
-def no_fit(answer: allocator_types.NoFit) -> str:
+def unschedulable(answer: allocator_types.Unschedulable) -> str:
     """Per node how many devices fit and what was lacking; equal nodes are told together."""
     if answer.blocker is not None:
         return f"{answer.blocker}: {answer.detail}"
-    if not answer.nodes:
+    if not answer.rejections:
         return "No node publishes devices of this driver"
-    lines = [f"{_several(names)}: {node(refusal)}" for refusal, names in answer.nodes.items()]
+    lines = [
+        f"{_node_names(names)}: {node_rejection(refusal)}"
+        for refusal, names in answer.rejections.items()
+    ]
     return "No node fits. " + "; ".join(lines)
 
 
-def on_one_node(answer: allocator_types.NoFit) -> str:
+def unschedulable_on_node(answer: allocator_types.Unschedulable) -> str:
     """A refusal where a single node counts: `0 of 1 devices fit, 1 lacking (1 DeviceTaken)`."""
-    if answer.blocker is not None or not answer.nodes:
-        return no_fit(answer)
-    return "; ".join(map(node, answer.nodes))
+    if answer.blocker is not None or not answer.rejections:
+        return unschedulable(answer)
+    return "; ".join(map(node_rejection, answer.rejections))
 
 
-def _several(names: Sequence[ids.NodeName]) -> str:
+def _node_names(names: Sequence[ids.NodeName]) -> str:
     if len(names) <= _MAX_NODES:
         return ", ".join(names)
     return f"{', '.join(names[:_MAX_NODES])} and {len(names) - _MAX_NODES} more"
 
 
-def node(refusal: allocator_types.Refusal) -> str:
+def node_rejection(refusal: allocator_types.NodeRejection) -> str:
     """Why one node does not do."""
     if refusal.node_reason is not None:
         return f"{refusal.node_reason} ({refusal.detail})"
-    text = f"{refusal.fits} of {refusal.wanted} devices fit"
-    lacking = refusal.wanted - refusal.fits
-    counted = _counted(refusal.devices)
-    if refusal.given_up:
+    text = f"{refusal.fits} of {refusal.requested} devices fit"
+    lacking = refusal.requested - refusal.fits
+    counted = _reason_counts(refusal.device_reasons)
+    if refusal.budget_exceeded:
         why = "the search for a combination took too many steps"
         return f"{reasons.Reason.SEARCH_GIVEN_UP} ({why}): {text}{counted}"
     if not lacking:
@@ -64,7 +67,7 @@ def node(refusal: allocator_types.Refusal) -> str:
     return f"{text}, {lacking} lacking{counted}"
 
 
-def _counted(found: allocator_types.Counts) -> str:
+def _reason_counts(found: allocator_types.ReasonCounts) -> str:
     if not found:
         return ""
     # Other faces than those asked for are many, and no news beside what keeps the others away.

@@ -21,23 +21,22 @@ from driver.scheduling.allocator.node_filter import (
     pod_topology_spread,
     taint_toleration,
 )
-from driver.scheduling.snapshot import placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import placed_pods, snapshot
 
-_MOST = 100
+_MAX_SCORE = 100
 _HARD_WEIGHT = 1
 """Of a placed pod's required affinity (hardPodAffinityWeight)."""
 _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 
 @dataclass(frozen=True, slots=True)
-class Preferences:
+class PodPreferences:
     """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     pod: pods.Pod
 
-    def choice(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
+    def best_node(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
         """The node of the highest score; of equals the lowest name."""
         scores = self.scores(names)
         return min(names, key=lambda name: (-scores[name], name))
@@ -46,68 +45,74 @@ class Preferences:
         """The weighted scores of nodes among each other."""
         candidates = [self.view.nodes[name] for name in names]
         parts = {
-            "taints": _away_from_most(self._counts(candidates, taint_toleration.disliked)),
-            "labels": _of_most(self._counts(candidates, node_affinity.score)),
-            "spread": _even(_spread(self.pod, candidates, self.view.population)),
-            "company": _between(_company(self.pod, candidates, self.view.population)),
+            "taints": _invert_scores(
+                self._node_counts(candidates, taint_toleration.count_soft_taints)
+            ),
+            "labels": _scale_to_max(self._node_counts(candidates, node_affinity.score)),
+            "spread": _spread_scores(_spread_counts(self.pod, candidates, self.view.population)),
+            "company": _scale_between(
+                _affinity_weights(self.pod, candidates, self.view.population)
+            ),
         }
         return {
             name: sum(_WEIGHTS[part] * scores[index] for part, scores in parts.items())
             for index, name in enumerate(names)
         }
 
-    def _counts(
+    def _node_counts(
         self, candidates: Sequence[nodes.Node], count: Callable[[nodes.Node, pods.Pod], int]
     ) -> list[int]:
         return [count(node, self.pod) for node in candidates]
 
 
-def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Preferences | None:
+def pod_preferences(
+    view: snapshot.Snapshot, workload: allocator_types.Workload
+) -> PodPreferences | None:
     """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
     plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
-    if plain and not placed.shuns and not placed.draws:
+    if plain and not placed.has_soft_taints and not placed.affects_scores:
         return None
     wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
     anyway = any(not constraint.required for constraint in pod.spread)
-    if not (wishes or anyway or placed.shuns or placed.draws):
+    if not (wishes or anyway or placed.has_soft_taints or placed.affects_scores):
         return None
-    return Preferences(view, pod)
+    return PodPreferences(view, pod)
 
 
-def _of_most(scores: Sequence[int]) -> list[int]:
+def _scale_to_max(scores: Sequence[int]) -> list[int]:
     """Parts of the highest (DefaultNormalizeScore)."""
     most = max(scores, default=0)
-    return [_MOST * score // most if most else 0 for score in scores]
+    return [_MAX_SCORE * score // most if most else 0 for score in scores]
 
 
-def _away_from_most(scores: Sequence[int]) -> list[int]:
-    return [_MOST - score for score in _of_most(scores)]
+def _invert_scores(scores: Sequence[int]) -> list[int]:
+    return [_MAX_SCORE - score for score in _scale_to_max(scores)]
 
 
-def _between(scores: Sequence[int]) -> list[int]:
+def _scale_between(scores: Sequence[int]) -> list[int]:
     """Normalize from the lowest to the highest; float64 rounds down as kube-scheduler's does."""
     least, most = min(scores, default=0), max(scores, default=0)
     if most == least:
         return [0 for _ in scores]
-    return [int(_MOST * ((score - least) / (most - least))) for score in scores]
+    return [int(_MAX_SCORE * ((score - least) / (most - least))) for score in scores]
 
 
-def _even(scores: Sequence[int | None]) -> list[int]:
+def _spread_scores(scores: Sequence[int | None]) -> list[int]:
     """The lower the better; 0 for a node that has not all labels."""
     counted = [score for score in scores if score is not None]
     least, most = min(counted, default=0), max(counted, default=0)
-    return [_evenness(score, least, most) for score in scores]
+    return [_spread_score(score, least, most) for score in scores]
 
 
-def _evenness(score: int | None, least: int, most: int) -> int:
+def _spread_score(score: int | None, least: int, most: int) -> int:
     if score is None:
         return 0
-    return _MOST * (most + least - score) // most if most else _MOST
+    return _MAX_SCORE * (most + least - score) // most if most else _MAX_SCORE
 
 
-def _spread(
+def _spread_counts(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int | None]:
     """Count how many pods there are in the domains of each node, by constraints ScheduleAnyway."""
@@ -116,7 +121,7 @@ def _spread(
     counted = [node for node in candidates if all(key in node.labels for key in keys)]
     scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
     for constraint in constraints:
-        counts = pod_topology_spread.counted(pod, constraint, constraints, placed)
+        counts = pod_topology_spread.domain_counts(pod, constraint, constraints, placed)
         domains = {node.labels[constraint.topology_key] for node in counted}
         weight = math.log(len(domains) + 2)
         for node in counted:
@@ -127,24 +132,24 @@ def _spread(
     return [rounded.get(node.name) for node in candidates]
 
 
-def _company(
+def _affinity_weights(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int]:
     """The weights of the preferred terms that hold on each node, the pod's and those of others."""
     weights: Counter[inter_pod_affinity.Domain] = Counter()
     labels_of = placed.namespaces.get(pod.namespace, {})
-    for kind, counts in placed.members() if _weighed(pod.pod_affinity, 0) else ():
-        for weight, term in _weighed(pod.pod_affinity, 0):
-            if inter_pod_affinity.selects(term, kind.namespace, kind.labels, placed):
-                _weigh(weights, term, placed, counts, weight)
-    for kind, counts in placed.drawing():
-        for weight, term in _weighed(kind.affinity, _HARD_WEIGHT):
+    for kind, counts in placed.kind_counts() if _weighted_terms(pod.pod_affinity, 0) else ():
+        for weight, term in _weighted_terms(pod.pod_affinity, 0):
+            if inter_pod_affinity.term_selects(term, kind.namespace, kind.labels, placed):
+                _add_term_weight(weights, term, placed, counts, weight)
+    for kind, counts in placed.scoring_kinds():
+        for weight, term in _weighted_terms(kind.affinity, _HARD_WEIGHT):
             if term.matches(pod.namespace, pod.labels, labels_of):
-                _weigh(weights, term, placed, counts, weight)
+                _add_term_weight(weights, term, placed, counts, weight)
     return [sum(weights[domain] for domain in node.labels.items()) for node in candidates]
 
 
-def _weighed(
+def _weighted_terms(
     terms: interpod_affinity.PodAffinity, hard: int
 ) -> list[tuple[int, interpod_affinity.Term]]:
     """Preferred terms by weight, and the required ones where they have any."""
@@ -155,7 +160,7 @@ def _weighed(
     ]
 
 
-def _weigh(
+def _add_term_weight(
     weights: Counter[inter_pod_affinity.Domain],
     term: interpod_affinity.Term,
     placed: placed_pods.Population,
@@ -163,4 +168,4 @@ def _weigh(
     weight: int,
 ) -> None:
     candidates = placed.cluster_nodes
-    inter_pod_affinity.count(weights, term.topology_key, candidates, counts, weight)
+    inter_pod_affinity.add_domain_counts(weights, term.topology_key, candidates, counts, weight)

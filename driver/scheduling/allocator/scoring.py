@@ -16,68 +16,74 @@ from driver.resources.core import pods
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base, gpu_links, ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-_MOST_SETS = 20_000
+_MAX_SETS = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Scene:
+class ScoringContext:
     """A node as policies see it, and the pod that comes to it; `first` is a pool's first card."""
 
     node: ids.NodeName
-    room: base.Room
+    capacity: base.NodeCapacity
     pod: pods.Pod
-    first: Mapping[cluster.PoolKey, int]
+    first_gpu: Mapping[snapshot.PoolKey, int]
 
-    def taken(
-        self, spot: candidates.Spot, takes: Mapping[str, quantities.Quantity]
-    ) -> base.Taken | None:
+    def usage(
+        self, spot: candidates.NodeDevice, takes: Mapping[str, quantities.Quantity]
+    ) -> base.Usage | None:
         """What a result takes of its card; None of a device that is no GPU of ours."""
-        first = self.first.get((spot.pool.driver, spot.pool.name))
-        face = None if first is None else pool_layout.of(spot.pool).faces.get(spot.device.name)
+        first = self.first_gpu.get((spot.pool.driver, spot.pool.name))
+        face = (
+            None if first is None else pool_layout.get_layout(spot.pool).faces.get(spot.device.name)
+        )
         if first is None or face is None:
             return None
-        return node_capacity.taken(face, takes, first + face.card)
+        return node_capacity.device_usage(face, takes, first + face.gpu)
 
-    def candidate(self, taken: Iterable[base.Taken]) -> base.Candidate:
+    def candidate(self, taken: Iterable[base.Usage]) -> base.Candidate:
         """The node, with so much of it taken."""
         asked, found = self.pod.requests, tuple(taken)
-        after = self.room.without(found, asked.get("cpu", 0), asked.get("memory", 0))
-        return base.Candidate(self.node, self.room, after, found)
+        after = self.capacity.without(found, asked.get("cpu", 0), asked.get("memory", 0))
+        return base.Candidate(self.node, self.capacity, after, found)
 
 
-def scene(view: cluster.ClusterView, node: ids.NodeName, room: base.Room, pod: pods.Pod) -> Scene:
+def scoring_context(
+    view: snapshot.Snapshot, node: ids.NodeName, room: base.NodeCapacity, pod: pods.Pod
+) -> ScoringContext:
     """Of a node; `room` is what it has left."""
-    first: dict[cluster.PoolKey, int] = {}
+    first: dict[snapshot.PoolKey, int] = {}
     cards = 0
-    for share in view.shares(node):
+    for share in view.reachable_pools(node):
         if share.pool.driver == view.driver:
             first[share.pool.driver, share.pool.name] = cards
-            cards += len(pool_layout.of(share.pool).idle)
-    return Scene(node, room, pod, first)
+            cards += len(pool_layout.get_layout(share.pool).idle_gpus)
+    return ScoringContext(node, room, pod, first)
 
 
-class Options:
+class OptionSearch:
     """The ways to serve a workload on one node, and on all whose devices are like its devices.
 
     What does not depend on the rest of a node is found once: which devices are alike, and whether
     a choice of them does.
     """
 
-    def __init__(self, problem: search.Problem, first: Scene, budget: int | None) -> None:
+    def __init__(self, problem: search.Problem, first: ScoringContext, budget: int | None) -> None:
         """Of a node, seen as `first`; at most `budget` devices are tried for each way."""
         self._problem = problem
-        self._first = first
+        self._context = first
         self._budget = budget
-        self._kinds = gpu_links.kinds(first.room.cards, first.room.wiring)
-        self._found: dict[int, list[_Option]] = {}
-        self._solved: dict[Hashable, search.Solved | search.Unsolved] = {}
+        self._gpu_classes = gpu_links.gpu_classes(first.capacity.gpus, first.capacity.topology)
+        self._by_candidates: dict[int, list[_Option]] = {}
+        self._solutions: dict[Hashable, search.Solved | search.Unsolved] = {}
 
-    def solve(self, scene: Scene, judge: ranking.Ranking) -> search.Solved | search.Unsolved:
+    def solve(
+        self, scene: ScoringContext, judge: ranking.PolicyChain
+    ) -> search.Solved | search.Unsolved:
         """The best solution there is."""
-        wants = self._problem.offers
-        if judge.cares or any(one.by_need for want in wants for one in want):
+        wants = self._problem.candidates
+        if judge.has_policies or any(one.by_need for want in wants for one in want):
             for narrowed in self._best_first(_Order(scene, judge)):
                 found = self._search(narrowed)
                 if isinstance(found, search.Solved):
@@ -85,98 +91,106 @@ class Options:
         return self._search(wants)
 
     def _search(
-        self, found: Sequence[Sequence[candidates.Offer]]
+        self, found: Sequence[Sequence[candidates.RequestCandidates]]
     ) -> search.Solved | search.Unsolved:
-        key = tuple((id(one.way), tuple(one.places)) for want in found for one in want)
-        if key not in self._solved:
-            problem = replace(self._problem, offers=found)
-            self._solved[key] = search.solve(problem, self._budget)
-        return self._solved[key]
+        key = tuple((id(one.subrequest), tuple(one.indexes)) for want in found for one in want)
+        if key not in self._solutions:
+            problem = replace(self._problem, candidates=found)
+            self._solutions[key] = search.solve(problem, self._budget)
+        return self._solutions[key]
 
-    def _best_first(self, order: "_Order") -> Iterator[Sequence[Sequence[candidates.Offer]]]:
+    def _best_first(
+        self, order: "_Order"
+    ) -> Iterator[Sequence[Sequence[candidates.RequestCandidates]]]:
         """The offers with fewer devices to choose from, or in another order, the best first."""
-        wants = self._problem.offers
+        wants = self._problem.candidates
         ways = [offer for want in wants for offer in want]
-        if not ways or any(one.failing or one.way.request.everything for one in ways):
+        if not ways or any(
+            one.selector_errors or one.subrequest.request.everything for one in ways
+        ):
             return
         if len(wants) == 1:
             for offer in wants[0]:
-                for one in self._narrowed(offer, order):
+                for one in self._restricted(offer, order):
                     yield [[one]]
-        elif all(one.places == ways[0].places for one in ways) and self._whole(ways[0]):
-            for places in order.of(self._sets(ways[0], sum(want[0].count for want in wants))):
-                yield [[_narrow(one, places) for one in want] for want in wants]
+        elif all(one.indexes == ways[0].indexes for one in ways) and self._is_whole(ways[0]):
+            for places in order.sorted_indexes(
+                self._sets(ways[0], sum(want[0].count for want in wants))
+            ):
+                yield [[_restrict(one, places) for one in want] for want in wants]
         else:
-            yield [[_narrow(one, self._sorted(one, order)) for one in want] for want in wants]
+            yield [[_restrict(one, self._sorted(one, order)) for one in want] for want in wants]
 
-    def _narrowed(self, offer: candidates.Offer, order: "_Order") -> Iterator[candidates.Offer]:
+    def _restricted(
+        self, offer: candidates.RequestCandidates, order: "_Order"
+    ) -> Iterator[candidates.RequestCandidates]:
         """One way with ever other devices."""
         if offer.count == 1:
-            found = order.of(self._singles(offer), by_need=offer.by_need)
-        elif self._whole(offer):
-            found = order.of(self._sets(offer, offer.count))
+            found = order.sorted_indexes(self._singles(offer), by_need=offer.by_need)
+        elif self._is_whole(offer):
+            found = order.sorted_indexes(self._sets(offer, offer.count))
         else:
             found = iter([self._sorted(offer, order)])
-        return (_narrow(offer, places) for places in found)
+        return (_restrict(offer, places) for places in found)
 
-    def _singles(self, offer: candidates.Offer) -> list["_Option"]:
+    def _singles(self, offer: candidates.RequestCandidates) -> list["_Option"]:
         """Single devices, those together that nothing tells apart."""
-        known = self._found.get(id(offer))
+        known = self._by_candidates.get(id(offer))
         if known is not None:
             return known
         groups: dict[Hashable, list[int]] = {}
-        takens: dict[Hashable, base.Taken | None] = {}
-        for place in offer.places:
-            taken = self._taken(offer, place)
-            kind = None if taken is None else taken._replace(card=self._kinds[taken.card])
+        takens: dict[Hashable, base.Usage | None] = {}
+        for place in offer.indexes:
+            taken = self._usage(offer, place)
+            kind = None if taken is None else taken._replace(gpu=self._gpu_classes[taken.gpu])
             groups.setdefault(kind, []).append(place)
             takens.setdefault(kind, taken)
         made = [_Option(places, (takens[kind],)) for kind, places in groups.items()]
-        self._found[id(offer)] = made
+        self._by_candidates[id(offer)] = made
         return made
 
-    def _sorted(self, offer: candidates.Offer, order: "_Order") -> list[int]:
-        found = order.of(self._singles(offer), by_need=offer.by_need)
+    def _sorted(self, offer: candidates.RequestCandidates, order: "_Order") -> list[int]:
+        found = order.sorted_indexes(self._singles(offer), by_need=offer.by_need)
         return [*itertools.chain.from_iterable(found)]
 
-    def _sets(self, offer: candidates.Offer, count: int) -> list["_Option"]:
+    def _sets(self, offer: candidates.RequestCandidates, count: int) -> list["_Option"]:
         """Sets of whole GPUs, one for all that nothing tells apart."""
-        known = self._found.get(id(offer))
+        known = self._by_candidates.get(id(offer))
         if known is not None:
             return known
         groups: dict[int, list[int]] = {}
-        for place in offer.places:
-            taken = self._taken(offer, place)
+        for place in offer.indexes:
+            taken = self._usage(offer, place)
             if taken is not None:
-                groups.setdefault(self._kinds[taken.card], []).append(place)
-        drawn = itertools.islice(_draws([*groups.values()], count), _MOST_SETS)
+                groups.setdefault(self._gpu_classes[taken.gpu], []).append(place)
+        drawn = itertools.islice(_group_draws([*groups.values()], count), _MAX_SETS)
         made = [
-            _Option(sorted(places), tuple(self._taken(offer, place) for place in places))
+            _Option(sorted(places), tuple(self._usage(offer, place) for place in places))
             for places in drawn
         ]
-        self._found[id(offer)] = made
+        self._by_candidates[id(offer)] = made
         return made
 
-    def _whole(self, offer: candidates.Offer) -> bool:
+    def _is_whole(self, offer: candidates.RequestCandidates) -> bool:
         """Whether each device is all of a GPU of its own."""
-        found = [self._taken(offer, place) for place in offer.places]
-        return len({one.card for one in found if one and one.mode == base.WHOLE}) == len(found)
+        found = [self._usage(offer, place) for place in offer.indexes]
+        return len({one.gpu for one in found if one and one.mode == base.WHOLE}) == len(found)
 
-    def _taken(self, offer: candidates.Offer, place: int) -> base.Taken | None:
-        return self._first.taken(self._problem.spots[place], offer.takes.get(place, {}))
+    def _usage(self, offer: candidates.RequestCandidates, place: int) -> base.Usage | None:
+        return self._context.usage(self._problem.devices[place], offer.consumption.get(place, {}))
 
 
 class _Option(NamedTuple):
     """Devices, by their places, and what they take of cards."""
 
-    places: list[int]
-    takens: tuple[base.Taken | None, ...]
+    indexes: list[int]
+    usages: tuple[base.Usage | None, ...]
 
 
 class _Scored(NamedTuple):
     """The places of an option, and the node with it taken."""
 
-    places: list[int]
+    indexes: list[int]
     candidate: base.Candidate
 
 
@@ -184,44 +198,48 @@ class _Scored(NamedTuple):
 class _Order:
     """The order of options on a node, the best one first; of equals the lowest places."""
 
-    scene: Scene
-    judge: ranking.Ranking
+    context: ScoringContext
+    policies: ranking.PolicyChain
 
-    def of(self, found: Sequence[_Option], *, by_need: bool = False) -> Iterator[list[int]]:
+    def sorted_indexes(
+        self, found: Sequence[_Option], *, by_need: bool = False
+    ) -> Iterator[list[int]]:
         """The places of options."""
         if len(found) == 1:
-            yield found[0].places
+            yield found[0].indexes
             return
         groups: dict[int, list[_Scored]] = {}
         for one in found:
-            known = (taken for taken in one.takens if taken is not None)
-            made = _Scored(one.places, self.scene.candidate(known))
-            groups.setdefault(memory_of(one.takens) if by_need else 0, []).append(made)
+            known = (taken for taken in one.usages if taken is not None)
+            made = _Scored(one.indexes, self.context.candidate(known))
+            groups.setdefault(total_memory(one.usages) if by_need else 0, []).append(made)
         for memory in sorted(groups):
-            yield from self._by(0, groups[memory])
+            yield from self._by_policy(0, groups[memory])
 
-    def _by(self, policy: int, found: Sequence[_Scored]) -> Iterator[list[int]]:
+    def _by_policy(self, policy: int, found: Sequence[_Scored]) -> Iterator[list[int]]:
         """By the policies from one on: a later one is asked about those that are equal so far."""
-        if len(found) == 1 or policy == self.judge.count:
-            yield from sorted(one.places for one in found)
+        if len(found) == 1 or policy == self.policies.count:
+            yield from sorted(one.indexes for one in found)
             return
         groups: dict[int, list[_Scored]] = {}
         for one in found:
-            groups.setdefault(self.judge.score(policy, one.candidate), []).append(one)
+            groups.setdefault(self.policies.score(policy, one.candidate), []).append(one)
         for score in sorted(groups, reverse=True):
-            yield from self._by(policy + 1, groups[score])
+            yield from self._by_policy(policy + 1, groups[score])
 
 
-def memory_of(takens: Iterable[base.Taken | None]) -> int:
+def total_memory(takens: Iterable[base.Usage | None]) -> int:
     """How many bytes of GPU memory are taken."""
     return sum(one.memory for one in takens if one is not None)
 
 
-def _narrow(offer: candidates.Offer, places: Sequence[int]) -> candidates.Offer:
-    return replace(offer, places=[*places])
+def _restrict(
+    offer: candidates.RequestCandidates, places: Sequence[int]
+) -> candidates.RequestCandidates:
+    return replace(offer, indexes=[*places])
 
 
-def _draws(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
+def _group_draws(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
     """So many of the groups' members in all, the first ones of each."""
     if not groups:
         if count == 0:
@@ -229,5 +247,5 @@ def _draws(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
         return
     spare = sum(map(len, groups[1:]))
     for taken in range(min(len(groups[0]), count), max(count - spare, 0) - 1, -1):
-        for rest in _draws(groups[1:], count - taken):
+        for rest in _group_draws(groups[1:], count - taken):
             yield [*groups[0][:taken], *rest]

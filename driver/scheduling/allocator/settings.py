@@ -8,33 +8,35 @@ from driver.scheduling.allocator import candidates, requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import base as constraint_base
 from driver.scheduling.allocator.policies import ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-BUDGET = 20_000
+STEP_BUDGET = 20_000
 """Steps of one node's search: devices tried. Past it the answer is "gave up", never "no"."""
 
 
-class Verdicts(Protocol):
+class WorkloadFilters(Protocol):
     """What is judged of one workload beyond the API."""
 
-    def judge(self, claim: int) -> candidates.Judge:
+    def device_filter(self, claim: int) -> candidates.DeviceFilter:
         """Of each device for a claim of the workload, whatever else is chosen."""
         ...
 
-    def pacts(
-        self, wants: Sequence[requests.Want], spots: Sequence[candidates.Spot]
-    ) -> Sequence[constraint_base.Pact]:
+    def constraints(
+        self, wants: Sequence[requests.RequestSpec], spots: Sequence[candidates.NodeDevice]
+    ) -> Sequence[constraint_base.Constraint]:
         """Between the devices that are chosen."""
         ...
 
-    def objection(
-        self, picks: Sequence[allocator_types.Pick], spots: Sequence[candidates.Spot]
+    def rejection(
+        self,
+        picks: Sequence[allocator_types.DeviceAssignment],
+        spots: Sequence[candidates.NodeDevice],
     ) -> str:
         """Against a whole solution, in words; empty where there is none."""
         ...
 
 
-class Rules(Protocol):
+class AllocationRules(Protocol):
     """What is judged beyond the API. Nodes without a device of `driver` are not told of.
 
     With "" as `driver` every node is.
@@ -42,7 +44,9 @@ class Rules(Protocol):
 
     driver: str
 
-    def of(self, view: cluster.ClusterView, workload: allocator_types.Workload) -> Verdicts:
+    def for_workload(
+        self, view: snapshot.Snapshot, workload: allocator_types.Workload
+    ) -> WorkloadFilters:
         """Made for each workload."""
         ...
 
@@ -52,22 +56,26 @@ class NoRules:
 
     driver = ""
 
-    def of(self, _view: cluster.ClusterView, _workload: allocator_types.Workload) -> Verdicts:
+    def for_workload(
+        self, _view: snapshot.Snapshot, _workload: allocator_types.Workload
+    ) -> WorkloadFilters:
         """Nothing more."""
         return self
 
-    def judge(self, _claim: int) -> candidates.Judge:
+    def device_filter(self, _claim: int) -> candidates.DeviceFilter:
         """Nothing more."""
-        return candidates.Judge()
+        return candidates.DeviceFilter()
 
-    def pacts(
-        self, _wants: Sequence[requests.Want], _spots: Sequence[candidates.Spot]
-    ) -> Sequence[constraint_base.Pact]:
+    def constraints(
+        self, _wants: Sequence[requests.RequestSpec], _spots: Sequence[candidates.NodeDevice]
+    ) -> Sequence[constraint_base.Constraint]:
         """Nothing more."""
         return ()
 
-    def objection(
-        self, _picks: Sequence[allocator_types.Pick], _spots: Sequence[candidates.Spot]
+    def rejection(
+        self,
+        _picks: Sequence[allocator_types.DeviceAssignment],
+        _spots: Sequence[candidates.NodeDevice],
     ) -> str:
         """Nothing more."""
         return ""
@@ -77,6 +85,6 @@ class NoRules:
 class Settings:
     """What is best, what is judged beyond the API, how long to search (None: to the end)."""
 
-    ranking: ranking.Ranking
-    rules: Rules = field(default_factory=NoRules)
-    budget: int | None = BUDGET
+    policy_chain: ranking.PolicyChain
+    rules: AllocationRules = field(default_factory=NoRules)
+    step_budget: int | None = STEP_BUDGET

@@ -8,7 +8,7 @@ from driver.resources.core import node_selectors, pods
 from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 
-Counts = tuple[tuple[reasons.Reason, int], ...]
+ReasonCounts = tuple[tuple[reasons.Reason, int], ...]
 """How many devices each reason keeps away, by reason."""
 
 
@@ -22,25 +22,25 @@ class Workload:
     """
 
     pod: pods.Pod
-    open: tuple[claims.Claim, ...]
-    settled: tuple[claims.Claim, ...] = ()
-    avoid: Mapping[ids.NodeName, str] = field(default_factory=dict)
-    bound: bool = False
+    open_claims: tuple[claims.Claim, ...]
+    allocated_claims: tuple[claims.Claim, ...] = ()
+    avoided_nodes: Mapping[ids.NodeName, str] = field(default_factory=dict)
+    is_bound: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
+class DeviceAssignment:
     """One device for one request, as `result` will say it (without a share's id).
 
     `claim` is the place of its claim among the open ones of the workload. `reach` is where the
     device can be used; `stays` means that its user has to stay on the node.
     """
 
-    claim: int
+    claim_index: int
     request: dra_requests.Request
     result: claims.Result
     reach: node_selectors.Reach
-    stays: bool = False
+    pins_node: bool = False
     shared: bool = False
 
     @property
@@ -50,7 +50,7 @@ class Pick:
 
 
 @dataclass(frozen=True, slots=True)
-class Considered:
+class ScoredNode:
     """A node that would have done.
 
     `scores` are the policies', 0 to 100, the first one first. Before them count `way`, how far down
@@ -60,7 +60,7 @@ class Considered:
 
     node: ids.NodeName
     scores: Mapping[str, int]
-    way: int = 0
+    alternative: int = 0
     memory: int = 0
 
 
@@ -72,18 +72,18 @@ class Placement:
     """
 
     node: ids.NodeName
-    picks: tuple[Pick, ...]
-    why: str
+    assignments: tuple[DeviceAssignment, ...]
+    explanation: str
     steps: int = 0
-    considered: tuple[Considered, ...] = ()
+    scored_nodes: tuple[ScoredNode, ...] = ()
 
-    def of_claim(self, place: int) -> tuple[Pick, ...]:
+    def claim_assignments(self, place: int) -> tuple[DeviceAssignment, ...]:
         """The picks of one claim, in the order of its requests."""
-        return tuple(pick for pick in self.picks if pick.claim == place)
+        return tuple(pick for pick in self.assignments if pick.claim_index == place)
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class NodeRejection:
     """Why a node does not do; equal for nodes that lack the same.
 
     With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
@@ -94,27 +94,27 @@ class Refusal:
     node_reason: reasons.Reason | None = None
     detail: str = ""
     fits: int = 0
-    wanted: int = 0
-    devices: Counts = ()
-    given_up: bool = False
+    requested: int = 0
+    device_reasons: ReasonCounts = ()
+    budget_exceeded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class NoFit:
+class Unschedulable:
     """The answer no. `blocker` is a reason that holds on every node, such as a missing class."""
 
     blocker: reasons.Reason | None = None
     detail: str = ""
-    nodes: Mapping[Refusal, Sequence[ids.NodeName]] = field(default_factory=dict)
+    rejections: Mapping[NodeRejection, Sequence[ids.NodeName]] = field(default_factory=dict)
 
     @property
     def reasons(self) -> frozenset[reasons.Reason]:
         """Every reason that keeps a node or a device away."""
-        found = (self.blocker, *(one.node_reason for one in self.nodes))
-        devices = (reason for one in self.nodes for reason, _ in one.devices)
+        found = (self.blocker, *(one.node_reason for one in self.rejections))
+        devices = (reason for one in self.rejections for reason, _ in one.device_reasons)
         return frozenset(one for one in (*found, *devices) if one is not None)
 
     @property
-    def given_up(self) -> bool:
+    def budget_exceeded(self) -> bool:
         """Whether a node might do after all: the search there ended at its budget."""
-        return any(refusal.given_up for refusal in self.nodes)
+        return any(refusal.budget_exceeded for refusal in self.rejections)

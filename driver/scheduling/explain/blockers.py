@@ -13,9 +13,9 @@ from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator import requests as requested
 from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.explain import holders, step_budget, subsets, without_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-_Where = tuple[cluster.PoolKey, str]
+_Where = tuple[snapshot.PoolKey, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Bars:
 
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         asked: step_budget.Asking,
         node: nodes.Node,
         there: Sequence[holders.Party],
@@ -68,12 +68,12 @@ class Bars:
         self._there = there
         self._meter = meter
         self._absent: dict[subsets.Members, without_pods.Absence] = {}
-        self._spots = candidates.spots(self._without(range(len(there))), node)
-        self._shares = view.shares(node.name)
-        self._judges = [asked.verdicts.judge(want.claim) for want in asked.wants]
+        self._spots = candidates.node_devices(self._without(range(len(there))), node)
+        self._shares = view.reachable_pools(node.name)
+        self._judges = [asked.verdicts.device_filter(want.claim_index) for want in asked.wants]
         self._near = _near(view, self._shares, there)
         self._free: dict[tuple[_Place, subsets.Members], bool] = {}
-        self._overdrawn: dict[cluster.PoolKey, bool] = {}
+        self._overdrawn: dict[snapshot.PoolKey, bool] = {}
         self._blind = False
         self._places = self._found()
 
@@ -98,7 +98,7 @@ class Bars:
         wanted = 0
         for want, ways in zip(self._asked.wants, self._places, strict=True):
             free = [[one for one in places if self._is_free(one, gone)] for places in ways]
-            needs = [self._needs(want.ways[way], places) for way, places in enumerate(ways)]
+            needs = [self._needs(want.subrequests[way], places) for way, places in enumerate(ways)]
             if all(len(found) < need for found, need in zip(free, needs, strict=True)):
                 return False
             if len(ways) == 1 and not self._repeatable(ways[0]):
@@ -110,7 +110,7 @@ class Bars:
         """Of what asks one way for so many devices; None of what asks otherwise."""
         if self._blind or len(self._places) != 1 or len(self._places[0]) != 1:
             return None
-        way, places = self._asked.wants[0].ways[0], self._places[0][0]
+        way, places = self._asked.wants[0].subrequests[0], self._places[0][0]
         if way.request.everything:
             return None
         found = (self._bar(one) for one in places if self._is_free(one, one.near))
@@ -121,7 +121,7 @@ class Bars:
         free = self._is_free(place, needs)
         return Bar(needs, frozenset() if free else place.near - needs)
 
-    def _needs(self, way: requested.Way, places: Sequence[_Place]) -> int:
+    def _needs(self, way: requested.SubRequest, places: Sequence[_Place]) -> int:
         if way.request.everything:
             return max(len(places), 1)
         if way.request.admin_access or self._repeatable(places):
@@ -132,7 +132,7 @@ class Bars:
         """Whether a device may answer more than once."""
         return any(
             self._spots[one.spot].device.allow_multiple
-            or self._asked.wants[one.want].ways[one.way].request.admin_access
+            or self._asked.wants[one.want].subrequests[one.way].request.admin_access
             for one in places
         )
 
@@ -141,12 +141,12 @@ class Bars:
         made: list[list[list[_Place]]] = []
         for at, want in enumerate(self._asked.wants):
             found: list[list[_Place]] = []
-            for number, way in enumerate(want.ways):
-                offer = candidates.offer(way, self._spots, self._shares, self._judges[at])
+            for number, way in enumerate(want.subrequests):
+                offer = candidates.find_candidates(way, self._spots, self._shares, self._judges[at])
                 self._meter.count(step_budget.LOOK * len(self._spots))
                 # An error ends the search of a node, so who is in the way says nothing there.
-                self._blind = self._blind or bool(offer.broken or offer.failing)
-                found.append([self._place(at, number, spot) for spot in offer.places])
+                self._blind = self._blind or bool(offer.error or offer.selector_errors)
+                found.append([self._place(at, number, spot) for spot in offer.indexes])
             made.append(found)
         return made
 
@@ -163,7 +163,7 @@ class Bars:
     def _is_overdrawn(self, of: pools.Pool) -> bool:
         key = (of.driver, of.name)
         if key not in self._overdrawn:
-            self._overdrawn[key] = min(self._view.left(of).values(), default=0) < 0
+            self._overdrawn[key] = min(self._view.remaining_counters(of).values(), default=0) < 0
         return self._overdrawn[key]
 
     def _all(self) -> Iterator[_Place]:
@@ -173,7 +173,7 @@ class Bars:
         """Whether more than one device of the workload may come to lie on the place's GPU."""
         wants = self._asked.wants
         if len(wants) == 1 and all(
-            way.request.count == 1 and not way.request.everything for way in wants[0].ways
+            way.request.count == 1 and not way.request.everything for way in wants[0].subrequests
         ):
             return False
         if self._spots[place.spot].device.allow_multiple:
@@ -200,12 +200,12 @@ class Bars:
         view = self._kept(gone)
         spot = self._spots[place.spot]
         spot = spot._replace(holders=view.holders(spot.id))
-        way = self._asked.wants[place.want].ways[place.way]
-        offer = candidates.offer(way, [spot], self._shares, self._judges[place.want])
-        if not offer.places or offer.barred:
+        way = self._asked.wants[place.want].subrequests[place.way]
+        offer = candidates.find_candidates(way, [spot], self._shares, self._judges[place.want])
+        if not offer.indexes or offer.unavailable:
             return False
-        claim = self._asked.wants[place.want].claim
-        return counters.Tally(view, [spot]).could(0, offer, claim)
+        claim = self._asked.wants[place.want].claim_index
+        return counters.CounterTracker(view, [spot]).can_allocate(0, offer, claim)
 
     def _kept(self, gone: subsets.Members) -> without_pods.Absence:
         if gone not in self._absent:
@@ -217,7 +217,7 @@ class Bars:
 
 
 def _near(
-    view: cluster.ClusterView, shares: Sequence[pools.Share], there: Sequence[holders.Party]
+    view: snapshot.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.Party]
 ) -> dict[_Where, set[int]]:
     """By counter set and by device, the tenants who have any of it."""
     users: dict[str, set[int]] = {}
@@ -233,7 +233,7 @@ def _near(
     return found
 
 
-def _groups(key: cluster.PoolKey, name: str, of: pools.Pool) -> Iterator[_Where]:
+def _groups(key: snapshot.PoolKey, name: str, of: pools.Pool) -> Iterator[_Where]:
     """What a device has in common with others: itself, and the counter sets that it draws on."""
     yield key, f"device {name}"
     device = of.devices.get(name)

@@ -5,7 +5,7 @@ from typing import Any, Protocol
 
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.explain import holders
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Cost = tuple[Any, ...]
 """Lower is better; of one price all costs can be compared."""
@@ -26,7 +26,7 @@ class Price(Protocol):
 class Fewest:
     """Few pods, then little GPU memory taken away: `(pods, bytes)`."""
 
-    def __init__(self, view: cluster.ClusterView) -> None:
+    def __init__(self, view: snapshot.Snapshot) -> None:
         self._view = view
         self._known: dict[str, int] = {}
 
@@ -47,12 +47,12 @@ class Fewest:
         return known
 
 
-def memory(view: cluster.ClusterView, lease: holders.Lease) -> int:
+def memory(view: snapshot.Snapshot, lease: holders.Lease) -> int:
     """The bytes of GPU memory that a claim has; of another driver's devices none is known."""
     total = 0
     for result in lease.results:
         of = view.pools.get((result.device.driver, result.device.pool))
-        face = pool_layout.of(of).faces.get(result.device.device) if of else None
+        face = pool_layout.get_layout(of).faces.get(result.device.device) if of else None
         if face is not None and not result.admin_access:
-            total += node_capacity.taken(face, result.consumed, card=0).memory
+            total += node_capacity.device_usage(face, result.consumed, card=0).memory
     return total

@@ -15,7 +15,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import policy_selector
 from driver.scheduling.explain import cost, holders, step_budget, victim_search, without_pods
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 STEPS = 2_000_000
 """About forty seconds."""
@@ -26,12 +26,12 @@ class Move:
     """A pod that is evicted, and where its next one goes: a NoFit where it has to wait."""
 
     tenant: holders.Tenant
-    again: allocator_types.Placement | allocator_types.NoFit
+    again: allocator_types.Placement | allocator_types.Unschedulable
 
     @property
     def waits(self) -> bool:
         """Whether there is no place for it."""
-        return isinstance(self.again, allocator_types.NoFit)
+        return isinstance(self.again, allocator_types.Unschedulable)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class NoPlan:
     `candidates` is how many pods may be moved at all.
     """
 
-    refused: allocator_types.NoFit
+    refused: allocator_types.Unschedulable
     candidates: int
     all_seen: bool
 
@@ -67,7 +67,7 @@ class NoPlan:
 class World:
     """A view, and how its pods and claims are found by key."""
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
     deciding: settings.Settings
@@ -112,10 +112,12 @@ def _asked(world: World, workload: allocator_types.Workload) -> step_budget.Aski
     asked = step_budget.of(world.view, workload, world.deciding)
     if asked is None:
         return None
-    judge = policy_selector.Judges(world.deciding.ranking).of(world.view, asked.wants)
-    if isinstance(judge, allocator_types.NoFit):
+    judge = policy_selector.PolicySelector(world.deciding.policy_chain).select(
+        world.view, asked.wants
+    )
+    if isinstance(judge, allocator_types.Unschedulable):
         return None
-    return replace(asked, deciding=replace(asked.deciding, ranking=judge))
+    return replace(asked, deciding=replace(asked.deciding, policy_chain=judge))
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,7 @@ def _plans(
 ) -> Iterator[_Weighed]:
     """Of each node the sets of pods by price, until all of one find a place."""
     for name, there in candidates.of.items():
-        if name in workload.avoid:
+        if name in workload.avoided_nodes:
             continue
         node = world.view.nodes[name]
         for freed in victim_search.ways(search, node, there, candidates.under):
@@ -171,8 +173,8 @@ def settle(
 ) -> tuple[Move, ...]:
     """Where those who leave go once the workload is there: the largest first, one by one."""
     view = overlay.Overlay(without_pods.Absence(world.view, leaving))
-    made = allocation_result.allocations(view, workload, placement, stamped="")
-    view.take(cluster.InFlight(workload.pod, placement.node, made))
+    made = allocation_result.build_allocations(view, workload, placement, stamped="")
+    view.take(snapshot.InFlight(workload.pod, placement.node, made))
     price = cost.Fewest(world.view)
     settling = _Settling(world, view, holders.freed(leaving))
     order = sorted(leaving, key=lambda one: (-price.of([one])[1], one.key))
@@ -189,7 +191,9 @@ class _Settling:
         # A pod without claims goes to nodes without GPUs too.
         self._anywhere = dra_allocator.Allocator(replace(world.deciding, rules=settings.NoRules()))
 
-    def settle(self, tenant: holders.Tenant) -> allocator_types.Placement | allocator_types.NoFit:
+    def settle(
+        self, tenant: holders.Tenant
+    ) -> allocator_types.Placement | allocator_types.Unschedulable:
         """A pod like the one that left looks for a place, and has it then."""
         found = [self._claim(key) for key in tenant.pod.claim_keys]
         there = [one for one in found if one is not None]
@@ -199,12 +203,12 @@ class _Settling:
             tuple(one for one in there if one.allocation is None),
             tuple(one for one in there if one.allocation is not None),
         )
-        deciding = self._allocator if again.open else self._anywhere
+        deciding = self._allocator if again.open_claims else self._anywhere
         answer = deciding.decide(self._view, again)
         if isinstance(answer, allocator_types.Placement):
-            made = allocation_result.allocations(self._view, again, answer, stamped="")
-            self._view.take(cluster.InFlight(pod, answer.node, made))
-            for one in again.open:
+            made = allocation_result.build_allocations(self._view, again, answer, stamped="")
+            self._view.take(snapshot.InFlight(pod, answer.node, made))
+            for one in again.open_claims:
                 self._given[one.key] = replace(one, allocation=made[one.key])
         return answer
 

@@ -10,7 +10,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.allocator.node_filter import domain_filters
 from driver.scheduling.explain import holders, nearest_fit, step_budget
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 EARNED = 50
 """Steps that a refusal earns: about a millisecond."""
@@ -35,7 +35,7 @@ class Adviser:
         self._known: dict[object, nearest_fit.Nearest | None] = {}
         self._left = SAVED
 
-    def affords(self, view: cluster.ClusterView, workload: allocator_types.Workload) -> bool:
+    def affords(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> bool:
         """Whether it is known already, or there are steps left to look for it."""
         self._left = min(self._left + EARNED, SAVED)
         self._renew(view)
@@ -43,9 +43,9 @@ class Adviser:
 
     def advise(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         workload: allocator_types.Workload,
-        refused: allocator_types.NoFit,
+        refused: allocator_types.Unschedulable,
     ) -> nearest_fit.Nearest | None:
         """Where a workload that was refused comes nearest; None where there is nothing to add."""
         self._renew(view)
@@ -56,16 +56,16 @@ class Adviser:
             self._known[key] = self._find(view, workload, refused)
         return self._known[key]
 
-    def _renew(self, view: cluster.ClusterView) -> None:
-        if self._mark != view.mark or len(self._known) >= _MOST:
+    def _renew(self, view: snapshot.Snapshot) -> None:
+        if self._mark != view.revision or len(self._known) >= _MOST:
             self._known.clear()
-            self._mark = view.mark
+            self._mark = view.revision
 
     def _find(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         workload: allocator_types.Workload,
-        refused: allocator_types.NoFit,
+        refused: allocator_types.Unschedulable,
     ) -> nearest_fit.Nearest | None:
         people = holders.Tenants(view, self._find_claim, self._find_pod)
         meter = step_budget.Meter(nearest_fit.STEPS)
@@ -74,8 +74,10 @@ class Adviser:
         return found
 
 
-def _key(view: cluster.ClusterView, workload: allocator_types.Workload) -> object | None:
+def _key(view: snapshot.Snapshot, workload: allocator_types.Workload) -> object | None:
     """The same for workloads that no node can tell apart; None for one that stands alone."""
-    if workload.settled or workload.avoid:
+    if workload.allocated_claims or workload.avoided_nodes:
         return None
-    return workload_signature.of(workload), domain_filters.distinction(view, workload.pod)
+    return workload_signature.workload_signature(workload), domain_filters.pod_signature(
+        view, workload.pod
+    )

@@ -11,7 +11,7 @@ from driver import ids
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import messages, nearest_fit
 
-Answer = allocator_types.Placement | allocator_types.NoFit
+Answer = allocator_types.Placement | allocator_types.Unschedulable
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Explanation:
         """All of it."""
         made: dict[str, Any] = {"pod": self.pod, "at": self.at}
         if isinstance(self.answer, allocator_types.Placement):
-            devices = [pick.device._asdict() for pick in self.answer.picks]
+            devices = [pick.device._asdict() for pick in self.answer.assignments]
             made |= {"node": self.answer.node, "devices": devices}
             return made | of_placement(self.answer)
         near = {"nearest": of_nearest(self.near)} if self.near else {}
@@ -39,20 +39,20 @@ class Explanation:
 def of_placement(found: allocator_types.Placement) -> dict[str, Any]:
     """The reason, and the best nodes there were, the chosen one first."""
     return {
-        "why": found.why,
+        "why": found.explanation,
         "considered": [
             {
                 "node": one.node,
                 "scores": dict(one.scores),
-                **({"alternative": one.way} if one.way else {}),
+                **({"alternative": one.alternative} if one.alternative else {}),
                 **({"memory": one.memory} if one.memory else {}),
             }
-            for one in found.considered
+            for one in found.scored_nodes
         ],
     }
 
 
-def of_no_fit(answer: allocator_types.NoFit) -> dict[str, Any]:
+def of_no_fit(answer: allocator_types.Unschedulable) -> dict[str, Any]:
     """What holds on every node, or what each node lacks, those together that lack the same."""
     if answer.blocker is not None:
         return {"reason": answer.blocker.value, "detail": answer.detail}
@@ -70,14 +70,14 @@ def of_nearest(near: nearest_fit.Nearest) -> dict[str, Any]:
     }
 
 
-def _refusals(answer: allocator_types.NoFit) -> Iterator[dict[str, Any]]:
-    for refusal, names in answer.nodes.items():
+def _refusals(answer: allocator_types.Unschedulable) -> Iterator[dict[str, Any]]:
+    for refusal, names in answer.rejections.items():
         yield {"nodes": [*names], **_refusal(refusal)}
 
 
-def _refusal(one: allocator_types.Refusal) -> dict[str, Any]:
+def _refusal(one: allocator_types.NodeRejection) -> dict[str, Any]:
     if one.node_reason is not None:
         return {"reason": one.node_reason.value, "detail": one.detail}
-    counted = {reason.value: count for reason, count in one.devices}
-    given_up = {"gaveUp": True} if one.given_up else {}
-    return {"fits": one.fits, "wanted": one.wanted, "devices": counted, **given_up}
+    counted = {reason.value: count for reason, count in one.device_reasons}
+    given_up = {"gaveUp": True} if one.budget_exceeded else {}
+    return {"fits": one.fits, "wanted": one.requested, "devices": counted, **given_up}

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 _SAME_PLACE = frozenset({"DaemonSet", "Node"})
 """Owners that make the next pod for the same node: of a static pod that is the node itself."""
@@ -58,9 +57,9 @@ def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
     return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
 
 
-def holdings(view: cluster.ClusterView, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
+def holdings(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
     """Who has which device of a pool: its name, and a claim."""
-    for name in view.used(of):
+    for name in view.used_devices(of):
         for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
             yield name, holder.claim
 
@@ -68,7 +67,7 @@ def holdings(view: cluster.ClusterView, of: pools.Pool) -> Iterator[tuple[str, i
 class Tenants:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
-    def __init__(self, view: cluster.ClusterView, find_claim: FindClaim, find_pod: FindPod) -> None:
+    def __init__(self, view: snapshot.Snapshot, find_claim: FindClaim, find_pod: FindPod) -> None:
         self._view = view
         self._find_claim = find_claim
         self._find_pod = find_pod
@@ -82,7 +81,7 @@ class Tenants:
         for key in self._held_on(node):
             lease, claim = self._lease(key), self._find_claim(key)
             for pod in lease[1] if lease else ():
-                at = pod.node or (cluster.pinned_node(claim) if claim else None)
+                at = pod.node or (snapshot.pinned_node(claim) if claim else None)
                 if at is not None:
                     found.setdefault(pod.key, (pod, at))
         return tuple(
@@ -97,13 +96,13 @@ class Tenants:
         leases = tuple(self._leases_of(pod))
         pins = (self._find_claim(one.claim) for one in leases)
         node = pod.node or next(
-            (at for one in pins if one and (at := cluster.pinned_node(one)) is not None), None
+            (at for one in pins if one and (at := snapshot.pinned_node(one)) is not None), None
         )
         return None if node is None or pod.finished else Tenant(pod, node, leases)
 
     def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
         """The claims that hold a device that a node reaches."""
-        shares = self._view.shares(node)
+        shares = self._view.reachable_pools(node)
         return {claim for share in shares for _, claim in holdings(self._view, share.pool)}
 
     def _leases_of(self, pod: pods.Pod) -> Iterator[Lease]:
@@ -125,7 +124,7 @@ class Tenants:
         users: set[str] = set()
         there: list[pods.Pod] = []
         for entry in claim.consumers:
-            pod = allocation_hold.consumer(claim, entry, self._find_pod)
+            pod = allocation_hold.consumer_pod(claim, entry, self._find_pod)
             if pod is not None and not pod.finished:
                 if pod.uid not in users:
                     there.append(pod)

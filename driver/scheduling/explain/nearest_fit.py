@@ -21,7 +21,7 @@ from driver.scheduling.explain import (
     victim_search,
     without_pods,
 )
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 STEPS = 800
 """At most, about 20 microseconds each."""
@@ -49,9 +49,9 @@ class Nearest:
 
 
 def of(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     workload: allocator_types.Workload,
-    refused: allocator_types.NoFit,
+    refused: allocator_types.Unschedulable,
     people: holders.Tenants,
     deciding: settings.Settings,
     meter: step_budget.Meter,
@@ -61,7 +61,7 @@ def of(
     So it does where a cordon is in the way: what there is would do once that is taken back.
     """
     # Whether it fits is asked, not which devices are best.
-    asked = step_budget.of(view, workload, replace(deciding, ranking=ranking.Ranking(())))
+    asked = step_budget.of(view, workload, replace(deciding, policy_chain=ranking.PolicyChain(())))
     found = [view.nodes[name] for name in _in_order(view, refused) if name in view.nodes]
     if asked is None or not found:
         return None
@@ -86,16 +86,16 @@ def of(
     )
 
 
-def _is_cordoned(refused: allocator_types.NoFit) -> bool:
+def _is_cordoned(refused: allocator_types.Unschedulable) -> bool:
     """Whether a node would have enough, used or not, if nothing of it were cordoned."""
-    return any(map(_would_do, refused.nodes))
+    return any(map(_would_do, refused.rejections))
 
 
-def _would_do(refusal: allocator_types.Refusal) -> bool:
-    counted = dict(refusal.devices)
+def _would_do(refusal: allocator_types.NodeRejection) -> bool:
+    counted = dict(refusal.device_reasons)
     others = sum(counted.values()) - counted.get(reasons.Reason.SELECTOR_MISMATCH, 0)
     cordoned = reasons.Reason.DEVICE_CORDONED in counted
-    return cordoned and refusal.fits + others >= refusal.wanted
+    return cordoned and refusal.fits + others >= refusal.requested
 
 
 def _leaving(people: holders.Tenants, node: nodes.Node) -> list[holders.Tenant]:
@@ -107,7 +107,7 @@ class _Bare:
     """Whether nodes would do if nothing ran there; of nodes that are alike then, one is asked."""
 
     def __init__(
-        self, view: cluster.ClusterView, asked: step_budget.Asking, meter: step_budget.Meter
+        self, view: snapshot.Snapshot, asked: step_budget.Asking, meter: step_budget.Meter
     ) -> None:
         self._view = without_pods.Bare(view)
         self._asked = asked
@@ -135,31 +135,33 @@ class _Bare:
         return Nearest(self._refused[0] if gap is None else gap.node, gap, ever=False)
 
     def _kind(self, node: nodes.Node) -> Hashable:
-        looks = tuple((one.pool.look, one.problem) for one in self._view.shares(node.name))
+        looks = tuple((one.pool.look, one.problem) for one in self._view.reachable_pools(node.name))
         if any(look is None for look, _ in looks):
             return node.name
         return looks, tuple(sorted(node.allocatable.items()))
 
 
-def _in_order(view: cluster.ClusterView, refused: allocator_types.NoFit) -> list[ids.NodeName]:
+def _in_order(
+    view: snapshot.Snapshot, refused: allocator_types.Unschedulable
+) -> list[ids.NodeName]:
     """Nodes that lack but room, those first that lack least.
 
     In turn one that is short of devices and one that is full otherwise.
     """
     of_devices: list[tuple[int, int, ids.NodeName]] = []
     of_room: list[tuple[int, int, ids.NodeName]] = []
-    for refusal, names in refused.nodes.items():
+    for refusal, names in refused.rejections.items():
         if refusal.node_reason is None:
-            lacking = refusal.wanted - refusal.fits
+            lacking = refusal.requested - refusal.fits
             of_devices += ((lacking, _pods(view, name), name) for name in names)
         elif refusal.node_reason in victim_search.ROOM:
             of_room += ((0, _pods(view, name), name) for name in names)
     return [*_in_turn(sorted(of_devices), sorted(of_room))]
 
 
-def _pods(view: cluster.ClusterView, name: ids.NodeName) -> int:
-    use: Mapping[ids.NodeName, cluster.NodeUse] = view.use
-    return use[name].count if name in use else 0
+def _pods(view: snapshot.Snapshot, name: ids.NodeName) -> int:
+    use: Mapping[ids.NodeName, snapshot.NodeUsage] = view.usage
+    return use[name].pod_count if name in use else 0
 
 
 def _in_turn(

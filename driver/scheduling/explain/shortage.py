@@ -16,7 +16,7 @@ from driver.scheduling.allocator import requests as requested
 from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.explain import step_budget
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,15 @@ class OfNode:
 Gap = Amount | Count | OfNode
 
 
-def of(view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
+def of(view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
-    lack = None if asked.workload.bound else filters.lack(view, node, asked.workload.pod)
+    lack = (
+        None
+        if asked.workload.is_bound
+        else filters.insufficient_resource(view, node, asked.workload.pod)
+    )
     if lack is not None:
-        return OfNode(node.name, lack.resource, lack.asked, max(lack.free, 0))
+        return OfNode(node.name, lack.resource, lack.requested, max(lack.free, 0))
     return _OfDevices(view, asked, node).gap()
 
 
@@ -69,20 +73,20 @@ class _Had:
     """How many devices a request could have, and the way for which they were counted."""
 
     claim: int
-    way: requested.Way
+    way: requested.SubRequest
     count: int
     wanted: int
 
 
 class _OfDevices:
     def __init__(
-        self, view: cluster.ClusterView, asked: step_budget.Asking, node: nodes.Node
+        self, view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node
     ) -> None:
         self._view = view
         self._asked = asked
         self._node = node
-        self._spots = candidates.spots(view, node)
-        self._shares = view.shares(node.name)
+        self._spots = candidates.node_devices(view, node)
+        self._shares = view.reachable_pools(node.name)
 
     def gap(self) -> Gap | None:
         found = [*self._filled()]
@@ -98,19 +102,25 @@ class _OfDevices:
 
     def _filled(self) -> Iterator[_Had]:
         """Each request's way of which most can be had, devices as they come."""
-        taken = counters.Tally(self._view, self._spots)
+        taken = counters.CounterTracker(self._view, self._spots)
         for want in self._asked.wants:
-            made = [self._offer(want.claim, way) for way in want.ways]
-            best = max(made, key=lambda one: min(len(one.places) - len(one.barred), one.count))
+            made = [self._offer(want.claim_index, way) for way in want.subrequests]
+            best = max(
+                made, key=lambda one: min(len(one.indexes) - len(one.unavailable), one.count)
+            )
             had = 0
-            for place in best.places:
-                if had < best.count and place not in best.barred and place not in best.failing:
-                    had += taken.take(place, best, want.claim)
-            yield _Had(want.claim, best.way, had, best.count)
+            for place in best.indexes:
+                if (
+                    had < best.count
+                    and place not in best.unavailable
+                    and place not in best.selector_errors
+                ):
+                    had += taken.try_allocate(place, best, want.claim_index)
+            yield _Had(want.claim_index, best.subrequest, had, best.count)
 
-    def _offer(self, claim: int, way: requested.Way) -> candidates.Offer:
-        judge = self._asked.verdicts.judge(claim)
-        return candidates.offer(way, self._spots, self._shares, judge)
+    def _offer(self, claim: int, way: requested.SubRequest) -> candidates.RequestCandidates:
+        judge = self._asked.verdicts.device_filter(claim)
+        return candidates.find_candidates(way, self._spots, self._shares, judge)
 
     def _amount(self, short: _Had) -> Amount | None:
         """The first capacity that is asked and that no device has so much of."""
@@ -130,14 +140,14 @@ class _OfDevices:
                 return Amount(self._node.name, name, asked, free, spot.device.name)
         return None
 
-    def _could(self, short: _Had) -> Iterator[tuple[candidates.Spot, bool]]:
+    def _could(self, short: _Had) -> Iterator[tuple[candidates.NodeDevice, bool]]:
         """Devices that are asked for, whatever they have, and whether any of it could be had."""
-        judge = self._asked.verdicts.judge(short.claim)
+        judge = self._asked.verdicts.device_filter(short.claim)
         for spot in self._spots:
             if short.way.matches(spot.id.driver, spot.device) is not True or spot.problem:
                 continue
             held = any(not one.result.share_id for one in spot.holders)
-            barred = held or candidates.why_not(short.way, spot, judge) is not None
+            barred = held or candidates.rejection(short.way, spot, judge) is not None
             yield spot, not barred and _drawable(self._view, spot)
 
     def _kind(self, short: _Had) -> str:
@@ -145,36 +155,36 @@ class _OfDevices:
         return kinds.pop() if len(kinds) == 1 else ("GPU" if kinds else "")
 
 
-def _has(spot: candidates.Spot, name: str) -> bool:
+def _has(spot: candidates.NodeDevice, name: str) -> bool:
     return name in spot.device.capacity
 
 
-def _room(spot: candidates.Spot, name: str) -> int:
-    return spot.device.capacity[name].value.nanos - candidates.held_of(spot, name)
+def _room(spot: candidates.NodeDevice, name: str) -> int:
+    return spot.device.capacity[name].value.nanos - candidates.held_capacity(spot, name)
 
 
-def _needed(spot: candidates.Spot, name: str, wanted: quantities.Quantity) -> int:
+def _needed(spot: candidates.NodeDevice, name: str, wanted: quantities.Quantity) -> int:
     """What is taken for an amount that is asked: it may be rounded up to a step."""
     taken = capacities.consumed(spot.device.capacity[name], wanted)
     return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
 
 
-def _drawable(view: cluster.ClusterView, spot: candidates.Spot) -> bool:
+def _drawable(view: snapshot.Snapshot, spot: candidates.NodeDevice) -> bool:
     """Whether what the device draws on counters is there."""
     if spot.device.allow_multiple and spot.holders:
         return True
-    left = view.left(spot.pool)
+    left = view.remaining_counters(spot.pool)
     return all(left.get(key, 0) >= amount for key, amount in pools.drawn(spot.device))
 
 
-def _kind(driver: str, spot: candidates.Spot) -> str:
+def _kind(driver: str, spot: candidates.NodeDevice) -> str:
     profile = _says(driver, spot, names.ATTR_PROFILE)
     if profile:
         return profile
     return "share" if _says(driver, spot, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
 
 
-def _says(driver: str, spot: candidates.Spot, name: str) -> str:
+def _says(driver: str, spot: candidates.NodeDevice, name: str) -> str:
     value = attributes.lookup(spot.device.attributes, spot.id.driver, f"{driver}/{name}")
     return value if isinstance(value, str) else ""
 

@@ -9,7 +9,7 @@ from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 LOOK = 1
 """Steps of looking at one device, or of weighing one set of pods."""
@@ -41,33 +41,33 @@ class Asking:
     """A workload, read once."""
 
     workload: allocator_types.Workload
-    wants: Sequence[allocator_requests.Want]
+    wants: Sequence[allocator_requests.RequestSpec]
     deciding: settings.Settings
-    verdicts: settings.Verdicts
+    verdicts: settings.WorkloadFilters
 
-    def answer(self, view: cluster.ClusterView, node: nodes.Node) -> node_result.Answer:
+    def answer(self, view: snapshot.Snapshot, node: nodes.Node) -> node_result.NodeResult:
         """What a node of a view says."""
-        return node_result.ask(self._question(view), node)
+        return node_result.evaluate(self._question(view), node)
 
     def picks(
-        self, view: cluster.ClusterView, node: nodes.Node, fit: node_result.Fit
-    ) -> tuple[allocator_types.Pick, ...]:
+        self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit
+    ) -> tuple[allocator_types.DeviceAssignment, ...]:
         """What a node that does gives."""
-        return node_result.picks(self._question(view), node, fit)
+        return node_result.assignments(self._question(view), node, fit)
 
-    def _question(self, view: cluster.ClusterView) -> node_result.Question:
-        found = node_capacity.Rooms()
-        found.renew(view)
-        return node_result.Question(
+    def _question(self, view: snapshot.Snapshot) -> node_result.NodeQuery:
+        found = node_capacity.NodeCapacityCache()
+        found.refresh(view)
+        return node_result.NodeQuery(
             view, found, self.workload, self.wants, self.deciding, self.verdicts
         )
 
 
 def of(
-    view: cluster.ClusterView, workload: allocator_types.Workload, deciding: settings.Settings
+    view: snapshot.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
 ) -> Asking | None:
     """A workload's; None where it can be placed nowhere as it is asked."""
-    wants = allocator_requests.wants(view, workload.open)
-    if isinstance(wants, allocator_types.NoFit):
+    wants = allocator_requests.parse_requests(view, workload.open_claims)
+    if isinstance(wants, allocator_types.Unschedulable):
         return None
-    return Asking(workload, wants, deciding, deciding.rules.of(view, workload))
+    return Asking(workload, wants, deciding, deciding.rules.for_workload(view, workload))

@@ -17,7 +17,7 @@ from driver.scheduling.allocator.node_filter import domain_filters, filters
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.explain import blockers, holders, step_budget, subsets, without_pods
 from driver.scheduling.explain import cost as explain_cost
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 ROOM = frozenset(
     {
@@ -63,7 +63,7 @@ class Search:
     `allows`: whether these may go together; if so then some of them as well.
     """
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     asked: step_budget.Asking
     price: explain_cost.Price
     meter: step_budget.Meter
@@ -177,14 +177,14 @@ class _OnNode:
         if answer is not None:
             yield self._freed(gone, answer, least=False)
 
-    def _refusal(self, gone: subsets.Members) -> allocator_types.Refusal | None:
-        return filters.refusal(self._without(gone), self._node, self._search.asked.workload)
+    def _refusal(self, gone: subsets.Members) -> allocator_types.NodeRejection | None:
+        return filters.rejection(self._without(gone), self._node, self._search.asked.workload)
 
-    def _without(self, gone: subsets.Members) -> cluster.ClusterView:
+    def _without(self, gone: subsets.Members) -> snapshot.Snapshot:
         return without_pods.Absence(self._search.view, self._members(gone)) if gone else self._view
 
     @property
-    def _view(self) -> cluster.ClusterView:
+    def _view(self) -> snapshot.Snapshot:
         return self._search.view
 
     def _members(self, gone: subsets.Members) -> list[holders.Tenant]:
@@ -235,29 +235,31 @@ class _Likeness:
 
     def __init__(self, search: Search) -> None:
         self._search = search
-        self._rooms = node_capacity.Rooms()
-        self._rooms.renew(search.view)
+        self._rooms = node_capacity.NodeCapacityCache()
+        self._rooms.refresh(search.view)
         asked = search.asked
-        self._apart = node_signature.tells_uuids(search.view, asked.workload.open, asked.wants)
+        self._apart = node_signature.depends_on_uuids(
+            search.view, asked.workload.open_claims, asked.wants
+        )
         # What pods of other nodes decide is another thing on each node.
-        self._apart = self._apart or domain_filters.concern(search.view, asked.workload.pod)
+        self._apart = self._apart or domain_filters.is_relevant(search.view, asked.workload.pod)
 
     def of(self, node: nodes.Node, there: Sequence[holders.Tenant]) -> Hashable | None:
         """None: like no other."""
         view = self._search.view
-        devices = None if self._apart else self._rooms.look(view, node)
+        devices = None if self._apart else self._rooms.signature(view, node)
         if devices is None:
             return None
-        refused = filters.refusal(view, node, self._search.asked.workload)
+        refused = filters.rejection(view, node, self._search.asked.workload)
         reason = refused.node_reason if refused else None
-        use = view.use.get(node.name, cluster.NodeUse())
+        use = view.usage.get(node.name, snapshot.NodeUsage())
         return (
             devices,
             reason,
             tuple(sorted(node.allocatable.items())),
             tuple(sorted(use.requests.items())),
             use.ports,
-            use.count,
+            use.pod_count,
             frozenset(_counted(self._tenant(one) for one in there)),
         )
 

@@ -10,58 +10,57 @@ from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
 from driver.scheduling.explain import holders as explain_holders
-from driver.scheduling.snapshot import node_usage, pods_overlay
+from driver.scheduling.snapshot import node_usage, pods_overlay, snapshot
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
 
 _NOBODY: frozenset[str] = frozenset()
 
 
-class Absence(snapshot_overlay.Ignoring):
+class Absence(snapshot_overlay.WithoutHolders):
     """A ClusterView once some tenants are gone, and the claims that nobody else has."""
 
     def __init__(
-        self, below: cluster.ClusterView, leaving: Collection[explain_holders.Tenant]
+        self, below: snapshot.Snapshot, leaving: Collection[explain_holders.Tenant]
     ) -> None:
         super().__init__(below, explain_holders.freed(leaving))
         self._pods = {one.key for one in leaving}
         self._nodes = {one.node for one in leaving}
         self._leaving = leaving
 
-    def _counted(self) -> pods_overlay.Layered:
+    def _build_population(self) -> pods_overlay.PopulationOverlay:
         gone = ((tenant.pod, tenant.node) for tenant in self._leaving)
-        return pods_overlay.Layered(self._below.population, gone)
+        return pods_overlay.PopulationOverlay(self._base.population, gone)
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return self._use
 
     @functools.cached_property
-    def _use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
-        found = dict(self._below.use)
+    def _use(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
+        found = dict(self._base.usage)
         for name in self._nodes:
             there = self.pods_on(name)
             if there:
-                arriving = self._below.use.get(name, cluster.NodeUse()).arriving
-                found[name] = replace(node_usage.weigh(there.values()), arriving=arriving)
+                arriving = self._base.usage.get(name, snapshot.NodeUsage()).placeholders
+                found[name] = replace(node_usage.sum_usage(there.values()), placeholders=arriving)
             else:
                 found.pop(name, None)
         return MappingProxyType(found)
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
-        there = self._below.pods_on(node)
+        there = self._base.pods_on(node)
         if node not in self._nodes:
             return there
         return {key: pod for key, pod in there.items() if key not in self._pods}
 
 
-class Bare(snapshot_overlay.Layer):
+class Bare(snapshot_overlay.SnapshotOverlay):
     """A ClusterView as it would be without any pod and any allocation."""
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """Nothing."""
         return {}
 
@@ -69,17 +68,17 @@ class Bare(snapshot_overlay.Layer):
         """None."""
         return {}
 
-    def _counted(self) -> pods_overlay.Layered:
-        return pods_overlay.Nobody(self._below.population)
+    def _build_population(self) -> pods_overlay.PopulationOverlay:
+        return pods_overlay.EmptyPopulation(self._base.population)
 
-    def holders(self, _device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, _device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Nobody."""
         return ()
 
-    def used(self, _of: pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, _of: pools.Pool) -> AbstractSet[str]:
         """None."""
         return _NOBODY
 
-    def left(self, of: pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """All of it."""
         return of.counters

@@ -15,8 +15,7 @@ from driver import names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.gangs import index
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 LOST_S = 30.0
 """A pod that kube-scheduler has not taken out of reservedFor by then was forgotten by it."""
@@ -47,12 +46,14 @@ class Member:
     @property
     def written(self) -> tuple[claims.Claim, ...]:
         """Claims that we allocated and that are held for the pod until it is bound."""
-        return tuple(one for one in self.settled if allocation_hold.stands(one, self.pod))
+        return tuple(one for one in self.settled if allocation_hold.has_hold(one, self.pod))
 
     @property
     def reserved(self) -> tuple[claims.Claim, ...]:
         """Written claims that the pod has reserved: kube-scheduler has begun to bind it."""
-        return tuple(claim for claim in self.written if allocation_hold.reserves(claim, self.pod))
+        return tuple(
+            claim for claim in self.written if allocation_hold.is_reserved_by(claim, self.pod)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,7 +217,7 @@ def _is_reached(member: Member, now: dt.datetime) -> bool:
     It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not is
     given some time to refuse.
     """
-    node = next((cluster.pinned_node(one) for one in member.written), None)
+    node = next((snapshot.pinned_node(one) for one in member.written), None)
     if node is None:
         return True
     silent = (now - _stamped(member)).total_seconds() >= SILENT_S and not member.pod.verdict.refused

@@ -14,7 +14,7 @@ _MAX_DOMAINS = 8
 def unseated(answer: gang_types.Unseated, asked: topology.Topology) -> str:
     """How many find a place in each domain, those with as many together; the best one's reasons."""
     if answer.blocker is not None:
-        return of_one.no_fit(answer.blocker)
+        return of_one.unschedulable(answer.blocker)
     return ". ".join(_sentences(answer, asked))
 
 
@@ -28,7 +28,7 @@ def _sentences(answer: gang_types.Unseated, asked: topology.Topology) -> Iterato
         yield f"{', '.join(names[:_MAX_DOMAINS])}{more}: at most {fits} of {answer.wanted}"
     if answer.shortages and answer.shortages[0].nodes:
         best = answer.shortages[0]
-        why = of_one.no_fit(allocator_types.NoFit(nodes=best.nodes))
+        why = of_one.unschedulable(allocator_types.Unschedulable(rejections=best.nodes))
         yield f"Then, in {topology.words(asked, best.domain)}: {why}"
     if answer.unlabelled:
         yield f"{len(answer.unlabelled)} nodes left out for a label that they lack"

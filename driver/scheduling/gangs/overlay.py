@@ -7,38 +7,45 @@ from types import MappingProxyType
 from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims, pools
-from driver.scheduling.snapshot import allocated_devices, node_usage, placed_pods, pods_overlay
+from driver.scheduling.snapshot import (
+    allocated_devices,
+    node_usage,
+    placed_pods,
+    pods_overlay,
+    snapshot,
+)
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
 
-_NOTHING = cluster.NodeUse()
+_NOTHING = snapshot.NodeUsage()
 
 
-class Overlay(snapshot_overlay.Layer):
+class Overlay(snapshot_overlay.SnapshotOverlay):
     """A ClusterView. What is below must stand still as long as this is used."""
 
-    def __init__(self, below: cluster.ClusterView) -> None:
+    def __init__(self, below: snapshot.Snapshot) -> None:
         super().__init__(below)
-        self._made: list[cluster.InFlight] = []
-        self._held = allocated_devices.Held()
-        self._load = node_usage.Load()
-        self._use = dict(below.use)
-        self._left: dict[cluster.PoolKey, cluster.Left] = {}
-        self._seated = pods_overlay.Layered(below.population)
+        self._made: list[snapshot.InFlight] = []
+        self._held = allocated_devices.AllocatedDevices()
+        self._load = node_usage.NodeUsageIndex()
+        self._use = dict(below.usage)
+        self._left: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
+        self._seated = pods_overlay.PopulationOverlay(below.population)
 
     @property
     def population(self) -> placed_pods.Population:
         """The pods of all nodes by kind, those of decisions on top included."""
         return self._seated
 
-    def take(self, decision: cluster.InFlight) -> None:
+    def take(self, decision: snapshot.InFlight) -> None:
         """Let a decision count: the last one, for `undo`."""
         self._made.append(decision)
         self._seated.push(decision.pod, decision.node)
-        self._load.put_pod(decision.pod.key, decision.pod)
-        self._load.fly(decision.pod, decision.node)
+        self._load.set_pod(decision.pod.key, decision.pod)
+        self._load.begin_write(decision.pod, decision.node)
         concerned = [
-            device for key, one in decision.made.items() for device in self._held.fly(key, one)
+            device
+            for key, one in decision.allocations.items()
+            for device in self._held.begin_write(key, one)
         ]
         self._changed(decision.node, concerned)
 
@@ -47,42 +54,46 @@ class Overlay(snapshot_overlay.Layer):
         for _ in range(count):
             decision = self._made.pop()
             self._seated.pop()
-            self._load.land(decision.pod)
-            self._load.put_pod(decision.pod.key, None)
-            concerned = [device for key in decision.made for device in self._held.land(key)]
+            self._load.end_write(decision.pod)
+            self._load.set_pod(decision.pod.key, None)
+            concerned = [
+                device for key in decision.allocations for device in self._held.end_write(key)
+            ]
             self._changed(decision.node, concerned)
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
         return MappingProxyType(self._use)
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
-        ours = self._load.on(node)
-        below = self._below.pods_on(node)
+        ours = self._load.pods_on(node)
+        below = self._base.pods_on(node)
         return {**below, **ours} if ours else below
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
-        found = self._held.of(device)
-        below = self._below.holders(device)
+        found = self._held.holders(device)
+        below = self._base.holders(device)
         return tuple(sorted((*below, *found), key=lambda one: one.claim)) if found else below
 
-    def used(self, of: pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, of: pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
-        found = self._held.in_pool((of.driver, of.name))
-        return self._below.used(of) | found if found else self._below.used(of)
+        found = self._held.pool_devices((of.driver, of.name))
+        return self._base.used_devices(of) | found if found else self._base.used_devices(of)
 
-    def left(self, of: pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
         key = (of.driver, of.name)
-        ours = self._held.in_pool(key)
+        ours = self._held.pool_devices(key)
         if not ours:
-            return self._below.left(of)
+            return self._base.remaining_counters(of)
         if key not in self._left:
-            left = dict(self._below.left(of))
-            for counter, amount in snapshot_overlay.drawn(of, ours - self._below.used(of)):
+            left = dict(self._base.remaining_counters(of))
+            for counter, amount in snapshot_overlay.consumed_counters(
+                of, ours - self._base.used_devices(of)
+            ):
                 left[counter] -= amount
             self._left[key] = left
         return self._left[key]
@@ -92,18 +103,20 @@ class Overlay(snapshot_overlay.Layer):
         self._changes.add([node])
         for key in {(device.driver, device.pool) for device in devices}:
             self._left.pop(key, None)
-            if any(one.node != node for one in self._below.pools[key].slices):
-                self._changes.forget()
+            if any(one.node != node for one in self._base.pools[key].slices):
+                self._changes.invalidate()
 
     def _weigh(self, node: ids.NodeName) -> None:
-        ours, below = self._load.use.get(node), self._below.use.get(node, _NOTHING)
+        ours, below = self._load.usage.get(node), self._base.usage.get(node, _NOTHING)
         if ours is None:
             self._use.pop(node, None)
-            if node in self._below.use:
+            if node in self._base.usage:
                 self._use[node] = below
             return
         total = dict(below.requests)
         for resource, amount in ours.requests.items():
             total[resource] = total.get(resource, 0) + amount
-        count = below.count + ours.count
-        self._use[node] = cluster.NodeUse(total, below.ports | ours.ports, count, below.arriving)
+        count = below.pod_count + ours.pod_count
+        self._use[node] = snapshot.NodeUsage(
+            total, below.ports | ours.ports, count, below.placeholders
+        )

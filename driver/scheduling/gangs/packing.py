@@ -27,7 +27,7 @@ class Slots:
     """How many pods a node takes, and how good it is for the first (lower is better)."""
 
     count: int
-    standing: node_result.Standing
+    standing: node_result.RankKey
 
 
 class _Way(NamedTuple):

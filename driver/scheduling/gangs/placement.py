@@ -14,14 +14,14 @@ from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import packing, tentative, topology
 from driver.scheduling.gangs import types as gang_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Fillings = Mapping[ids.NodeName, tentative.Filling]
 
 
 def place(
     pods: Sequence[allocator_types.Workload],
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     asked: topology.Topology,
     deciding: settings.Settings,
     known: tentative.Known | None = None,
@@ -38,7 +38,7 @@ class _Seating:
     def __init__(
         self,
         gang: Sequence[allocator_types.Workload],
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         asked: topology.Topology,
         tried: tentative.Trial,
     ) -> None:
@@ -210,8 +210,8 @@ def _in_order(domain: topology.Domain) -> Iterator[ids.NodeName]:
         yield from _in_order(one)
 
 
-def _refusals(known: _Fillings) -> Mapping[allocator_types.Refusal, Sequence[ids.NodeName]]:
-    found: dict[allocator_types.Refusal, list[ids.NodeName]] = {}
+def _refusals(known: _Fillings) -> Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]:
+    found: dict[allocator_types.NodeRejection, list[ids.NodeName]] = {}
     for name, one in sorted(known.items()):
         if one.refusal is not None:
             found.setdefault(one.refusal, []).append(name)

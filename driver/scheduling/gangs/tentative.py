@@ -19,9 +19,9 @@ from driver.scheduling.allocator.node_filter import domain_filters, filters
 from driver.scheduling.allocator.results import node_result, result_cache
 from driver.scheduling.gangs import overlay
 from driver.scheduling.gangs import types as gang_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-_UNSEEN: node_result.Standing = (0, 0, (), 0)
+_UNSEEN: node_result.RankKey = (0, 0, (), 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,8 +33,8 @@ class Filling:
     """
 
     count: int
-    refusal: allocator_types.Refusal | None
-    standing: node_result.Standing = _UNSEEN
+    refusal: allocator_types.NodeRejection | None
+    standing: node_result.RankKey = _UNSEEN
 
 
 class Known:
@@ -44,15 +44,15 @@ class Known:
     """
 
     def __init__(self) -> None:
-        self._recall: result_cache.Recall | None = None
+        self._recall: result_cache.ResultCache | None = None
         self._world = -1
 
-    def of(self, view: cluster.ClusterView, shape: Hashable) -> node_result.Told:
+    def of(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.SignatureResults:
         """Of a shape."""
-        if self._recall is None or view.world != self._world:
-            self._recall = result_cache.Recall(view)
-            self._world = view.world
-        return self._recall.of(shape)
+        if self._recall is None or view.generation != self._world:
+            self._recall = result_cache.ResultCache(view)
+            self._world = view.generation
+        return self._recall.get(shape)
 
 
 class Trial:
@@ -60,7 +60,7 @@ class Trial:
 
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         gang: Sequence[allocator_types.Workload],
         deciding: settings.Settings,
         known: Known | None = None,
@@ -69,12 +69,12 @@ class Trial:
         self._view = overlay.Overlay(view)
         self._gang = gang
         self._deciding = deciding
-        self._rooms = node_capacity.Rooms()
+        self._rooms = node_capacity.NodeCapacityCache()
         self._seats: list[tuple[int, gang_types.Seat]] = []
         self._given: dict[ids.Key, claims.Claim] = {}
-        self._questions: dict[ids.Key, node_result.Question] = {}
+        self._questions: dict[ids.Key, node_result.NodeQuery] = {}
         self._alike: dict[Hashable, Filling] = {}
-        self._told: dict[Hashable, node_result.Told] = {}
+        self._told: dict[Hashable, node_result.SignatureResults] = {}
         self._uuids: dict[Hashable, bool] = {}
         self._shapes: dict[int, Hashable] = {}
         self._common = _common(gang)
@@ -93,7 +93,7 @@ class Trial:
     @property
     def roams(self) -> bool:
         """Whether one that sits has a device that other nodes may reach."""
-        picks = (pick for _, seat in self._seats for pick in seat.placement.picks)
+        picks = (pick for _, seat in self._seats for pick in seat.placement.assignments)
         return any(pick.reach.node is None for pick in picks)
 
     def changed(self, at: int) -> bool:
@@ -103,11 +103,11 @@ class Trial:
     def member(self, at: int) -> allocator_types.Workload:
         """A member as it is now: claims that it has in common with one that sits are settled."""
         found = self._gang[at]
-        given = [self._given[one.key] for one in found.open if one.key in self._given]
+        given = [self._given[one.key] for one in found.open_claims if one.key in self._given]
         if not given:
             return found
-        rest = tuple(one for one in found.open if one.key not in self._given)
-        return replace(found, open=rest, settled=(*found.settled, *given))
+        rest = tuple(one for one in found.open_claims if one.key not in self._given)
+        return replace(found, open_claims=rest, allocated_claims=(*found.allocated_claims, *given))
 
     def one_by_one(self, member: int) -> bool:
         """Tell whether each seat of its shape changes what all nodes take (topology spread)."""
@@ -115,15 +115,19 @@ class Trial:
 
     def size(self, at: int) -> tuple[int, int]:
         """How much a member asks: devices, then CPUs."""
-        asked_for = [one.ways[0] for claim in self._gang[at].open for one in claim.spec.requests]
+        asked_for = [
+            one.ways[0] for claim in self._gang[at].open_claims for one in claim.spec.requests
+        ]
         count = sum(claims.MAX_RESULTS if one.everything else one.count for one in asked_for)
         return count, self._gang[at].pod.requests.get("cpu", 0)
 
-    def blocker(self) -> allocator_types.NoFit | None:
+    def blocker(self) -> allocator_types.Unschedulable | None:
         """What keeps a member from every node, whichever it is."""
         for members in self.groups(range(len(self._gang))):
-            found = allocator_requests.wants(self._view, self._gang[members[0]].open)
-            if isinstance(found, allocator_types.NoFit):
+            found = allocator_requests.parse_requests(
+                self._view, self._gang[members[0]].open_claims
+            )
+            if isinstance(found, allocator_types.Unschedulable):
                 return found
         return None
 
@@ -140,18 +144,20 @@ class Trial:
     def filling(self, members: Sequence[int], name: ids.NodeName) -> Filling:
         """How many of members of one shape a node takes."""
         node, first = self._view.nodes[name], self.member(members[0])
-        if name in first.avoid:
-            why = allocator_types.Refusal(reasons.Reason.NODE_BACKED_OFF, first.avoid[name])
+        if name in first.avoided_nodes:
+            why = allocator_types.NodeRejection(
+                reasons.Reason.NODE_BACKED_OFF, first.avoided_nodes[name]
+            )
             return Filling(0, why)
         question = self._question(first)
-        if first.open and not node_result.reaches(question, node):
+        if first.open_claims and not node_result.reaches_driver(question, node):
             return Filling(0, None)
-        refused = filters.of_node(self._view, node, first) or self._apart_from(members, node)
+        refused = filters.node_rejection(self._view, node, first) or self._apart_from(members, node)
         if refused is not None:
             return Filling(0, refused)
         found = self._of_devices(members, node)
-        most = filters.most(self._view, node, first.pod)
-        if domain_filters.limits_itself(first.pod):
+        most = filters.max_pods(self._view, node, first.pod)
+        if domain_filters.is_self_limiting(first.pod):
             most = min(most, self._together(members[: found.count], node))
         if most >= found.count:
             return found
@@ -160,17 +166,17 @@ class Trial:
     def seat(self, at: int, name: ids.NodeName, why: str) -> bool:
         """Whether a member found a place on a node; it sits there then."""
         member, node = self.member(at), self._view.nodes[name]
-        if filters.refusal(self._view, node, member) is not None:
+        if filters.rejection(self._view, node, member) is not None:
             return False
         question = self._question(member)
         found = self._answer(at, question, node)
         if not isinstance(found, node_result.Fit):
             return False
-        picks = node_result.picks(question, node, found)
+        picks = node_result.assignments(question, node, found)
         placement = allocator_types.Placement(name, picks, why, found.steps)
-        made = allocation_result.allocations(self._view, member, placement, stamped="")
-        self._view.take(cluster.InFlight(member.pod, name, made))
-        for one in member.open:
+        made = allocation_result.build_allocations(self._view, member, placement, stamped="")
+        self._view.take(snapshot.InFlight(member.pod, name, made))
+        for one in member.open_claims:
             if one.key in self._common:
                 self._given[one.key] = replace(one, allocation=made[one.key])
         self._seats.append((at, gang_types.Seat(member, placement)))
@@ -181,34 +187,38 @@ class Trial:
         self._view.undo(count)
         for _ in range(count):
             _, seat = self._seats.pop()
-            for one in seat.workload.open:
+            for one in seat.workload.open_claims:
                 self._given.pop(one.key, None)
         if self._common:
             self._forget()
 
     def _key(self, at: int) -> Hashable:
         member = self.member(at)
-        if any(one.key in self._common for one in member.open):
+        if any(one.key in self._common for one in member.open_claims):
             return at
         if at not in self._shapes:
-            told_apart = domain_filters.distinction(self._view, self._gang[at].pod, self._joining)
-            avoided = frozenset(member.avoid.items())
-            self._shapes[at] = workload_signature.of(self._gang[at]), avoided, told_apart
-        settled = tuple(one.key for one in member.settled)
+            told_apart = domain_filters.pod_signature(self._view, self._gang[at].pod, self._joining)
+            avoided = frozenset(member.avoided_nodes.items())
+            self._shapes[at] = (
+                workload_signature.workload_signature(self._gang[at]),
+                avoided,
+                told_apart,
+            )
+        settled = tuple(one.key for one in member.allocated_claims)
         return self._shapes[at], settled
 
-    def _question(self, member: allocator_types.Workload) -> node_result.Question:
+    def _question(self, member: allocator_types.Workload) -> node_result.NodeQuery:
         """What is asked of nodes for a member, in the rooms as they are now."""
-        if self._rooms.renew(self._view):
+        if self._rooms.refresh(self._view):
             self._forget()
         key = member.pod.key
         found = self._questions.get(key)
         if found is None or found.workload is not member:
-            wants = allocator_requests.wants(self._view, member.open)
+            wants = allocator_requests.parse_requests(self._view, member.open_claims)
             # `blocker` was asked before, so what is open can be asked for.
-            known = () if isinstance(wants, allocator_types.NoFit) else wants
-            verdicts = self._deciding.rules.of(self._view, member)
-            found = self._questions[key] = node_result.Question(
+            known = () if isinstance(wants, allocator_types.Unschedulable) else wants
+            verdicts = self._deciding.rules.for_workload(self._view, member)
+            found = self._questions[key] = node_result.NodeQuery(
                 self._view, self._rooms, member, known, self._deciding, verdicts
             )
         return found
@@ -217,7 +227,11 @@ class Trial:
         """As far as devices go; as nodes that are alike were filled, where they were."""
         first = self.member(members[0])
         question = self._question(first)
-        look = None if self._apart(members[0], question) else node_result.look(question, node)
+        look = (
+            None
+            if self._apart(members[0], question)
+            else node_result.query_signature(question, node)
+        )
         if look is None:
             return self._filled(members, node)
         key = self._key(members[0]), look
@@ -229,23 +243,27 @@ class Trial:
         return Filling(len(members), None, known.standing)
 
     def _answer(
-        self, at: int, question: node_result.Question, node: nodes.Node
-    ) -> node_result.Fit | allocator_types.Refusal:
+        self, at: int, question: node_result.NodeQuery, node: nodes.Node
+    ) -> node_result.Fit | allocator_types.NodeRejection:
         """Of a node to a member; as one that is alike told to one of its shape, where one did."""
         if self._apart(at, question):
-            return node_result.of_devices(question, node)
+            return node_result.evaluate_devices(question, node)
         key = self._key(at)
         if key not in self._told:
             alone = isinstance(key, int)
-            self._told[key] = node_result.Told() if alone else self._known.of(self._view, key)
-        return self._told[key].of(question, node)
+            self._told[key] = (
+                node_result.SignatureResults() if alone else self._known.of(self._view, key)
+            )
+        return self._told[key].get(question, node)
 
-    def _apart(self, at: int, question: node_result.Question) -> bool:
+    def _apart(self, at: int, question: node_result.NodeQuery) -> bool:
         """Whether a member may tell nodes apart that are alike."""
         key = self._key(at)
         if key not in self._uuids:
             workload = question.workload
-            self._uuids[key] = node_signature.tells_uuids(self._view, workload.open, question.wants)
+            self._uuids[key] = node_signature.depends_on_uuids(
+                self._view, workload.open_claims, question.requests
+            )
         return self._uuids[key]
 
     def _forget(self) -> None:
@@ -264,52 +282,52 @@ class Trial:
             if not isinstance(found, node_result.Fit):
                 refusal = found
                 break
-            standing = standing if count else found.standing
+            standing = standing if count else found.rank_key
             made = allocator_types.Placement(
-                node.name, node_result.picks(question, node, found), ""
+                node.name, node_result.assignments(question, node, found), ""
             )
-            given = allocation_result.allocations(self._view, member, made, stamped="")
-            self._view.take(cluster.InFlight(member.pod, node.name, given))
+            given = allocation_result.build_allocations(self._view, member, made, stamped="")
+            self._view.take(snapshot.InFlight(member.pod, node.name, given))
             count += 1
         self._view.undo(count)
         return Filling(count, refusal, standing)
 
     def _apart_from(
         self, members: Sequence[int], node: nodes.Node
-    ) -> allocator_types.Refusal | None:
+    ) -> allocator_types.NodeRejection | None:
         """Say why pods of other nodes keep them away; the spread of several changes by each."""
-        asked_of = domain_filters.of(self._view, self.member(members[0]))
+        asked_of = domain_filters.prefilter(self._view, self.member(members[0]))
         if asked_of is None:
             return None
-        return (asked_of if len(members) == 1 else asked_of.unspread).refusal(node)
+        return (asked_of if len(members) == 1 else asked_of.without_spread).rejection(node)
 
     def _together(self, members: Sequence[int], node: nodes.Node) -> int:
         """Count how many of them their own affinity lets be on a node."""
         count = 0
         for number in members:
             member = self.member(number)
-            asked_of = domain_filters.of(self._view, member)
-            if asked_of is not None and asked_of.unspread.refusal(node) is not None:
+            asked_of = domain_filters.prefilter(self._view, member)
+            if asked_of is not None and asked_of.without_spread.rejection(node) is not None:
                 break
-            self._view.take(cluster.InFlight(member.pod, node.name, {}))
+            self._view.take(snapshot.InFlight(member.pod, node.name, {}))
             count += 1
         self._view.undo(count)
         return count
 
     def _crowded(
         self, members: Sequence[int], node: nodes.Node, count: int
-    ) -> allocator_types.Refusal | None:
+    ) -> allocator_types.NodeRejection | None:
         """Why a node with so many of them has no room for the next."""
         for at in members[:count]:
-            self._view.take(cluster.InFlight(self._gang[at].pod, node.name, {}))
-        refused = filters.refusal(self._view, node, self.member(members[count]))
+            self._view.take(snapshot.InFlight(self._gang[at].pod, node.name, {}))
+        refused = filters.rejection(self._view, node, self.member(members[count]))
         self._view.undo(count)
         return refused
 
 
 def _common(gang: Sequence[allocator_types.Workload]) -> frozenset[ids.Key]:
     """Open claims that more than one member has."""
-    return frozenset(_repeated(one.key for member in gang for one in member.open))
+    return frozenset(_repeated(one.key for member in gang for one in member.open_claims))
 
 
 def _repeated(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:

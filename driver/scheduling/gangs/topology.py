@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from driver import errors, ids
 from driver.resources.core import nodes
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Path = tuple[str, ...]
 """A domain's values, from the coarsest level on; () is the whole cluster."""
@@ -81,7 +81,7 @@ class Map:
     unlabelled: tuple[ids.NodeName, ...]
 
 
-def chart(view: cluster.ClusterView, topology: Topology) -> Map:
+def chart(view: snapshot.Snapshot, topology: Topology) -> Map:
     """Which nodes are near each other.
 
     A node without the label of a required level, or of a coarser one, is left out. One without the

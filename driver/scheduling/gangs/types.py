@@ -39,7 +39,7 @@ class Shortage:
 
     domain: topology.Path
     fits: int
-    nodes: Mapping[allocator_types.Refusal, Sequence[ids.NodeName]]
+    nodes: Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +52,6 @@ class Unseated:
     """
 
     wanted: int
-    blocker: allocator_types.NoFit | None = None
+    blocker: allocator_types.Unschedulable | None = None
     shortages: tuple[Shortage, ...] = ()
     unlabelled: tuple[ids.NodeName, ...] = ()

@@ -12,8 +12,7 @@ from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import scheduler_message
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 STALE_WAIT_S = 1.0
 """Until who allocates what may be known again."""
@@ -133,7 +132,7 @@ def of_pod(
         return Decide(open_claims, settled)
     if pod.gates:
         return Ungate()
-    held = tuple(claim for claim in settled if allocation_hold.stands(claim, pod))
+    held = tuple(claim for claim in settled if allocation_hold.has_hold(claim, pod))
     if not held or placed is None:
         return Nothing()
     return _unbound(pod, held, placed, now, patience)
@@ -194,7 +193,7 @@ def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) 
     """Clear what nobody has reserved; a pod that another binding may count on is parted first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
         return Nothing()  # another pod has it; its end changes the claim
-    reserved = tuple(claim for claim in held if allocation_hold.reserves(claim, pod))
+    reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
         return Part(reserved)
     return TakeBack(held, node, pod.verdict.message)
@@ -206,7 +205,7 @@ def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
         (
             claim.allocation.stamped
             for claim in held
-            if claim.allocation and allocation_hold.stands(claim, pod)
+            if claim.allocation and allocation_hold.has_hold(claim, pod)
         ),
         default="",
     )
@@ -215,8 +214,8 @@ def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
 def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
     """The node that claims with the pod's hold are allocated on."""
     for claim in found:
-        if claim.allocation is not None and allocation_hold.stands(claim, pod):
-            return cluster.pinned_node(claim)
+        if claim.allocation is not None and allocation_hold.has_hold(claim, pod):
+            return snapshot.pinned_node(claim)
     return None
 
 
@@ -261,14 +260,14 @@ def of_claim(
 
 def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
     """Tell whether a hold is over: of a bound pod, once the pod has reserved the claim."""
-    if pod is None or not allocation_hold.is_of(entry, pod) or pod.finished:
+    if pod is None or not allocation_hold.is_hold_of(entry, pod) or pod.finished:
         return True
     if pod.node is None:
         return pod.deleting
-    return allocation_hold.reserves(claim, pod)
+    return allocation_hold.is_reserved_by(claim, pod)
 
 
-def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
+def unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
     """Whether an allocation of ours is for nobody: reservedFor is empty.
 
     Ours: every result is a device of our driver that only the controller allocates.
@@ -277,5 +276,5 @@ def unused(claim: claims.Claim, view: cluster.ClusterView) -> bool:
         return False
     results = claim.allocation.results
     return bool(results) and all(
-        cluster.is_ours(view, result.device) and not result.admin_access for result in results
+        snapshot.is_managed(view, result.device) and not result.admin_access for result in results
     )

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from driver import clock, ids
 from driver.devices import faces
 from driver.resources import reservations
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
@@ -96,7 +96,7 @@ def own_sentence(message: str) -> Sentence | None:
     return Sentence(match["until"], match["gpus"]) if match else None
 
 
-def idle(plan: Planned, view: cluster.ClusterView) -> Mapping[ids.NodeName, int]:
+def idle(plan: Planned, view: snapshot.Snapshot) -> Mapping[ids.NodeName, int]:
     """Count the planned GPUs that nobody uses yet, by node; nodes without one left out."""
     used: set[tuple[ids.NodeName, str]] = set()
     every: set[tuple[ids.NodeName, str]] = set()

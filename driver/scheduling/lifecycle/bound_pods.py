@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from driver import ids, names
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 GRACE_S = 1.0
 """Watches of pods and of claims are not in step: a claim's write may be seen after the binding."""
@@ -78,8 +77,8 @@ def elsewhere(state_now: Astray | Blocked) -> str:
     """Words for claims that are allocated where the pod is not, and what becomes of them."""
     if isinstance(state_now, Blocked):
         claim = state_now.claim
-        return f"claim {claim.name} is allocated on {cluster.pinned_node(claim)}: {state_now.why}"
-    parts = (f"claim {claim.name} on {cluster.pinned_node(claim)}" for claim in state_now.claims)
+        return f"claim {claim.name} is allocated on {snapshot.pinned_node(claim)}: {state_now.why}"
+    parts = (f"claim {claim.name} on {snapshot.pinned_node(claim)}" for claim in state_now.claims)
     return f"the devices of {', '.join(parts)} are freed first"
 
 
@@ -97,10 +96,10 @@ def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -
 def _user(claim: claims.Claim, pod: pods.Pod) -> str:
     """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
     for entry in claim.consumers:
-        if entry.uid != pod.uid and not allocation_hold.is_of(entry, pod):
+        if entry.uid != pod.uid and not allocation_hold.is_hold_of(entry, pod):
             return f"{entry.resource.removesuffix('s')} {entry.name} has it"
     for device in claim.said:
         ready = device.condition(names.CONDITION_READY)
         if ready is not None and ready.status == "True":
-            return f"it is prepared on {cluster.pinned_node(claim)}"
+            return f"it is prepared on {snapshot.pinned_node(claim)}"
     return ""

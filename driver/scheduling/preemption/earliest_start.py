@@ -34,12 +34,12 @@ class Kept:
     least: bool = True
 
     @property
-    def picks(self) -> Mapping[ids.NodeName, tuple[allocator_types.Pick, ...]]:
+    def picks(self) -> Mapping[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]]:
         """The devices to keep, by node."""
-        found: dict[ids.NodeName, tuple[allocator_types.Pick, ...]] = {}
+        found: dict[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]] = {}
         for seat in self.seats:
             node = seat.placement.node
-            found[node] = (*found.get(node, ()), *seat.placement.picks)
+            found[node] = (*found.get(node, ()), *seat.placement.assignments)
         return found
 
 
@@ -140,7 +140,9 @@ class _Search:
         search = victim_search.Search(view, asked, cost.Fewest(view), self._meter)
         there = [
             (view.nodes[name], [one for one in self._unknown if one.node == name])
-            for name in sorted({one.node for one in self._unknown} - {*asked.workload.avoid})
+            for name in sorted(
+                {one.node for one in self._unknown} - {*asked.workload.avoided_nodes}
+            )
             if name in view.nodes
         ]
         best = victim_search.best(search, there)

@@ -12,7 +12,7 @@ from driver import ids, names, reasons
 from driver.resources.dra import claims, slices
 from driver.scheduling.explain import holders
 from driver.scheduling.preemption import victims
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 FAULTS = frozenset({names.TAINT_LOST, names.TAINT_XID, names.TAINT_RECOVERY, names.TAINT_ECC})
 REPLACE, KEEP = "replace", "keep"
@@ -37,17 +37,17 @@ class Fault:
         return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.FAULT_KEPT
 
 
-def devices(view: cluster.ClusterView, node: ids.NodeName) -> Iterator[Fault]:
+def devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
     """Devices of a node that somebody has and that failed, with what is wrong with them."""
     if node not in view.nodes:
         return
     leaving = view.nodes[node].leaving
     goes = f"{node} is about to be taken away (taint {leaving})"
-    for share in view.shares(node):
+    for share in view.reachable_pools(node):
         pool = share.pool
         if pool.driver != view.driver:
             continue
-        for name in sorted(view.used(pool)):
+        for name in sorted(view.used_devices(pool)):
             device, found = claims.DeviceId(pool.driver, pool.name, name), pool.devices.get(name)
             why = _fault(found) if found is not None else ""
             if leaving:

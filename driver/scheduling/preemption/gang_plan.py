@@ -21,7 +21,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import greedy, lower_bounds, pod_plan, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _SEAT = 20
 """Steps of asking for a seat."""
@@ -45,7 +45,7 @@ class Known:
 
     def __init__(self, deciding: settings.Settings) -> None:
         self.grounds = lower_bounds.Grounds()
-        self.judges = policy_selector.Judges(deciding.ranking)
+        self.judges = policy_selector.PolicySelector(deciding.policy_chain)
         self.told = tentative.Known()
 
 
@@ -84,13 +84,13 @@ class Search:
 
     def _grouped(self) -> Sequence[greedy.Group] | None:
         """Members that ask for the same devices, and where they may be; None: not known."""
-        keys = [claim.key for one in self._ask.members for claim in one.open]
+        keys = [claim.key for one in self._ask.members for claim in one.open_claims]
         if len({*keys}) < len(keys):
             return None
         found: dict[object, list[int]] = {}
         for at, one in enumerate(self._ask.members):
-            if one.open:
-                found.setdefault(workload_signature.of_devices(one), []).append(at)
+            if one.open_claims:
+                found.setdefault(workload_signature.device_signature(one), []).append(at)
         made: list[greedy.Group] = []
         for members in found.values():
             asked = pod_plan.asked(self._ask, self._ask.members[members[0]], self._known.judges)
@@ -188,10 +188,10 @@ class Search:
         return _seated(self._ask, leaving, self._known.told, only)
 
 
-class _Part(snapshot_overlay.Layer):
+class _Part(snapshot_overlay.SnapshotOverlay):
     """A view of some of the nodes."""
 
-    def __init__(self, below: cluster.ClusterView, names: Collection[ids.NodeName]) -> None:
+    def __init__(self, below: snapshot.Snapshot, names: Collection[ids.NodeName]) -> None:
         super().__init__(below)
         self._nodes = {name: node for name, node in below.nodes.items() if name in names}
 
@@ -209,7 +209,7 @@ def _seated(
 ) -> gang_types.Seated | None:
     """The seats of all, on some nodes only, once these are gone; None where not all have one."""
     people = [one for each in leaving for one in each.unit.people]
-    view: cluster.ClusterView = without_pods.Absence(ask.view, people)
+    view: snapshot.Snapshot = without_pods.Absence(ask.view, people)
     view = view if only is None else _Part(view, only)
     found = gang_placement.place(ask.members, view, ask.near, ask.deciding, told)
     return found if isinstance(found, gang_types.Seated) else None

@@ -55,9 +55,9 @@ def sites(
     known.renew(ask.view, asked)
     found: dict[ids.NodeName, lower_bounds.Site] = {}
     for name, node in ask.view.nodes.items():
-        if name in asked.workload.avoid:
+        if name in asked.workload.avoided_nodes:
             continue
-        refused = filters.refusal(ask.view, node, asked.workload)
+        refused = filters.rejection(ask.view, node, asked.workload)
         if refused is None or refused.node_reason in victim_search.ROOM:
             site = known.of(ask.view, book, asked, node, meter)
             if site.ground is None or site.ground.shared:

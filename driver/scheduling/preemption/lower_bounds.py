@@ -17,7 +17,7 @@ from driver.scheduling.allocator.equivalence import node_signature, workload_sig
 from driver.scheduling.explain import blockers, holders, step_budget
 from driver.scheduling.preemption import policy, victims
 from driver.scheduling.preemption import types as preemption_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 NEVER = 1 << 200
 """What it costs that a unit goes which may not, and what a node costs that cannot do."""
@@ -129,22 +129,22 @@ class Grounds:
     """
 
     def __init__(self) -> None:
-        self._rooms = node_capacity.Rooms()
+        self._rooms = node_capacity.NodeCapacityCache()
         self._orders: _Orders = {}
         self._known: dict[Hashable, Ground | None] = {}
         self._shape: Hashable = None
 
-    def renew(self, view: cluster.ClusterView, asked: step_budget.Asking) -> None:
+    def renew(self, view: snapshot.Snapshot, asked: step_budget.Asking) -> None:
         """Look again at the nodes that changed."""
-        if self._rooms.renew(view) or len(self._known) > _MOST:
+        if self._rooms.refresh(view) or len(self._known) > _MOST:
             self._known.clear()
             self._orders.clear()
-        apart = node_signature.tells_uuids(view, asked.workload.open, asked.wants)
-        self._shape = None if apart else workload_signature.of_devices(asked.workload)
+        apart = node_signature.depends_on_uuids(view, asked.workload.open_claims, asked.wants)
+        self._shape = None if apart else workload_signature.device_signature(asked.workload)
 
     def of(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         book: victims.Book,
         asked: step_budget.Asking,
         node: nodes.Node,
@@ -165,8 +165,8 @@ class Grounds:
         found = order.known[self._shape] = Site(node, order.there, self._known[key])
         return found
 
-    def _order(self, view: cluster.ClusterView, book: victims.Book, node: nodes.Node) -> _Order:
-        found, look = book.on(view, node), self._rooms.look(view, node)
+    def _order(self, view: snapshot.Snapshot, book: victims.Book, node: nodes.Node) -> _Order:
+        found, look = book.on(view, node), self._rooms.signature(view, node)
         known = self._orders.get(node.name)
         if known is None or known.found is not found or known.look is not look:
             there, signature = _ordered(view, node, found)
@@ -175,11 +175,12 @@ class Grounds:
 
 
 def _ordered(
-    view: cluster.ClusterView, node: nodes.Node, found: Sequence[victims.Unit]
+    view: snapshot.Snapshot, node: nodes.Node, found: Sequence[victims.Unit]
 ) -> tuple[Sequence[victims.Unit], Hashable | None]:
     """Units with devices first, by what they have there."""
     reached = {
-        (one.pool.driver, one.pool.name): at for at, one in enumerate(view.shares(node.name))
+        (one.pool.driver, one.pool.name): at
+        for at, one in enumerate(view.reachable_pools(node.name))
     }
     held = [(_held(one, reached), one) for one in found]
     held.sort(key=lambda one: (not one[0], repr(one[0])))
@@ -188,7 +189,7 @@ def _ordered(
     return there, tuple(has for has, _ in held) if local else None
 
 
-def _held(unit: victims.Unit, reached: dict[cluster.PoolKey, int]) -> tuple[Hashable, ...]:
+def _held(unit: victims.Unit, reached: dict[snapshot.PoolKey, int]) -> tuple[Hashable, ...]:
     """What a unit has of a node's devices."""
     found = [
         (
@@ -213,7 +214,7 @@ def _stays(unit: victims.Unit) -> bool:
 
 
 def _made(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     asked: step_budget.Asking,
     node: nodes.Node,
     there: Sequence[victims.Unit],

@@ -56,7 +56,10 @@ def _needs(seats: Sequence[gang_types.Seat], one: policy.Judged) -> Iterator[str
     }
     for node in sorted({tenant.node for tenant in one.unit.people}):
         picks = [
-            pick for seat in seats if seat.placement.node == node for pick in seat.placement.picks
+            pick
+            for seat in seats
+            if seat.placement.node == node
+            for pick in seat.placement.assignments
         ]
         same = [pick for pick in picks if (node, pick.device) in has] or picks
         if same:

@@ -24,16 +24,18 @@ _Turn = tuple[int, str, ids.NodeName, bool]
 
 
 def asked(
-    ask: preemption_types.Ask, workload: allocator_types.Workload, judge: policy_selector.Judges
+    ask: preemption_types.Ask,
+    workload: allocator_types.Workload,
+    judge: policy_selector.PolicySelector,
 ) -> step_budget.Asking | None:
     """By the policies that decide about a workload, so that devices are chosen as later."""
     found = step_budget.of(ask.view, workload, ask.deciding)
     if found is None:
         return None
-    chosen = judge.of(ask.view, found.wants)
-    if isinstance(chosen, allocator_types.NoFit):
+    chosen = judge.select(ask.view, found.wants)
+    if isinstance(chosen, allocator_types.Unschedulable):
         return None
-    return replace(found, deciding=replace(found.deciding, ranking=chosen))
+    return replace(found, deciding=replace(found.deciding, policy_chain=chosen))
 
 
 class Search:
@@ -93,7 +95,7 @@ class Search:
         return best, not self._search.meter.spent
 
     def _turns(self) -> list[_Turn]:
-        avoid = self._asked.workload.avoid
+        avoid = self._asked.workload.avoided_nodes
         found = (
             self._turn(self._site(name), asked_law=False)
             for name in self._view.nodes
@@ -163,7 +165,7 @@ class Search:
         """A node without some, where it does then."""
         self._search.meter.count(step_budget.ASK)
         without = without_pods.Absence(self._view, leaving)
-        if filters.refusal(without, node, self._asked.workload) is not None:
+        if filters.rejection(without, node, self._asked.workload) is not None:
             return None
         fit = self._asked.answer(without, node)
         if not isinstance(fit, node_result.Fit):
@@ -172,7 +174,7 @@ class Search:
 
     def _fewer(self, freed: victim_search.Freed) -> victim_search.Freed:
         """Without those who may stay after all: on another node less may have to go."""
-        names = sorted({one.node for one in freed.leaving} - {*self._asked.workload.avoid})
+        names = sorted({one.node for one in freed.leaving} - {*self._asked.workload.avoided_nodes})
         for unit in sorted(self._known.judged(freed.leaving), key=_rank, reverse=True):
             rest = [one for one in freed.leaving if one not in unit.unit.people]
             freed = next(self._ways(names, rest), freed)

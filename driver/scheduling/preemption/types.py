@@ -14,7 +14,7 @@ from driver.scheduling.explain import holders
 from driver.scheduling.gangs import topology
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import policy, victims
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _PODS = 32
 """Bits for a number of pods."""
@@ -27,7 +27,7 @@ class Ask:
     `refused`: that they find none is known, so that it is not tried again.
     """
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     members: Sequence[allocator_types.Workload]
     deciding: settings.Settings
     near: topology.Topology = field(default_factory=topology.Topology)

@@ -14,7 +14,7 @@ from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, pools
 from driver.scheduling.explain import holders
 from driver.scheduling.queues import gpu_usage
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 UnitKey = tuple[str, str]
 """`("pod", "namespace/name")` or `("gang", "namespace/gang")`."""
@@ -99,13 +99,13 @@ class Book:
         self._members: dict[UnitKey, set[ids.Key]] = {}
         self._units: dict[UnitKey, Unit] = {}
         self._on: dict[ids.NodeName, set[UnitKey]] = {}
-        self._in: dict[cluster.PoolKey, set[UnitKey]] = {}
+        self._in: dict[snapshot.PoolKey, set[UnitKey]] = {}
         self._stale: set[UnitKey] = set()
         self._there: dict[ids.NodeName, tuple[Unit, ...]] = {}
-        self._pools: dict[cluster.PoolKey, pools.Pool | None] = {}
+        self._pools: dict[snapshot.PoolKey, pools.Pool | None] = {}
         self._world = -1
 
-    def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
+    def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
         before = self._pods.pop(key, None)
         for version in (before, pod):
@@ -122,7 +122,7 @@ class Book:
             for one in pod.claim_keys:
                 self._users.setdefault(one, set()).add(key)
 
-    def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
+    def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """A claim came, changed or went."""
         if claim is None:
             self._claims.pop(key, None)
@@ -130,7 +130,7 @@ class Book:
             self._claims[key] = claim
         self._concern([key])
 
-    def on(self, view: cluster.ClusterView, node: nodes.Node) -> Sequence[Unit]:
+    def on(self, view: snapshot.Snapshot, node: nodes.Node) -> Sequence[Unit]:
         """Those that have something of a node, or a device that it reaches; by name.
 
         The same object as long as they are the same.
@@ -139,22 +139,22 @@ class Book:
         found = self._there.get(node.name)
         if found is None:
             keys = set(self._on.get(node.name, ()))
-            for share in view.shares(node.name):
+            for share in view.reachable_pools(node.name):
                 keys |= self._in.get((share.pool.driver, share.pool.name), set())
             found = self._there[node.name] = tuple(self._units[key] for key in sorted(keys))
         return found
 
-    def all(self, view: cluster.ClusterView) -> Mapping[UnitKey, Unit]:
+    def all(self, view: snapshot.Snapshot) -> Mapping[UnitKey, Unit]:
         """Every unit."""
         self.renew(view)
         return self._units
 
-    def renew(self, view: cluster.ClusterView) -> None:
+    def renew(self, view: snapshot.Snapshot) -> None:
         """Look again at what changed."""
-        if not self._stale and view.world == self._world:
+        if not self._stale and view.generation == self._world:
             return
-        if view.world != self._world:
-            self._world = view.world
+        if view.generation != self._world:
+            self._world = view.generation
             self._there.clear()
             for key, before in self._pools.items():
                 if view.pools.get(key) is not before:
@@ -171,7 +171,7 @@ class Book:
             users = (self._pods.get(one) for one in self._users.get(key, ()))
             self._stale.update(key_of(one) for one in users if one is not None)
 
-    def _made(self, view: cluster.ClusterView, read: holders.Tenants, key: UnitKey) -> Unit | None:
+    def _made(self, view: snapshot.Snapshot, read: holders.Tenants, key: UnitKey) -> Unit | None:
         found = (self._pods[one] for one in sorted(self._members.get(key, ())))
         people = tuple(one for one in map(read.tenant, found) if one is not None)
         if not people:
@@ -183,9 +183,7 @@ class Book:
             tuple(self._stakes(view, people)),
         )
 
-    def _stakes(
-        self, view: cluster.ClusterView, people: Iterable[holders.Tenant]
-    ) -> Iterator[Stake]:
+    def _stakes(self, view: snapshot.Snapshot, people: Iterable[holders.Tenant]) -> Iterator[Stake]:
         first: dict[ids.Key, list[float]] = {}
         for one in people:
             started = since(one.pod)
@@ -196,14 +194,14 @@ class Book:
             if thousandths:
                 yield Stake(thousandths, min(found, default=None))
 
-    def _touched(self, view: cluster.ClusterView, people: Sequence[holders.Tenant]) -> None:
+    def _touched(self, view: snapshot.Snapshot, people: Sequence[holders.Tenant]) -> None:
         """Look again at the nodes of these, and at all where they have what several reach."""
         for one in people:
             self._there.pop(one.node, None)
         if not all(_is_local(view, key) for one in people for key in _pools(one)):
             self._there.clear()
 
-    def _put(self, view: cluster.ClusterView, key: UnitKey, unit: Unit | None) -> None:
+    def _put(self, view: snapshot.Snapshot, key: UnitKey, unit: Unit | None) -> None:
         before = self._units.pop(key, None)
         self._touched(view, [*(before.people if before else ()), *(unit.people if unit else ())])
         for one in before.people if before else ():
@@ -220,14 +218,14 @@ class Book:
                 self._pools[pool_key] = view.pools.get(pool_key)
 
 
-def _is_local(view: cluster.ClusterView, key: cluster.PoolKey) -> bool:
+def _is_local(view: snapshot.Snapshot, key: snapshot.PoolKey) -> bool:
     """Whether one node alone reaches a pool."""
     of = view.pools.get(key)
     reached = {one.node for one in of.slices} if of else set()
     return len(reached) == 1 and None not in reached
 
 
-def _pools(tenant: holders.Tenant) -> Iterator[cluster.PoolKey]:
+def _pools(tenant: holders.Tenant) -> Iterator[snapshot.PoolKey]:
     for lease in tenant.leases:
         for result in lease.results:
             yield result.device.driver, result.device.pool

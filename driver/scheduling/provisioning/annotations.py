@@ -15,7 +15,7 @@ from driver import names
 from driver.resources.core import nodes
 from driver.resources.dra import pools
 from driver.scheduling.provisioning import provenance
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _ON = "true"
 _KEEPING = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
@@ -45,9 +45,7 @@ def present(node: nodes.Node) -> Marks:
     return Marks({key: node.labels[key] for key in labels}, node.marks)
 
 
-def wanted(
-    view: cluster.ClusterView, node: nodes.Node, kept_for: provenance.Brought | None
-) -> Marks:
+def wanted(view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.Brought | None) -> Marks:
     """What a node is to have; `kept_for` is for what it came, if that waits still."""
     found = Marks(_labels(view, node), _annotations(view, node, kept_for))
     there = present(node)
@@ -75,7 +73,7 @@ def body(node: nodes.Node, said: Marks) -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta}
 
 
-def _labels(view: cluster.ClusterView, node: nodes.Node) -> Mapping[str, str]:
+def _labels(view: snapshot.Snapshot, node: nodes.Node) -> Mapping[str, str]:
     """A pool that is being published anew stays what it was, for a placeholder would come."""
     published = view.pools.get((view.driver, node.name))
     if published is None or not published.size:
@@ -85,7 +83,7 @@ def _labels(view: cluster.ClusterView, node: nodes.Node) -> Mapping[str, str]:
 
 
 def _annotations(
-    view: cluster.ClusterView, node: nodes.Node, kept_for: provenance.Brought | None
+    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.Brought | None
 ) -> Mapping[str, str]:
     """Nothing is kept on a node that goes: its autoscaler is to drain it without delay."""
     if node.leaving:
@@ -96,12 +94,12 @@ def _annotations(
     return kept
 
 
-def _is_held(view: cluster.ClusterView, node: nodes.Node) -> bool:
+def _is_held(view: snapshot.Snapshot, node: nodes.Node) -> bool:
     """Whether somebody has a device of it, or is to: our pools are named as their nodes.
 
     Its slices may be gone for a while, with pods of it running.
     """
-    return bool(view.used(pools.Pool(view.driver, node.name, ())))
+    return bool(view.used_devices(pools.Pool(view.driver, node.name, ())))
 
 
 def _ours(

@@ -15,7 +15,7 @@ from driver.scheduling.provisioning import demand, hypothetical_nodes, node_temp
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 Nodes = Mapping[ids.NodeName, node_template.Shape]
 """Nodes that are not there yet, by the names that they have until they are."""
@@ -40,26 +40,26 @@ class Filled:
         ]
 
 
-class _New(snapshot_overlay.Layer):
+class _New(snapshot_overlay.SnapshotOverlay):
     """A view of nodes that are not there yet alone."""
 
-    def __init__(self, below: cluster.ClusterView, names: frozenset[ids.NodeName]) -> None:
+    def __init__(self, below: snapshot.Snapshot, names: frozenset[ids.NodeName]) -> None:
         super().__init__(below)
         self._names = names
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
-        return {name: self._below.nodes[name] for name in self._names}
+        return {name: self._base.nodes[name] for name in self._names}
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._below.mark
+        return self._base.revision
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        return self._below.since(mark)
+        return self._base.changed_since(mark)
 
 
 class Filling:
@@ -71,7 +71,7 @@ class Filling:
 
     def __init__(
         self,
-        below: cluster.ClusterView,
+        below: snapshot.Snapshot,
         found: Nodes,
         deciding: settings.Settings,
         limits: demand.Limits,
@@ -117,7 +117,11 @@ class Filling:
 
     def take(self, wish: demand.Wish) -> bool:
         """Seat a wish; whether it has places now."""
-        alike = workload_signature.of(wish.workloads[0]) if len(wish.workloads) == 1 else None
+        alike = (
+            workload_signature.workload_signature(wish.workloads[0])
+            if len(wish.workloads) == 1
+            else None
+        )
         seats = self.seated(wish) if alike is None or alike not in self._none else ()
         if not seats:
             self.filled.missed.add(wish.key)
@@ -125,7 +129,9 @@ class Filling:
                 self._none.add(alike)
             return False
         taken = queue_resources.total(
-            queue_resources.of_results(self._view, (pick.result for pick in seat.placement.picks))
+            queue_resources.of_results(
+                self._view, (pick.result for pick in seat.placement.assignments)
+            )
             for seat in seats
         )
         why = self._limits.take(wish.leaf, taken)
@@ -133,10 +139,10 @@ class Filling:
             self.filled.limited[wish.key] = why
             return False
         for seat in seats:
-            made = allocation_result.allocations(
+            made = allocation_result.build_allocations(
                 self._view, seat.workload, seat.placement, stamped=""
             )
-            self._view.take(cluster.InFlight(seat.workload.pod, seat.placement.node, made))
+            self._view.take(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
         self.filled.seats[wish.key] = seats
         self.filled.gpus += taken.gpus
         return True
@@ -147,7 +153,7 @@ class Filling:
             self.take(wish)
         return self.filled
 
-    def _seen(self, wish: demand.Wish) -> cluster.ClusterView:
+    def _seen(self, wish: demand.Wish) -> snapshot.Snapshot:
         mine = [demand.kept_by(wish.key)] if wish.kept else ()
         if len(wish.workloads) > 1:
             return reservation_overlay.Without(self._view, mine) if mine else self._view

@@ -10,7 +10,7 @@ from driver.scheduling.allocator.equivalence import workload_signature
 from driver.scheduling.gangs import tentative
 from driver.scheduling.provisioning import demand, hypothetical_nodes, node_template
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _Alike = tuple[Hashable, ...]
 _PROBE = ids.NodeName("\0probe")
@@ -36,14 +36,14 @@ class Size:
 class Sizes:
     """Remembers: wishes that are alike are alike to an empty node."""
 
-    def __init__(self, view: cluster.ClusterView, deciding: settings.Settings) -> None:
+    def __init__(self, view: snapshot.Snapshot, deciding: settings.Settings) -> None:
         self._view = view
         self._deciding = deciding
         self._known: dict[tuple[str, _Alike], Size] = {}
 
     def of(self, one: node_template.Shape, wish: demand.Wish) -> Size:
         """Of an empty node of a shape."""
-        alike = tuple(workload_signature.of(work) for work in wish.workloads)
+        alike = tuple(workload_signature.workload_signature(work) for work in wish.workloads)
         key = one.name, alike
         if key not in self._known:
             self._known[key] = self._sized(one, wish)
@@ -55,12 +55,14 @@ class Sizes:
         tried = tentative.Trial(alone, wish.workloads, self._deciding)
         blocker = tried.blocker()
         if blocker is not None:
-            return Size(refusal=of_one.no_fit(blocker))
+            return Size(refusal=of_one.unschedulable(blocker))
         found = []
         for members in tried.groups(range(len(wish.workloads))):
             filled = tried.filling(members, _PROBE)
             if not filled.count:
                 refused = filled.refusal
-                return Size(refusal=of_one.node(refused) if refused else "has no device for it")
+                return Size(
+                    refusal=of_one.node_rejection(refused) if refused else "has no device for it"
+                )
             found.append((len(members), filled.count))
         return Size(tuple(found))

@@ -68,7 +68,7 @@ def applied(one: node_template.Shape, seen: Seen) -> node_template.Shape:
 
 def gpus_of(found: pools.Pool) -> int:
     """How many GPUs a pool has."""
-    return len(pool_layout.of(found).idle)
+    return len(pool_layout.get_layout(found).idle_gpus)
 
 
 def of_node(before: Seen, node: nodes.Node, found: pools.Pool, there: Iterable[pods.Pod]) -> Seen:

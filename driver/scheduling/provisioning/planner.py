@@ -25,7 +25,7 @@ from driver.scheduling.provisioning import (
     node_template,
     placeholder,
 )
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _MOST_LOOKED_AT = 64
 """Wishes without a place that are looked at in one plan: the others have their turn in the next."""
@@ -67,7 +67,7 @@ class Plan:
 
 
 def plan(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     supply: Supply,
     found: Sequence[demand.Wish],
     deciding: settings.Settings,
@@ -95,7 +95,7 @@ class _Option:
 class _Planning:
     def __init__(
         self,
-        view: cluster.ClusterView,
+        view: snapshot.Snapshot,
         supply: Supply,
         found: Sequence[demand.Wish],
         deciding: settings.Settings,
@@ -266,7 +266,7 @@ class _Planning:
         """Of each kind of member the shape that costs least for it, as many as it takes."""
         kinds: dict[object, list[allocator_types.Workload]] = {}
         for work in wish.workloads:
-            kinds.setdefault(workload_signature.of(work), []).append(work)
+            kinds.setdefault(workload_signature.workload_signature(work), []).append(work)
         found: list[node_template.Shape] = []
         for members in kinds.values() if len(kinds) > 1 else ():
             part = replace(wish, workloads=tuple(members))

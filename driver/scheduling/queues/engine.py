@@ -24,7 +24,7 @@ from driver.scheduling.queues import (
 )
 from driver.scheduling.queues import tree as trees
 from driver.scheduling.queues import usage as queue_usage
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _UNDER, _OVER = 0, 1
 _MOST_ASKED = 4096
@@ -77,12 +77,12 @@ class Engine:
             seconds = max(0.0, usage.gpu_seconds) * resources.FULL / self._capacity.gpus
             self._history.resume(queue.name, at, seconds)
 
-    def renew(self, view: cluster.ClusterView) -> None:
+    def renew(self, view: snapshot.Snapshot) -> None:
         """The fleet may be another one."""
-        if view.world == self._world:
+        if view.generation == self._world:
             return
         first = not self._capacity.gpus
-        self._world = view.world
+        self._world = view.generation
         self._capacity = resources.capacity(view)
         self._asked.clear()
         self._weigh(self.tree)
@@ -148,7 +148,7 @@ class Engine:
         """What a queue and its children have."""
         return self._books.used(queue)
 
-    def asked(self, view: cluster.ClusterView, found: Iterable[claims.Claim]) -> resources.Amounts:
+    def asked(self, view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> resources.Amounts:
         """`amounts.asked`, worked out once for claims of the same templates in the same world."""
         self.renew(view)
         known = (*found,)

@@ -6,33 +6,33 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator.capacity import pool_layout
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.queues import resources
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 FULL = base.FULL
 """A whole GPU."""
 
 
-def capacity(view: cluster.ClusterView) -> int:
+def capacity(view: snapshot.Snapshot) -> int:
     """Of all GPUs that our driver publishes."""
     return sum(
-        len(pool_layout.of(pool).idle) * FULL
+        len(pool_layout.get_layout(pool).idle_gpus) * FULL
         for pool in view.pools.values()
         if pool.driver == view.driver
     )
 
 
-def given(view: cluster.ClusterView) -> int:
+def given(view: snapshot.Snapshot) -> int:
     """What is given out now. Administrators' access takes nothing."""
     return sum(
         _of_result(view, holder.result)
         for pool in view.pools.values()
         if pool.driver == view.driver
-        for name in view.used(pool)
+        for name in view.used_devices(pool)
         for holder in view.holders(claims.DeviceId(pool.driver, pool.name, name))
     )
 
 
-def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
+def of(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> int:
     """What claims have."""
     return sum(
         _of_result(view, result)
@@ -42,6 +42,6 @@ def of(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> int:
     )
 
 
-def _of_result(view: cluster.ClusterView, result: claims.Result) -> int:
+def _of_result(view: snapshot.Snapshot, result: claims.Result) -> int:
     """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
     return resources.of_result(view, result).gpus

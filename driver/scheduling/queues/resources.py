@@ -17,7 +17,7 @@ from driver.scheduling.allocator import requests as wants
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 FULL = base.FULL
 """A whole GPU."""
@@ -111,28 +111,30 @@ def total(found: Iterable[Amounts]) -> Amounts:
     return sum(found, NOTHING)
 
 
-def of_results(view: cluster.ClusterView, results: Iterable[claims.Result]) -> Amounts:
+def of_results(view: snapshot.Snapshot, results: Iterable[claims.Result]) -> Amounts:
     """What allocated devices take. Administrators' access and other drivers' devices: nothing."""
     return total(of_result(view, one) for one in results if not one.admin_access)
 
 
-def of_result(view: cluster.ClusterView, result: claims.Result) -> Amounts:
+def of_result(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
     """What one of them takes, whoever has it."""
     driver, name, device = result.device
     of = view.pools.get((driver, name))
     if of is None or driver != view.driver:
         return NOTHING
-    found = pool_layout.of(of)
+    found = pool_layout.get_layout(of)
     face = found.faces.get(device)
-    return NOTHING if face is None else of_face(face, found.idle[face.card].model, result.consumed)
+    return (
+        NOTHING if face is None else of_face(face, found.idle_gpus[face.gpu].model, result.consumed)
+    )
 
 
 def of_face(
-    face: pool_layout.Face, model: base.Model, consumed: Mapping[str, quantities.Quantity]
+    face: pool_layout.Face, model: base.GpuModel, consumed: Mapping[str, quantities.Quantity]
 ) -> Amounts:
     """A device of a GPU of a model, of a shared one so much: of MIG the slices or the memory."""
-    if face.mode in base.SHARED:
-        taken = node_capacity.taken(face, consumed, card=0)
+    if face.mode in base.SHARED_MODES:
+        taken = node_capacity.device_usage(face, consumed, card=0)
         gpus, memory = taken.thousandths, taken.memory
         named = consumed.get(names.CAP_COMPUTE)
         compute = _percent(gpus) if named is None else named.units
@@ -142,11 +144,11 @@ def of_face(
     return Amounts(gpus, memory, compute, {model.product: gpus} if model.product else {})
 
 
-def _part(face: pool_layout.Face, model: base.Model) -> int:
-    if face.mode != base.PARTS:
+def _part(face: pool_layout.Face, model: base.GpuModel) -> int:
+    if face.mode != base.MIG:
         return FULL
-    if model.slices:
-        return FULL * face.mask.bit_count() // model.slices.bit_count()
+    if model.all_slices:
+        return FULL * face.mask.bit_count() // model.all_slices.bit_count()
     return FULL * face.memory // max(model.memory, 1)
 
 
@@ -159,14 +161,14 @@ def _percent(thousandths: int) -> int:
     return thousandths * _PERCENT // FULL
 
 
-def capacity(view: cluster.ClusterView) -> Amounts:
+def capacity(view: snapshot.Snapshot) -> Amounts:
     """All that our driver publishes, whatever its state."""
     return total(of.derived(_of_pool) for of in view.pools.values() if of.driver == view.driver)
 
 
 def _of_pool(of: pools.Pool) -> Amounts:
-    found = pool_layout.of(of)
-    whole = {face.card for face in found.faces.values() if face.mode == base.WHOLE}
+    found = pool_layout.get_layout(of)
+    whole = {face.gpu for face in found.faces.values() if face.mode == base.WHOLE}
     return total(
         Amounts(
             FULL,
@@ -174,28 +176,28 @@ def _of_pool(of: pools.Pool) -> Amounts:
             _PERCENT,
             {card.model.product: FULL} if card.model.product else {},
         )
-        for place, card in enumerate(found.idle)
+        for place, card in enumerate(found.idle_gpus)
     )
 
 
-def _memory(model: base.Model) -> int:
+def _memory(model: base.GpuModel) -> int:
     """Of a GPU that is offered in parts alone: as much as its slices have together."""
-    slices = model.slices.bit_count()
-    parts = (one.memory * slices // one.mask.bit_count() for one in model.parts if one.mask)
+    slices = model.all_slices.bit_count()
+    parts = (one.memory * slices // one.mask.bit_count() for one in model.placements if one.mask)
     return max([model.memory, *parts])
 
 
-def products(view: cluster.ClusterView, node: ids.NodeName) -> frozenset[str]:
+def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
     """The models of a node's GPUs."""
     return frozenset(
         card.model.product
-        for share in view.shares(node)
+        for share in view.reachable_pools(node)
         if share.pool.driver == view.driver
-        for card in pool_layout.of(share.pool).idle
+        for card in pool_layout.get_layout(share.pool).idle_gpus
     )
 
 
-def asked(view: cluster.ClusterView, found: Iterable[claims.Claim]) -> Amounts:
+def asked(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
     """What claims that have nothing yet ask, as far as that is known before they are placed.
 
     Of each request the least that would do: the smallest kind of device that it matches, of a
@@ -217,7 +219,7 @@ class _Kind(NamedTuple):
     mode: str
     profile: str
     memory: int
-    model: base.Model
+    model: base.GpuModel
 
 
 _Kinds = Mapping[_Kind, pool_layout.Face]
@@ -225,19 +227,19 @@ _Kinds = Mapping[_Kind, pool_layout.Face]
 
 
 def _kinds(of: pools.Pool) -> _Kinds:
-    found = pool_layout.of(of)
+    found = pool_layout.get_layout(of)
     made: dict[_Kind, pool_layout.Face] = {}
     for face in found.faces.values():
         said = attributes.lookup(
             face.device.attributes, of.driver, f"{of.driver}/{names.ATTR_PROFILE}"
         )
-        model = found.idle[face.card].model
+        model = found.idle_gpus[face.gpu].model
         made.setdefault(_Kind(face.mode, str(said or ""), face.memory, model), face)
     return made
 
 
 def _least_way(
-    view: cluster.ClusterView, claim: claims.Claim, one: dra_requests.Request, kinds: _Kinds
+    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _Kinds
 ) -> Amounts:
     """Of a request, or of the least of its alternatives."""
     found = [_least(view, claim, way, kinds) for way in one.ways]
@@ -245,13 +247,13 @@ def _least_way(
 
 
 def _least(
-    view: cluster.ClusterView, claim: claims.Claim, way: dra_requests.Request, kinds: _Kinds
+    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _Kinds
 ) -> Amounts | None:
     """None: no device of ours would do."""
     if way.admin_access:
         return NOTHING
-    made = wants.resolve(view, claim, way)
-    if isinstance(made, allocator_types.NoFit):
+    made = wants.resolve_subrequest(view, claim, way)
+    if isinstance(made, allocator_types.Unschedulable):
         return None
     fitting = [
         of_face(face, kind.model, taken)

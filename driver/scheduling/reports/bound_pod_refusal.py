@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, holders, nearest_fit
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
 """kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
@@ -26,7 +26,7 @@ class Refusal:
     `fits`: its devices are free there, and nothing is known that keeps them from the pod.
     """
 
-    answer: allocator_types.NoFit
+    answer: allocator_types.Unschedulable
     text: str
     near: nearest_fit.Nearest | None = None
     fits: bool = False
@@ -36,15 +36,15 @@ class Refusal:
 class Reader:
     """Makes refusals of pods by what is known of the cluster now."""
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     deciding: settings.Settings
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
-    owners: ownership.Owners
+    owners: ownership.OwnershipResolver
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
         """None where the pod is not bound, has what it asks for, or its claims are not ours."""
-        held = cluster.claims_of(pod, self.find_claim)
+        held = snapshot.pod_claims(pod, self.find_claim)
         if held is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
@@ -55,7 +55,7 @@ class Reader:
                 return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
             case bound_pods.Open() as due:
                 return self._on(
-                    pod.node, allocator_types.Workload(pod, due.open, due.settled, bound=True)
+                    pod.node, allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
                 )
             case (bound_pods.Astray() | bound_pods.Blocked()) as due:
                 return _away(pod, bound_pods.elsewhere(due))
@@ -72,19 +72,19 @@ class Reader:
             near = adviser.advise(view, workload, answer)
         near = replace(near, alone=True) if near is not None else None
         return Refusal(
-            answer, bound_pods.sentence(pod, allocator_messages.on_one_node(answer)), near
+            answer, bound_pods.sentence(pod, allocator_messages.unschedulable_on_node(answer)), near
         )
 
 
 def ours(
-    view: cluster.ClusterView, owners: ownership.Owners, held: Iterable[claims.Claim]
+    view: snapshot.Snapshot, owners: ownership.OwnershipResolver, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
     """Claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
-            if owners.of(view, claim) in _OURS:
+            if owners.ownership(view, claim) in _OURS:
                 yield claim
-        elif cluster.all_ours(view, (result.device for result in claim.allocation.results)):
+        elif snapshot.all_managed(view, (result.device for result in claim.allocation.results)):
             yield claim
 
 
@@ -93,4 +93,4 @@ def _away(pod: pods.Pod, detail: str) -> Refusal:
 
 
 def _blocked(reason: reasons.Reason, detail: str) -> Refusal:
-    return Refusal(allocator_types.NoFit(reason, detail), detail)
+    return Refusal(allocator_types.Unschedulable(reason, detail), detail)

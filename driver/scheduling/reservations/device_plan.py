@@ -14,7 +14,7 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import topology
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.reservations import overlay, term
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _ANY_NODE = (tolerations.Toleration("", "Exists", "", "", {}),)
 """Which taints the pods will tolerate is not known yet."""
@@ -23,11 +23,11 @@ _ANYWHERE = topology.Topology()
 
 
 def at_start(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     people: holders.Tenants,
     one: reservations.Reservation,
     now: dt.datetime,
-) -> cluster.ClusterView:
+) -> snapshot.Snapshot:
     """A view as it will be when a Reservation starts, by what pods say of their run times."""
     starts = term.starts(one)
     if starts <= now:
@@ -42,7 +42,7 @@ def at_start(
 
 
 def plan(
-    view: cluster.ClusterView, one: reservations.Reservation, deciding: settings.Settings
+    view: snapshot.Snapshot, one: reservations.Reservation, deciding: settings.Settings
 ) -> tuple[reservations.Held, ...] | gang_types.Unseated:
     """Devices for each of its pods, or why there are none.
 
@@ -56,7 +56,7 @@ def plan(
     return of_seats(view, found.seats)
 
 
-def fault(view: cluster.ClusterView, one: reservations.Reservation) -> str:
+def fault(view: snapshot.Snapshot, one: reservations.Reservation) -> str:
     """The field of a Reservation that names a DeviceClass which does not exist; "" for none."""
     for place, asked in enumerate(one.spec.requests):
         at = f"spec.devices.requests[{place}]"
@@ -87,7 +87,7 @@ def _workload(one: reservations.Reservation, number: int) -> allocator_types.Wor
 
 
 def of_seats(
-    view: cluster.ClusterView, seats: Iterable[gang_types.Seat]
+    view: snapshot.Snapshot, seats: Iterable[gang_types.Seat]
 ) -> tuple[reservations.Held, ...]:
     """The devices of places, each to be held for the pod of its number."""
     return tuple(
@@ -98,13 +98,13 @@ def of_seats(
 
 
 def of_placement(
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     number: int,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
 ) -> tuple[reservations.Held, ...]:
     """The devices of a placement, to be held for a pod."""
-    made = allocation_result.allocations(view, workload, placement, stamped="")
+    made = allocation_result.build_allocations(view, workload, placement, stamped="")
     return tuple(
         reservations.Held(number, placement.node, found.device, found.consumed)
         for allocation in made.values()

@@ -6,15 +6,15 @@ from types import MappingProxyType
 from driver import ids
 from driver.resources.core import nodes
 from driver.scheduling.snapshot import overlay as snapshot_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
-class Without(snapshot_overlay.Ignoring):
+class Without(snapshot_overlay.WithoutHolders):
     """A ClusterView without some holders; with `only`, of these nodes alone."""
 
     def __init__(
         self,
-        below: cluster.ClusterView,
+        below: snapshot.Snapshot,
         holders: Collection[ids.Key],
         only: Collection[ids.NodeName] | None = None,
     ) -> None:
@@ -25,6 +25,6 @@ class Without(snapshot_overlay.Ignoring):
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node, or those alone."""
         if self._only is None:
-            return self._below.nodes
-        found = {name: one for name, one in self._below.nodes.items() if name in self._only}
+            return self._base.nodes
+        found = {name: one for name, one in self._base.nodes.items() if name in self._only}
         return MappingProxyType(found)

@@ -10,7 +10,7 @@ from driver import ids, names
 from driver.resources import reservations
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _PREFIX = "reservation:"
 """No namespace has a colon in its name."""
@@ -83,7 +83,7 @@ def allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
 
 
 def left(
-    one: reservations.Reservation, view: cluster.ClusterView, users: Iterable[ids.Key]
+    one: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
 ) -> tuple[reservations.Held, ...]:
     """What none of its holder's claims has taken yet."""
     mine = frozenset(users)

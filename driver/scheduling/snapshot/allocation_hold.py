@@ -13,11 +13,11 @@ from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 
-_MOST = 1024
+_MAX_CACHED = 1024
 """Pods whose holds are remembered: each is compared many times while its pod is placed."""
 
 
-def of_pod(pod: pods.Pod) -> claims.Consumer:
+def pod_hold(pod: pods.Pod) -> claims.Consumer:
     """The hold of a pod. Its uid derives from the pod's, so every leader finds the same."""
     return claims.Consumer(names.GROUP, names.HOLD_RESOURCE, pod.name, _uid(pod.uid))
 
@@ -27,23 +27,23 @@ def pod_entry(pod: pods.Pod) -> claims.Consumer:
     return claims.Consumer("", "pods", pod.name, pod.uid)
 
 
-def is_of(hold: claims.Consumer, pod: pods.Pod) -> bool:
+def is_hold_of(hold: claims.Consumer, pod: pods.Pod) -> bool:
     """Whether the hold was written for this very pod, not for an older one of its name."""
     return hold.is_hold and hold.name == pod.name and hold.uid == _uid(pod.uid)
 
 
-def stands(claim: claims.Claim, pod: pods.Pod) -> bool:
+def has_hold(claim: claims.Claim, pod: pods.Pod) -> bool:
     """Whether the claim carries the pod's hold: the allocation is ours and not yet bound."""
-    return any(is_of(one, pod) for one in claim.consumers)
+    return any(is_hold_of(one, pod) for one in claim.consumers)
 
 
-def entries(pod: pods.Pod) -> tuple[claims.Consumer, ...]:
+def reserved_for_entries(pod: pods.Pod) -> tuple[claims.Consumer, ...]:
     """The reservedFor entries that an allocation for a pod is written with.
 
     Of a pod that waits for its binding the hold alone, so that kube-scheduler has to write before
     it binds; of a pod that is bound already its own entry, which the kubelet asks for.
     """
-    return (of_pod(pod),) if pod.node is None else (pod_entry(pod),)
+    return (pod_hold(pod),) if pod.node is None else (pod_entry(pod),)
 
 
 def is_reserved(claim: claims.Claim) -> bool:
@@ -51,12 +51,12 @@ def is_reserved(claim: claims.Claim) -> bool:
     return any(entry.is_pod for entry in claim.consumers)
 
 
-def reserves(claim: claims.Claim, pod: pods.Pod) -> bool:
+def is_reserved_by(claim: claims.Claim, pod: pods.Pod) -> bool:
     """Tell whether this very pod has reserved the claim."""
     return any(entry.is_pod and entry.uid == pod.uid for entry in claim.consumers)
 
 
-def consumer(
+def consumer_pod(
     claim: claims.Claim, entry: claims.Consumer, find: Callable[[ids.Key], pods.Pod | None]
 ) -> pods.Pod | None:
     """The pod that an entry of reservedFor stands for, by itself or by its hold."""
@@ -65,10 +65,10 @@ def consumer(
     pod = find(ids.Key(f"{claim.namespace}/{entry.name}"))
     if pod is None:
         return None
-    return pod if is_of(entry, pod) or (entry.is_pod and entry.uid == pod.uid) else None
+    return pod if is_hold_of(entry, pod) or (entry.is_pod and entry.uid == pod.uid) else None
 
 
-@functools.lru_cache(maxsize=_MOST)
+@functools.lru_cache(maxsize=_MAX_CACHED)
 def _uid(pod_uid: str) -> str:
     try:
         space = uuid.UUID(pod_uid)

@@ -20,44 +20,44 @@ from driver.scheduling.snapshot import (
     node_usage,
     placed_pods,
     pool_index,
+    snapshot,
     storage_index,
 )
-from driver.scheduling.snapshot import snapshot as cluster
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class NodeMarkers:
     """By what a node is known that takes nobody, where nodes are asked for.
 
     Placeholders are in the namespace `arriving`; taints of the keys `leaving` say that a node is
     about to be taken away.
     """
 
-    arriving: str = ""
-    leaving: frozenset[str] = frozenset()
+    placeholder_namespace: str = ""
+    removal_taints: frozenset[str] = frozenset()
 
 
-NONE = Signs()
+NO_MARKERS = NodeMarkers()
 _NO_NODE = ids.NodeName("")
 """Marks a change that no node's own answer depends on."""
 
 
-class _Shown:
+class _ReadOnlyState:
     """What deciding reads (`view.ClusterView`)."""
 
-    def __init__(self, driver: str, signs: Signs) -> None:
+    def __init__(self, driver: str, signs: NodeMarkers) -> None:
         self._driver = driver
         self._nodes: dict[ids.NodeName, nodes.Node] = {}
         self._classes: dict[str, device_classes.DeviceClass] = {}
-        self._stock = pool_index.Stock()
-        self._held = allocated_devices.Held()
-        self._population = placed_pods.Placed(self._nodes)
-        self._load = node_usage.Load(signs.arriving, self._population)
-        self._stored = storage_index.Stored()
-        self._shares: dict[ids.NodeName, tuple[dra_pools.Share, ...]] = {}
-        self._left: dict[cluster.PoolKey, cluster.Left] = {}
-        self._world = 0
-        self._changes = changelog.Changes()
+        self._pool_index = pool_index.PoolIndex()
+        self._allocated = allocated_devices.AllocatedDevices()
+        self._population = placed_pods.PlacedPods(self._nodes)
+        self._usage = node_usage.NodeUsageIndex(signs.placeholder_namespace, self._population)
+        self._storage = storage_index.StorageIndex()
+        self._reachable: dict[ids.NodeName, tuple[dra_pools.Share, ...]] = {}
+        self._remaining: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
+        self._generation = 0
+        self._changes = changelog.ChangeLog()
 
     @property
     def driver(self) -> str:
@@ -75,19 +75,19 @@ class _Shown:
         return MappingProxyType(self._classes)
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
-        return self._load.use
+        return self._usage.usage
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
-        return self._load.on(node)
+        return self._usage.pods_on(node)
 
-    def state_of(self, node: ids.NodeName, across_nodes: bool) -> object:  # noqa: FBT001
+    def node_state(self, node: ids.NodeName, across_nodes: bool) -> object:  # noqa: FBT001
         """The Node and its bound pods, or the bindings of all: equal while neither changed."""
         if across_nodes:
-            return self._nodes.get(node), self._load.bindings
-        bound = (pod.uid for pod in self._load.on(node).values() if pod.node is not None)
+            return self._nodes.get(node), self._usage.bindings
+        bound = (pod.uid for pod in self._usage.pods_on(node).values() if pod.node is not None)
         return self._nodes.get(node), frozenset(bound)
 
     @property
@@ -96,210 +96,212 @@ class _Shown:
         return self._population
 
     @property
-    def stored(self) -> storage_index.Stored:
+    def storage(self) -> storage_index.StorageIndex:
         """Volumes, and what they are made by."""
-        return self._stored
+        return self._storage
 
     @property
-    def world(self) -> int:
+    def generation(self) -> int:
         """Another number whenever a pool, a rule or a class changed."""
-        return self._world
+        return self._generation
 
     @property
-    def pools(self) -> Mapping[cluster.PoolKey, dra_pools.Pool]:
+    def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
-        return self._stock.all()
+        return self._pool_index.all_pools()
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
-        return self._held.of(device)
+        return self._allocated.holders(device)
 
-    def used(self, of: dra_pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
-        return self._held.in_pool((of.driver, of.name))
+        return self._allocated.pool_devices((of.driver, of.name))
 
-    def shares(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
         """What a node reaches of each pool, in the order in which devices are preferred."""
-        found = self._shares.get(node)
+        found = self._reachable.get(node)
         if found is None:
-            found = self._shares[node] = self._stock.shares(self._nodes[node])
+            found = self._reachable[node] = self._pool_index.reachable_pools(self._nodes[node])
         return found
 
-    def left(self, of: dra_pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
         key = (of.driver, of.name)
-        if key not in self._left:
-            self._left[key] = self._held.left(of)
-        return self._left[key]
+        if key not in self._remaining:
+            self._remaining[key] = self._allocated.remaining_counters(of)
+        return self._remaining[key]
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._changes.mark
+        return self._changes.revision
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        return self._changes.since(mark)
+        return self._changes.changed_since(mark)
 
 
-class Picture(_Shown):
+class ClusterState(_ReadOnlyState):
     """Fed by `put_*` (None: the object is gone) and by `fly`/`land` for decisions in flight."""
 
-    def __init__(self, driver: str, signs: Signs = NONE) -> None:
+    def __init__(self, driver: str, signs: NodeMarkers = NO_MARKERS) -> None:
         super().__init__(driver, signs)
-        self._leaving = signs.leaving
-        self._stirred: dict[ids.Key, None] = {}
-        self.freed = 0
+        self._removal_taints = signs.removal_taints
+        self._changed_claims: dict[ids.Key, None] = {}
+        self.release_count = 0
         """Another number whenever a claim lost its devices."""
 
-    def put_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
+    def set_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
-        if node is not None and self._leaving:
-            goes_by = self._goes_by(node)
+        if node is not None and self._removal_taints:
+            goes_by = self._removal_taint(node)
             node = replace(node, leaving=goes_by) if goes_by else node
         if node is not None and self._nodes.get(name) == node:
             return
-        self._shares.pop(name, None)
+        self._reachable.pop(name, None)
         if node is None:
             self._nodes.pop(name, None)
         else:
             self._nodes[name] = node
-        self._population.note_node(name, node)
-        self._touch([name])
+        self._population.set_node(name, node)
+        self._record_changes([name])
 
-    def _goes_by(self, node: nodes.Node) -> str:
+    def _removal_taint(self, node: nodes.Node) -> str:
         found = (one for one in node.taints if one.effect in nodes.BLOCKING)
-        return next((one.key for one in found if one.key in self._leaving), "")
+        return next((one.key for one in found if one.key in self._removal_taints), "")
 
-    def put_class(self, name: str, one: device_classes.DeviceClass | None) -> None:
+    def set_device_class(self, name: str, one: device_classes.DeviceClass | None) -> None:
         """A DeviceClass came, changed or went."""
-        self._world += 1
+        self._generation += 1
         if one is None:
             self._classes.pop(name, None)
         else:
             self._classes[name] = one
-        self._changes.forget()
+        self._changes.invalidate()
 
-    def put_slice(self, name: str, one: slices.Slice | None) -> None:
+    def set_slice(self, name: str, one: slices.Slice | None) -> None:
         """A ResourceSlice came, changed or went."""
-        before = self._stock.get(name)
+        before = self._pool_index.get_slice(name)
         if one == before:
             return
-        self._world += 1
+        self._generation += 1
         concerned = {(part.driver, part.pool) for part in (before, one) if part is not None}
-        self._moved(concerned)
-        self._stock.put(name, one)
-        self._moved(concerned)
+        self._invalidate_pools(concerned)
+        self._pool_index.set_slice(name, one)
+        self._invalidate_pools(concerned)
 
-    def put_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
+    def set_taint_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
         """A DeviceTaintRule came, changed or went."""
-        self._world += 1
-        self._stock.put_rule(name, rule)
-        self._shares.clear()
-        self._left.clear()
-        self._changes.forget()
+        self._generation += 1
+        self._pool_index.set_taint_rule(name, rule)
+        self._reachable.clear()
+        self._remaining.clear()
+        self._changes.invalidate()
 
-    def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
+    def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """A claim came, changed or went."""
         allocation = claim.allocation if claim else None
-        self.freed += allocation is None and self._held.allocation(key) is not None
-        self._charge(self._held.put(key, allocation))
-        self._touch(self._load.put_claim(key, claim))
-        self._stirred[key] = None
+        self.release_count += allocation is None and self._allocated.allocation(key) is not None
+        self._invalidate_devices(self._allocated.set_claim(key, allocation))
+        self._record_changes(self._usage.set_claim(key, claim))
+        self._changed_claims[key] = None
 
-    def put_hold(self, key: ids.Key, allocation: claims.Allocation | None) -> None:
+    def set_reserved_devices(self, key: ids.Key, allocation: claims.Allocation | None) -> None:
         """Devices are kept for somebody who has no claim yet; a key that no claim can have."""
-        self._charge(self._held.put(key, allocation))
+        self._invalidate_devices(self._allocated.set_claim(key, allocation))
 
-    def stirred(self) -> Sequence[ids.Key]:
+    def drain_changed_claims(self) -> Sequence[ids.Key]:
         """The claims that something was said of since the last call."""
-        found, self._stirred = self._stirred, {}
+        found, self._changed_claims = self._changed_claims, {}
         return [*found]
 
     def allocation(self, claim: ids.Key) -> claims.Allocation | None:
         """What a claim has, by a decision in flight or else as it is written."""
-        return self._held.allocation(claim)
+        return self._allocated.allocation(claim)
 
-    def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
+    def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
-        self._touch(self._load.put_pod(key, pod))
+        self._record_changes(self._usage.set_pod(key, pod))
 
-    def put_namespace(self, name: str, space: namespaces.Namespace | None) -> None:
+    def set_namespace(self, name: str, space: namespaces.Namespace | None) -> None:
         """Take a Namespace as it is now; no node's own answer depends on it."""
-        self._stow(self._population.put_namespace(name, None if space is None else space.labels))
+        self._record_storage_change(
+            self._population.set_namespace(name, None if space is None else space.labels)
+        )
 
-    def put_bound(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
+    def set_volume_claim(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
         """A PersistentVolumeClaim came, changed or went."""
-        self._stow(self._stored.put_claim(key, bound))
+        self._record_storage_change(self._storage.set_claim(key, bound))
 
-    def put_volume(self, name: str, volume: volumes.Volume | None) -> None:
+    def set_volume(self, name: str, volume: volumes.Volume | None) -> None:
         """A PersistentVolume came, changed or went."""
-        self._stow(self._stored.put_volume(name, volume))
+        self._record_storage_change(self._storage.set_volume(name, volume))
 
-    def put_storage_class(self, name: str, maker: storage.StorageClass | None) -> None:
+    def set_storage_class(self, name: str, maker: storage.StorageClass | None) -> None:
         """A StorageClass came, changed or went."""
-        self._stow(self._stored.put_class(name, maker))
+        self._record_storage_change(self._storage.set_class(name, maker))
 
-    def put_csi_node(self, name: str, node: storage.CSINode | None) -> None:
+    def set_csi_node(self, name: str, node: storage.CSINode | None) -> None:
         """A CSINode came, changed or went."""
-        self._stow(self._stored.put_node(name, node))
+        self._record_storage_change(self._storage.set_node(name, node))
 
-    def put_csi_driver(self, name: str, driver: storage.CSIDriver | None) -> None:
+    def set_csi_driver(self, name: str, driver: storage.CSIDriver | None) -> None:
         """A CSIDriver came, changed or went."""
-        self._stow(self._stored.put_driver(name, driver))
+        self._record_storage_change(self._storage.set_driver(name, driver))
 
-    def put_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> None:
+    def set_storage_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> None:
         """A CSIStorageCapacity came, changed or went."""
-        self._stow(self._stored.put_capacity(key, capacity))
+        self._record_storage_change(self._storage.set_capacity(key, capacity))
 
-    def put_attachment(self, name: str, attachment: storage.Attachment | None) -> None:
+    def set_attachment(self, name: str, attachment: storage.Attachment | None) -> None:
         """A VolumeAttachment came, changed or went."""
-        self._stow(self._stored.put_attachment(name, attachment))
+        self._record_storage_change(self._storage.set_attachment(name, attachment))
 
-    def _stow(self, changed: bool) -> None:  # noqa: FBT001 - of what was put
+    def _record_storage_change(self, changed: bool) -> None:  # noqa: FBT001 - of what was put
         """Pods with volumes look at the mark of what is stored; all others need not be asked."""
         if changed:
             self._changes.add([_NO_NODE])
 
-    def fly(self, decision: cluster.InFlight) -> None:
+    def begin_write(self, decision: snapshot.InFlight) -> None:
         """A decision is being written: what it gives is given."""
-        for key, allocation in decision.made.items():
-            self._charge(self._held.fly(key, allocation))
-            self._stirred[key] = None
-        self._touch(self._load.fly(decision.pod, decision.node))
+        for key, allocation in decision.allocations.items():
+            self._invalidate_devices(self._allocated.begin_write(key, allocation))
+            self._changed_claims[key] = None
+        self._record_changes(self._usage.begin_write(decision.pod, decision.node))
 
-    def land(self, decision: cluster.InFlight) -> None:
+    def end_write(self, decision: snapshot.InFlight) -> None:
         """The writing ended: what the caches say counts again."""
-        for key in decision.made:
-            self._charge(self._held.land(key))
-            self._stirred[key] = None
-        self._touch(self._load.land(decision.pod))
+        for key in decision.allocations:
+            self._invalidate_devices(self._allocated.end_write(key))
+            self._changed_claims[key] = None
+        self._record_changes(self._usage.end_write(decision.pod))
 
-    def _charge(self, devices: Iterable[claims.DeviceId]) -> None:
+    def _invalidate_devices(self, devices: Iterable[claims.DeviceId]) -> None:
         for key in {(device.driver, device.pool) for device in devices}:
-            self._left.pop(key, None)
-            self._touch(self._stock.places(key))
+            self._remaining.pop(key, None)
+            self._record_changes(self._pool_index.pool_nodes(key))
 
-    def _moved(self, keys: Iterable[cluster.PoolKey]) -> None:
+    def _invalidate_pools(self, keys: Iterable[snapshot.PoolKey]) -> None:
         for key in keys:
-            self._left.pop(key, None)
-            places = self._stock.places(key)
+            self._remaining.pop(key, None)
+            places = self._pool_index.pool_nodes(key)
             for name in places:
-                self._shares.pop(name, None)
-            if pool_index.EVERYWHERE in places:
-                self._shares.clear()
-            self._touch(places)
+                self._reachable.pop(name, None)
+            if pool_index.ALL_NODES in places:
+                self._reachable.clear()
+            self._record_changes(places)
 
-    def _touch(self, names: Iterable[ids.NodeName]) -> None:
+    def _record_changes(self, names: Iterable[ids.NodeName]) -> None:
         found = [*names]
-        if pool_index.EVERYWHERE in found:
-            self._changes.forget()
+        if pool_index.ALL_NODES in found:
+            self._changes.invalidate()
         else:
             self._changes.add(found)
 
 
 @dataclass(frozen=True, slots=True)
-class Caches:
+class CachedObjects:
     """What the reflectors hold."""
 
     nodes: Mapping[ids.Key, nodes.Node]
@@ -307,10 +309,10 @@ class Caches:
     classes: Mapping[ids.Key, device_classes.DeviceClass]
     claims: Mapping[ids.Key, claims.Claim]
     pods: Mapping[ids.Key, pods.Pod]
-    bound_volumes: Mapping[ids.Key, volumes.VolumeClaim] = field(default_factory=dict)
+    volume_claims: Mapping[ids.Key, volumes.VolumeClaim] = field(default_factory=dict)
     rules: Mapping[ids.Key, taint_rules.TaintRule] = field(default_factory=dict)
     persistent_volumes: Mapping[ids.Key, volumes.Volume] = field(default_factory=dict)
-    spaces: Mapping[ids.Key, namespaces.Namespace] = field(default_factory=dict)
+    namespace_objects: Mapping[ids.Key, namespaces.Namespace] = field(default_factory=dict)
     storage_classes: Mapping[ids.Key, storage.StorageClass] = field(default_factory=dict)
     csi_nodes: Mapping[ids.Key, storage.CSINode] = field(default_factory=dict)
     csi_drivers: Mapping[ids.Key, storage.CSIDriver] = field(default_factory=dict)
@@ -318,38 +320,40 @@ class Caches:
     attachments: Mapping[ids.Key, storage.Attachment] = field(default_factory=dict)
 
 
-def _put_named(picture: Picture, caches: Caches) -> None:
+def _set_named(picture: ClusterState, caches: CachedObjects) -> None:
     puts: Sequence[tuple[Mapping[ids.Key, Any], Callable[[Any, Any], None]]] = (
-        (caches.spaces, picture.put_namespace),
-        (caches.bound_volumes, picture.put_bound),
-        (caches.persistent_volumes, picture.put_volume),
-        (caches.storage_classes, picture.put_storage_class),
-        (caches.csi_nodes, picture.put_csi_node),
-        (caches.csi_drivers, picture.put_csi_driver),
-        (caches.capacities, picture.put_capacity),
-        (caches.attachments, picture.put_attachment),
+        (caches.namespace_objects, picture.set_namespace),
+        (caches.volume_claims, picture.set_volume_claim),
+        (caches.persistent_volumes, picture.set_volume),
+        (caches.storage_classes, picture.set_storage_class),
+        (caches.csi_nodes, picture.set_csi_node),
+        (caches.csi_drivers, picture.set_csi_driver),
+        (caches.capacities, picture.set_storage_capacity),
+        (caches.attachments, picture.set_attachment),
     )
     for cache, put in puts:
         for key, item in cache.items():
             put(key, item)
 
 
-def build(driver: str, caches: Caches, in_flight: Iterable[cluster.InFlight] = ()) -> Picture:
+def build(
+    driver: str, caches: CachedObjects, in_flight: Iterable[snapshot.InFlight] = ()
+) -> ClusterState:
     """The picture of all that caches hold, and of decisions in flight, made at once."""
-    made = Picture(driver)
+    made = ClusterState(driver)
     for name, one in caches.slices.items():
-        made.put_slice(name, one)
+        made.set_slice(name, one)
     for key, rule in caches.rules.items():
-        made.put_rule(key, rule)
+        made.set_taint_rule(key, rule)
     for node in caches.nodes.values():
-        made.put_node(node.name, node)
-    _put_named(made, caches)
+        made.set_node(node.name, node)
+    _set_named(made, caches)
     for device_class in caches.classes.values():
-        made.put_class(device_class.name, device_class)
+        made.set_device_class(device_class.name, device_class)
     for key, claim in caches.claims.items():
-        made.put_claim(key, claim)
+        made.set_claim(key, claim)
     for key, pod in caches.pods.items():
-        made.put_pod(key, pod)
+        made.set_pod(key, pod)
     for decision in in_flight:
-        made.fly(decision)
+        made.begin_write(decision)
     return made

@@ -6,8 +6,7 @@ from types import MappingProxyType
 from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
-from driver.scheduling.snapshot import allocation_hold, placed_pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, placed_pods, snapshot
 
 _Pin = tuple[frozenset[str], ids.NodeName]
 
@@ -20,35 +19,35 @@ def is_placeholder(pod: pods.Pod, namespace: str) -> bool:
     return pod.namespace == namespace and names.PLACEHOLDER_LABEL in pod.labels
 
 
-class Load:
+class NodeUsageIndex:
     """Pods by node: bound, being placed, or unbound with an allocation that pins them.
 
     Every change names the nodes that it concerns; `bindings` counts pods that came to a node or
     went from one. Placeholders are in the namespace `arriving`, as nobody else may make pods there.
     """
 
-    def __init__(self, arriving: str = "", placed: placed_pods.Placed | None = None) -> None:
-        self._arriving = arriving
-        self._population = placed_pods.Placed({}) if placed is None else placed
+    def __init__(self, arriving: str = "", placed: placed_pods.PlacedPods | None = None) -> None:
+        self._placeholder_namespace = arriving
+        self._population = placed_pods.PlacedPods({}) if placed is None else placed
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
-        self._flying: dict[ids.PodUid, ids.NodeName] = {}
+        self._in_flight: dict[ids.PodUid, ids.NodeName] = {}
         self._users: dict[ids.Key, set[ids.Key]] = {}
         self._placed: dict[ids.Key, tuple[ids.NodeName, pods.Pod]] = {}
-        self._on: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
-        self._use: dict[ids.NodeName, cluster.NodeUse] = {}
+        self._by_node: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
+        self._usage: dict[ids.NodeName, snapshot.NodeUsage] = {}
         self.bindings = 0
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
-        return MappingProxyType(self._use)
+        return MappingProxyType(self._usage)
 
-    def on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
+    def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, by key."""
-        return MappingProxyType(self._on.get(node, {}))
+        return MappingProxyType(self._by_node.get(node, {}))
 
-    def put_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
+    def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
         """A pod came, changed or went."""
         before = self._pods.pop(key, None)
         if _bound_to(before) != _bound_to(pod):
@@ -61,70 +60,73 @@ class Load:
             self._pods[key] = pod
         for one in pod.claim_keys if pod else ():
             self._users.setdefault(one, set()).add(key)
-        return self._settle(key)
+        return self._update_pod(key)
 
-    def put_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
+    def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
         """A claim came, changed or went; its allocation may pin its pods."""
-        node = cluster.pinned_node(claim) if claim else None
+        node = snapshot.pinned_node(claim) if claim else None
         before = self._pins.pop(key, None)
         if claim is not None and node is not None:
             self._pins[key] = frozenset(one.uid for one in claim.consumers), node
         if before == self._pins.get(key):
             return ()
-        return [node for pod in self._users.get(key, ()) for node in self._settle(pod)]
+        return [node for pod in self._users.get(key, ()) for node in self._update_pod(pod)]
 
-    def fly(self, pod: pods.Pod, node: ids.NodeName) -> Iterable[ids.NodeName]:
+    def begin_write(self, pod: pods.Pod, node: ids.NodeName) -> Iterable[ids.NodeName]:
         """A pod is being placed."""
-        self._flying[pod.uid] = node
-        return self._settle(pod.key)
+        self._in_flight[pod.uid] = node
+        return self._update_pod(pod.key)
 
-    def land(self, pod: pods.Pod) -> Iterable[ids.NodeName]:
+    def end_write(self, pod: pods.Pod) -> Iterable[ids.NodeName]:
         """It is written, or was not."""
-        self._flying.pop(pod.uid, None)
-        return self._settle(pod.key)
+        self._in_flight.pop(pod.uid, None)
+        return self._update_pod(pod.key)
 
-    def _settle(self, key: ids.Key) -> list[ids.NodeName]:
+    def _update_pod(self, key: ids.Key) -> list[ids.NodeName]:
         """Bring the node of a pod up to date; the nodes whose load changed."""
         pod, before = self._pods.get(key), self._placed.get(key)
-        node = None if pod is None or pod.finished else self._node(pod)
+        node = None if pod is None or pod.finished else self._pod_node(pod)
         after = (node, pod) if pod is not None and node is not None else None
-        if before == after and (after is not None or not self._population.nominates(key, pod)):
+        if before == after and (after is not None or not self._population.is_nomination(key, pod)):
             return []
-        concerned = self._population.put(key, pod, node)
+        concerned = self._population.set_pod(key, pod, node)
         if before == after:
             return concerned
-        if before is not None and after is not None and _is_other(before[1], after[1]):
+        if before is not None and after is not None and _changes_kind(before[1], after[1]):
             concerned.append(after[0])
         touched: dict[ids.NodeName, None] = {}
         if before is not None:
             del self._placed[key]
-            del self._on[before[0]][key]
+            del self._by_node[before[0]][key]
             touched[before[0]] = None
         if after is not None:
             self._placed[key] = after
-            self._on.setdefault(after[0], {})[key] = after[1]
+            self._by_node.setdefault(after[0], {})[key] = after[1]
             touched[after[0]] = None
-        weighed = [name for name in touched if self._weigh(name)]
+        weighed = [name for name in touched if self._update_usage(name)]
         return [*dict.fromkeys((*concerned, *weighed))]
 
-    def _node(self, pod: pods.Pod) -> ids.NodeName | None:
-        on_its_way = pod.node or self._flying.get(pod.uid)
+    def _pod_node(self, pod: pods.Pod) -> ids.NodeName | None:
+        on_its_way = pod.node or self._in_flight.get(pod.uid)
         if on_its_way is not None:
             return on_its_way
         pins = [self._pins[key] for key in pod.claim_keys if key in self._pins]
         if not pins:
             return None
-        mine = {pod.uid, allocation_hold.of_pod(pod).uid}
+        mine = {pod.uid, allocation_hold.pod_hold(pod).uid}
         return next((node for uids, node in pins if mine & uids), None)
 
-    def _weigh(self, name: ids.NodeName) -> bool:
+    def _update_usage(self, name: ids.NodeName) -> bool:
         """Whether the pods of a node take something else than before."""
-        there = self._on.get(name, {})
+        there = self._by_node.get(name, {})
         if not there:
-            self._on.pop(name, None)
-            return self._use.pop(name, None) is not None
-        before, after = self._use.get(name), weigh(there.values(), self._arriving)
-        self._use[name] = after
+            self._by_node.pop(name, None)
+            return self._usage.pop(name, None) is not None
+        before, after = (
+            self._usage.get(name),
+            sum_usage(there.values(), self._placeholder_namespace),
+        )
+        self._usage[name] = after
         return before != after
 
 
@@ -132,12 +134,12 @@ def _bound_to(pod: pods.Pod | None) -> ids.NodeName | None:
     return None if pod is None or pod.finished else pod.node
 
 
-def _is_other(previous: pods.Pod, after: pods.Pod) -> bool:
+def _changes_kind(previous: pods.Pod, after: pods.Pod) -> bool:
     """Tell whether a pod is of another kind for filters, whatever it takes."""
     return previous.labels != after.labels or previous.deleting != after.deleting
 
 
-def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
+def sum_usage(found: Collection[pods.Pod], arriving: str = "") -> snapshot.NodeUsage:
     """What pods of one node take together; placeholders are those of the namespace `arriving`."""
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
@@ -146,14 +148,17 @@ def weigh(found: Collection[pods.Pod], arriving: str = "") -> cluster.NodeUse:
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
     awaited = sum(is_placeholder(pod, arriving) for pod in found) if arriving else 0
-    return cluster.NodeUse(total, frozenset(ports), len(found), awaited)
+    return snapshot.NodeUsage(total, frozenset(ports), len(found), awaited)
 
 
-def together(use: cluster.NodeUse, other: cluster.NodeUse) -> cluster.NodeUse:
+def add_usage(use: snapshot.NodeUsage, other: snapshot.NodeUsage) -> snapshot.NodeUsage:
     """Add up what two sets of pods take of a node."""
     total = dict(use.requests)
     for resource, amount in other.requests.items():
         total[resource] = total.get(resource, 0) + amount
-    return cluster.NodeUse(
-        total, use.ports | other.ports, use.count + other.count, use.arriving + other.arriving
+    return snapshot.NodeUsage(
+        total,
+        use.ports | other.ports,
+        use.pod_count + other.pod_count,
+        use.placeholders + other.placeholders,
     )

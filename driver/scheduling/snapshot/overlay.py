@@ -10,141 +10,144 @@ from driver import ids
 from driver.resources.core import nodes, pods
 from driver.resources.dra import claims, device_classes
 from driver.resources.dra import pools as dra_pools
-from driver.scheduling.snapshot import changelog, placed_pods, pods_overlay, storage_index
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import changelog, placed_pods, pods_overlay, snapshot, storage_index
 
 
-class Layer:
+class SnapshotOverlay:
     """A ClusterView that says what the one below says."""
 
-    def __init__(self, below: cluster.ClusterView) -> None:
-        self._below = below
-        self._changes = changelog.Changes()
-        self._lens: pods_overlay.Layered | None = None
+    def __init__(self, below: snapshot.Snapshot) -> None:
+        self._base = below
+        self._changes = changelog.ChangeLog()
+        self._population: pods_overlay.PopulationOverlay | None = None
 
     @property
     def driver(self) -> str:
         """Our driver's name."""
-        return self._below.driver
+        return self._base.driver
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node."""
-        return self._below.nodes
+        return self._base.nodes
 
     @property
     def classes(self) -> Mapping[str, device_classes.DeviceClass]:
         """Every DeviceClass."""
-        return self._below.classes
+        return self._base.classes
 
     @property
-    def use(self) -> Mapping[ids.NodeName, cluster.NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
         """What pods take of the nodes that have any."""
-        return self._below.use
+        return self._base.usage
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
         """The pods of a node, those on their way to it included."""
-        return self._below.pods_on(node)
+        return self._base.pods_on(node)
 
     @property
     def population(self) -> placed_pods.Population:
         """The pods of all nodes by kind, for what looks beyond a node."""
-        if self._lens is None:
-            self._lens = self._counted()
-        return self._lens
+        if self._population is None:
+            self._population = self._build_population()
+        return self._population
 
-    def _counted(self) -> pods_overlay.Layered:
-        return pods_overlay.Layered(self._below.population)
+    def _build_population(self) -> pods_overlay.PopulationOverlay:
+        return pods_overlay.PopulationOverlay(self._base.population)
 
     @property
-    def stored(self) -> storage_index.Stored:
+    def storage(self) -> storage_index.StorageIndex:
         """Volumes, and what they are made by."""
-        return self._below.stored
+        return self._base.storage
 
     @property
-    def world(self) -> int:
+    def generation(self) -> int:
         """Another number whenever a pool, a rule or a class changed."""
-        return self._below.world
+        return self._base.generation
 
     @property
-    def pools(self) -> Mapping[cluster.PoolKey, dra_pools.Pool]:
+    def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
-        return self._below.pools
+        return self._base.pools
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
-        return self._below.holders(device)
+        return self._base.holders(device)
 
-    def used(self, of: dra_pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
-        return self._below.used(of)
+        return self._base.used_devices(of)
 
-    def shares(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
         """What a node reaches of each pool, in the order in which devices are preferred."""
-        return self._below.shares(node)
+        return self._base.reachable_pools(node)
 
-    def left(self, of: dra_pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
-        return self._below.left(of)
+        return self._base.remaining_counters(of)
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Of now; `since` tells what changed after it."""
-        return self._changes.mark
+        return self._changes.revision
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark."""
-        return self._changes.since(mark)
+        return self._changes.changed_since(mark)
 
 
-class Ignoring(Layer):
+class WithoutHolders(SnapshotOverlay):
     """A ClusterView without what some holders have, by their keys."""
 
-    def __init__(self, below: cluster.ClusterView, holders: Collection[ids.Key]) -> None:
+    def __init__(self, below: snapshot.Snapshot, holders: Collection[ids.Key]) -> None:
         super().__init__(below)
-        self._gone = frozenset(holders)
-        self._free: dict[cluster.PoolKey, AbstractSet[str]] = {}
-        self._used: dict[cluster.PoolKey, AbstractSet[str]] = {}
+        self._ignored = frozenset(holders)
+        self._free: dict[snapshot.PoolKey, AbstractSet[str]] = {}
+        self._used: dict[snapshot.PoolKey, AbstractSet[str]] = {}
 
-    def holders(self, device: claims.DeviceId) -> Sequence[cluster.Holder]:
+    def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
         """Who has a device; administrative access does not count."""
-        found, gone = self._below.holders(device), self._gone
+        found, gone = self._base.holders(device), self._ignored
         for holder in found:
             if holder.claim in gone:
                 return tuple(one for one in found if one.claim not in gone)
         return found
 
-    def used(self, of: dra_pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
         key = (of.driver, of.name)
         if key not in self._used:
-            free = self._freed(of)
-            self._used[key] = self._below.used(of) - free if free else self._below.used(of)
+            free = self._freed_devices(of)
+            self._used[key] = (
+                self._base.used_devices(of) - free if free else self._base.used_devices(of)
+            )
         return self._used[key]
 
-    def left(self, of: dra_pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
-        free = self._freed(of)
+        free = self._freed_devices(of)
         if not free:
-            return self._below.left(of)
-        left = dict(self._below.left(of))
-        for counter, amount in drawn(of, free):
+            return self._base.remaining_counters(of)
+        left = dict(self._base.remaining_counters(of))
+        for counter, amount in consumed_counters(of, free):
             left[counter] += amount
         return left
 
-    def _freed(self, of: dra_pools.Pool) -> AbstractSet[str]:
+    def _freed_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that only those have."""
         key = (of.driver, of.name)
         if key not in self._free:
             self._free[key] = {
                 name
-                for name in (self._below.used(of) if self._gone else ())
+                for name in (self._base.used_devices(of) if self._ignored else ())
                 if not self.holders(claims.DeviceId(of.driver, of.name, name))
             }
         return self._free[key]
 
 
-def drawn(of: dra_pools.Pool, found: Iterable[str]) -> Iterable[tuple[dra_pools.Counter, int]]:
+def consumed_counters(
+    of: dra_pools.Pool, found: Iterable[str]
+) -> Iterable[tuple[dra_pools.Counter, int]]:
     """What devices, by name, draw on the counters that their pool has.
 
     One that no slice shows draws nothing, as with kube-scheduler.

@@ -17,7 +17,7 @@ C = TypeVar("C", bound=topology_counts.Counts)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class PodKind:
     """Pods that no filter tells apart; `deleting` ones do not count for spreading."""
 
     namespace: str
@@ -26,29 +26,29 @@ class Kind:
     affinity: interpod_affinity.PodAffinity
 
     @property
-    def objects(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         """Tell whether such a pod keeps others away (required anti-affinity)."""
         return bool(self.affinity.anti)
 
     @property
-    def draws(self) -> bool:
+    def affects_scores(self) -> bool:
         """Tell whether such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 
 
-Members = tuple[Kind, Mapping[ids.NodeName, int]]
+KindCounts = tuple[PodKind, Mapping[ids.NodeName, int]]
 """Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
 
 
-_Place = tuple[ids.NodeName, pods.Pod]
+_Placement = tuple[ids.NodeName, pods.Pod]
 
 
 class Population(Protocol):
     """The placed pods of a view; of one kind there may be several members, which add up."""
 
     @property
-    def mark(self) -> Hashable:
+    def revision(self) -> Hashable:
         """Another value whenever a pod, a namespace or a node changed."""
         ...
 
@@ -62,102 +62,102 @@ class Population(Protocol):
         """The labels of each namespace."""
         ...
 
-    def members(self, namespace: str | None = None) -> Iterable[Members]:
+    def kind_counts(self, namespace: str | None = None) -> Iterable[KindCounts]:
         """The kinds of a namespace, or of all."""
         ...
 
-    def objectors(self) -> Iterable[Members]:
+    def anti_affinity_kinds(self) -> Iterable[KindCounts]:
         """The kinds with required anti-affinity."""
         ...
 
-    def drawing(self) -> Iterable[Members]:
+    def scoring_kinds(self) -> Iterable[KindCounts]:
         """The kinds that count in the scores of others."""
         ...
 
-    def users(self, claim: ids.Key) -> int:
+    def volume_claim_users(self, claim: ids.Key) -> int:
         """Count how many placed pods mount a PersistentVolumeClaim."""
         ...
 
     @property
-    def awaited(self) -> bool:
+    def has_nominated(self) -> bool:
         """Tell whether any pod is nominated."""
         ...
 
-    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
+    def nominated_pods(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
         ...
 
     @property
-    def objects(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         """Tell whether any pod has required anti-affinity."""
         ...
 
     @property
-    def draws(self) -> bool:
+    def affects_scores(self) -> bool:
         """Tell whether any pod counts in the scores of others."""
         ...
 
     @property
-    def shuns(self) -> bool:
+    def has_soft_taints(self) -> bool:
         """Tell whether any node has a taint PreferNoSchedule."""
         ...
 
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made once as long as `mark` stays."""
         ...
 
-    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_by_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         ...
 
-    def counted(self, key: Hashable, make: Callable[["Population"], C]) -> C:
+    def counts(self, key: Hashable, make: Callable[["Population"], C]) -> C:
         """Counts of a key, made once and then kept; only a copy of them stays as it is."""
         ...
 
 
-class Placed:
+class PlacedPods:
     """Told of every change; `mark` counts them. `found` are the nodes as they change."""
 
     def __init__(self, by_name: Mapping[ids.NodeName, nodes.Node]) -> None:
         self._nodes = by_name
-        self._mark = 0
-        self._kinds: dict[Hashable, Kind] = {}
-        self._counts: dict[str, dict[Kind, dict[ids.NodeName, int]]] = {}
-        self._objectors: dict[Kind, dict[ids.NodeName, int]] = {}
-        self._drawing: dict[Kind, dict[ids.NodeName, int]] = {}
-        self._of: dict[ids.Key, tuple[ids.NodeName, Kind]] = {}
-        self._room: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
-        self._room_of: dict[ids.Key, ids.NodeName] = {}
+        self._revision = 0
+        self._kinds: dict[Hashable, PodKind] = {}
+        self._counts: dict[str, dict[PodKind, dict[ids.NodeName, int]]] = {}
+        self._anti_affinity: dict[PodKind, dict[ids.NodeName, int]] = {}
+        self._scoring: dict[PodKind, dict[ids.NodeName, int]] = {}
+        self._by_pod: dict[ids.Key, tuple[ids.NodeName, PodKind]] = {}
+        self._nominated: dict[ids.NodeName, dict[ids.Key, pods.Pod]] = {}
+        self._nominations: dict[ids.Key, ids.NodeName] = {}
         self._namespaces: dict[str, Mapping[str, str]] = {}
-        self._pending: dict[ids.Key, _Place | None] = {}
+        self._pending: dict[ids.Key, _Placement | None] = {}
         self._special: set[ids.Key] = set()
-        self._users: dict[ids.Key, int] = {}
-        self._uses: dict[ids.Key, tuple[ids.Key, ...]] = {}
-        self._nodes_mark = 0
-        self._shunned: set[ids.NodeName] = set()
-        self._remembering = topology_counts.Remembering()
-        self._of_nodes = topology_counts.Remembering()
-        self._running = topology_counts.Running()
+        self._claim_users: dict[ids.Key, int] = {}
+        self._pod_claims: dict[ids.Key, tuple[ids.Key, ...]] = {}
+        self._nodes_revision = 0
+        self._soft_tainted: set[ids.NodeName] = set()
+        self._cache = topology_counts.RevisionCache()
+        self._node_cache = topology_counts.RevisionCache()
+        self._running_counts = topology_counts.RunningCounts()
 
     @property
-    def mark(self) -> Hashable:
+    def revision(self) -> Hashable:
         """Another value whenever a pod, a namespace or a node changed."""
-        return self._mark
+        return self._revision
 
     @property
-    def objects(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         """Tell whether any pod has required anti-affinity."""
-        return bool(self._objectors)
+        return bool(self._anti_affinity)
 
     @property
-    def draws(self) -> bool:
+    def affects_scores(self) -> bool:
         """Tell whether any pod counts in the scores of others."""
-        return bool(self._drawing)
+        return bool(self._scoring)
 
     @property
-    def shuns(self) -> bool:
+    def has_soft_taints(self) -> bool:
         """Tell whether any node has a taint PreferNoSchedule."""
-        return bool(self._shunned)
+        return bool(self._soft_tainted)
 
     @property
     def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
@@ -169,77 +169,77 @@ class Placed:
         """The labels of each namespace."""
         return self._namespaces
 
-    def members(self, namespace: str | None = None) -> Iterable[Members]:
+    def kind_counts(self, namespace: str | None = None) -> Iterable[KindCounts]:
         """The kinds of a namespace, or of all."""
-        self._catch_up()
+        self._apply_pending()
         if namespace is not None:
             return self._counts.get(namespace, {}).items()
         return (members for kinds in self._counts.values() for members in kinds.items())
 
-    def objectors(self) -> Iterable[Members]:
+    def anti_affinity_kinds(self) -> Iterable[KindCounts]:
         """The kinds with required anti-affinity."""
-        return self._objectors.items()
+        return self._anti_affinity.items()
 
-    def drawing(self) -> Iterable[Members]:
+    def scoring_kinds(self) -> Iterable[KindCounts]:
         """The kinds that count in the scores of others."""
-        return self._drawing.items()
+        return self._scoring.items()
 
-    def users(self, claim: ids.Key) -> int:
+    def volume_claim_users(self, claim: ids.Key) -> int:
         """Count how many placed pods mount a PersistentVolumeClaim."""
-        return self._users.get(claim, 0)
+        return self._claim_users.get(claim, 0)
 
     @property
-    def awaited(self) -> bool:
+    def has_nominated(self) -> bool:
         """Tell whether any pod is nominated."""
-        return bool(self._room)
+        return bool(self._nominated)
 
-    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
+    def nominated_pods(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
-        if not self._room:
+        if not self._nominated:
             return ()
-        return [pod for _, pod in sorted(self._room.get(node, {}).items())]
+        return [pod for _, pod in sorted(self._nominated.get(node, {}).items())]
 
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made once as long as `mark` stays."""
-        return self._remembering.of(self._mark, key, make)
+        return self._cache.get(self._revision, key, make)
 
-    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_by_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
-        return self._of_nodes.of(self._nodes_mark, key, make)
+        return self._node_cache.get(self._nodes_revision, key, make)
 
-    def counted(self, key: Hashable, make: Callable[[Population], C]) -> C:
+    def counts(self, key: Hashable, make: Callable[[Population], C]) -> C:
         """Counts of a key, made once and then kept; only a copy of them stays as it is."""
-        self._catch_up()
-        return self._running.of(key, lambda: make(self))
+        self._apply_pending()
+        return self._running_counts.get(key, lambda: make(self))
 
-    def note_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
+    def set_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
         """A node came, changed or went."""
-        self._mark += 1
-        self._nodes_mark += 1
-        self._running.forget()
+        self._revision += 1
+        self._nodes_revision += 1
+        self._running_counts.clear()
         taints = node.taints if node is not None else ()
         if any(taint.effect == nodes.PREFER_NO_SCHEDULE for taint in taints):
-            self._shunned.add(name)
+            self._soft_tainted.add(name)
         else:
-            self._shunned.discard(name)
+            self._soft_tainted.discard(name)
 
-    def put_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
+    def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
         """A namespace came, changed or went; whether anything is another for filters."""
         if self._namespaces.get(name) == labels:
             return False
-        self._mark += 1
-        self._running.forget()
+        self._revision += 1
+        self._running_counts.clear()
         if labels is None:
             del self._namespaces[name]
         else:
             self._namespaces[name] = labels
         return True
 
-    def nominates(self, key: ids.Key, pod: pods.Pod | None) -> bool:
+    def is_nomination(self, key: ids.Key, pod: pods.Pod | None) -> bool:
         """Tell whether a pod without a node is nominated to one, or was."""
-        return (pod is not None and pod.nominated is not None) or key in self._room_of
+        return (pod is not None and pod.nominated is not None) or key in self._nominations
 
-    def put(
+    def set_pod(
         self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
     ) -> list[ids.NodeName]:
         """A pod is on a node now, or on none; the nodes for which it is more than a plain pod.
@@ -247,10 +247,10 @@ class Placed:
         Plain pods are counted when somebody looks at them: most come and go unseen.
         """
         if key not in self._special and (pod is None or _is_plain(pod)):
-            self._mark += 1
+            self._revision += 1
             if pod is not None and node is not None:
                 self._pending[key] = (node, pod)
-            elif key in self._of:
+            elif key in self._by_pod:
                 self._pending[key] = None
             else:
                 self._pending.pop(key, None)
@@ -262,70 +262,72 @@ class Placed:
             self._special.add(key)
         concerned = self._nominate(key, pod if node is None else None)
         placed = (node, pod) if pod is not None and node is not None else None
-        return [*concerned, *self._settle(key, placed)]
+        return [*concerned, *self._update_counts(key, placed)]
 
-    def _settle(self, key: ids.Key, placed: _Place | None) -> list[ids.NodeName]:
+    def _update_counts(self, key: ids.Key, placed: _Placement | None) -> list[ids.NodeName]:
         mounts = placed is not None and placed[1].volume_claims
-        self._use(key, shared_claims(placed[1]) if placed is not None and mounts else ())
-        previous = self._of.get(key)
+        self._count_volume_claims(
+            key, shared_claims(placed[1]) if placed is not None and mounts else ()
+        )
+        previous = self._by_pod.get(key)
         after = (placed[0], self._kind(placed[1])) if placed is not None else None
         if previous == after:
             return []
-        self._mark += 1
+        self._revision += 1
         if previous is not None:
-            del self._of[key]
+            del self._by_pod[key]
             self._count(*previous, -1)
         if after is not None:
-            self._of[key] = after
+            self._by_pod[key] = after
             self._count(*after, 1)
         return [entry[0] for entry in (previous, after) if entry is not None]
 
-    def _catch_up(self) -> None:
+    def _apply_pending(self) -> None:
         """Count the plain pods that came and went since somebody looked."""
-        mark, pending = self._mark, self._pending
+        mark, pending = self._revision, self._pending
         if pending:
             self._pending = {}
             for key, placed in pending.items():
-                self._settle(key, placed)
-            self._mark = mark  # it was raised when they came
+                self._update_counts(key, placed)
+            self._revision = mark  # it was raised when they came
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         target = pod.nominated if pod is not None and not pod.finished else None
-        previous = self._room_of.get(key)
+        previous = self._nominations.get(key)
         if previous is None and target is None:
             return []
-        self._mark += 1
+        self._revision += 1
         if previous is not None:
-            del self._room_of[key]
-            del self._room[previous][key]
-            if not self._room[previous]:
-                del self._room[previous]
+            del self._nominations[key]
+            del self._nominated[previous][key]
+            if not self._nominated[previous]:
+                del self._nominated[previous]
         if pod is not None and target is not None:
-            self._room_of[key] = target
-            self._room.setdefault(target, {})[key] = pod
+            self._nominations[key] = target
+            self._nominated.setdefault(target, {})[key] = pod
         return [name for name in (previous, target) if name is not None]
 
-    def _use(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
-        if not claims and key not in self._uses:
+    def _count_volume_claims(self, key: ids.Key, claims: tuple[ids.Key, ...]) -> None:
+        if not claims and key not in self._pod_claims:
             return
-        for claim in self._uses.pop(key, ()):
-            self._users[claim] -= 1
-            if not self._users[claim]:
-                del self._users[claim]
+        for claim in self._pod_claims.pop(key, ()):
+            self._claim_users[claim] -= 1
+            if not self._claim_users[claim]:
+                del self._claim_users[claim]
         for claim in claims:
-            self._users[claim] = self._users.get(claim, 0) + 1
+            self._claim_users[claim] = self._claim_users.get(claim, 0) + 1
         if claims:
-            self._uses[key] = claims
+            self._pod_claims[key] = claims
 
-    def _kind(self, pod: pods.Pod) -> Kind:
-        look = kind_key(pod)
+    def _kind(self, pod: pods.Pod) -> PodKind:
+        look = pod_kind_key(pod)
         kind = self._kinds.get(look)
         if kind is None:
-            kind = self._kinds[look] = kind_of(pod)
+            kind = self._kinds[look] = pod_kind(pod)
         return kind
 
-    def _count(self, node: ids.NodeName, kind: Kind, more: int) -> None:
-        self._running.note((kind, node, more))
+    def _count(self, node: ids.NodeName, kind: PodKind, more: int) -> None:
+        self._running_counts.record((kind, node, more))
         kinds = self._counts.setdefault(kind.namespace, {})
         counts = kinds.setdefault(kind, {})
         left = counts.get(node, 0) + more
@@ -337,17 +339,17 @@ class Placed:
             self._index(kind, counts)
             return
         del kinds[kind]
-        self._objectors.pop(kind, None)
-        self._drawing.pop(kind, None)
-        self._kinds.pop(_key(kind), None)
+        self._anti_affinity.pop(kind, None)
+        self._scoring.pop(kind, None)
+        self._kinds.pop(_kind_key(kind), None)
         if not kinds:
             del self._counts[kind.namespace]
 
-    def _index(self, kind: Kind, counts: dict[ids.NodeName, int]) -> None:
-        if kind.objects:
-            self._objectors[kind] = counts
-        if kind.draws:
-            self._drawing[kind] = counts
+    def _index(self, kind: PodKind, counts: dict[ids.NodeName, int]) -> None:
+        if kind.has_anti_affinity:
+            self._anti_affinity[kind] = counts
+        if kind.affects_scores:
+            self._scoring[kind] = counts
 
 
 def _is_plain(pod: pods.Pod) -> bool:
@@ -362,17 +364,17 @@ def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
     return tuple(ids.Key(f"{pod.namespace}/{name}") for name in named)
 
 
-def kind_of(pod: pods.Pod) -> Kind:
+def pod_kind(pod: pods.Pod) -> PodKind:
     """The kind of a pod."""
-    return Kind(pod.namespace, pod.labels, pod.deleting, pod.pod_affinity)
+    return PodKind(pod.namespace, pod.labels, pod.deleting, pod.pod_affinity)
 
 
-def kind_key(pod: pods.Pod) -> Hashable:
+def pod_kind_key(pod: pods.Pod) -> Hashable:
     """The same for pods of one kind."""
     terms = pod.pod_affinity
     plain = terms is interpod_affinity.NONE
     return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms
 
 
-def _key(kind: Kind) -> Hashable:
+def _kind_key(kind: PodKind) -> Hashable:
     return kind.namespace, frozenset(kind.labels.items()), kind.deleting, kind.affinity

@@ -14,7 +14,7 @@ T = TypeVar("T")
 C = TypeVar("C", bound=topology_counts.Counts)
 
 
-class Layered:
+class PopulationOverlay:
     """A population with pods more and pods fewer than the one below, or on other nodes."""
 
     def __init__(
@@ -23,95 +23,101 @@ class Layered:
         gone: Iterable[tuple[pods.Pod, ids.NodeName]] = (),
         by_name: Mapping[ids.NodeName, nodes.Node] | None = None,
     ) -> None:
-        self._below = below
+        self._base = below
         self._nodes = by_name
-        self._changes: list[tuple[int, placed_pods.Members]] = []
+        self._changes: list[tuple[int, placed_pods.KindCounts]] = []
         self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
         self._number = 0
         self._steps: list[topology_counts.Step] = []
-        self._stacked = topology_counts.Stacked()
-        self._remembering = topology_counts.Remembering()
-        self._of_nodes = topology_counts.Remembering()
+        self._stacked_counts = topology_counts.StackedCounts()
+        self._cache = topology_counts.RevisionCache()
+        self._node_cache = topology_counts.RevisionCache()
         for pod, node in gone:
             self._push(pod, node, -1)
 
     @property
-    def mark(self) -> Hashable:
+    def revision(self) -> Hashable:
         """Another value for other pods on top; the same again after they were taken off."""
-        return self._below.mark, self._changes[-1][0] if self._changes else 0
+        return self._base.revision, self._changes[-1][0] if self._changes else 0
 
     @property
     def cluster_nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node of the cluster."""
-        return self._below.cluster_nodes if self._nodes is None else self._nodes
+        return self._base.cluster_nodes if self._nodes is None else self._nodes
 
     @property
     def namespaces(self) -> Mapping[str, Mapping[str, str]]:
         """The labels of each namespace."""
-        return self._below.namespaces
+        return self._base.namespaces
 
-    def members(self, namespace: str | None = None) -> Iterator[placed_pods.Members]:
+    def kind_counts(self, namespace: str | None = None) -> Iterator[placed_pods.KindCounts]:
         """The kinds of a namespace, or of all."""
-        yield from self._below.members(namespace)
+        yield from self._base.kind_counts(namespace)
         for _, (kind, counts) in self._changes:
             if namespace is None or kind.namespace == namespace:
                 yield kind, counts
 
-    def objectors(self) -> Iterator[placed_pods.Members]:
+    def anti_affinity_kinds(self) -> Iterator[placed_pods.KindCounts]:
         """The kinds with required anti-affinity."""
-        yield from self._below.objectors()
-        yield from (members for _, members in self._changes if members[0].objects)
+        yield from self._base.anti_affinity_kinds()
+        yield from (members for _, members in self._changes if members[0].has_anti_affinity)
 
-    def drawing(self) -> Iterator[placed_pods.Members]:
+    def scoring_kinds(self) -> Iterator[placed_pods.KindCounts]:
         """The kinds that count in the scores of others."""
-        yield from self._below.drawing()
-        yield from (members for _, members in self._changes if members[0].draws)
+        yield from self._base.scoring_kinds()
+        yield from (members for _, members in self._changes if members[0].affects_scores)
 
-    def users(self, claim: ids.Key) -> int:
+    def volume_claim_users(self, claim: ids.Key) -> int:
         """Count how many placed pods mount a PersistentVolumeClaim."""
         more = sum(number for claims, number in self._mounts if claim in claims)
-        return self._below.users(claim) + more
+        return self._base.volume_claim_users(claim) + more
 
     @property
-    def awaited(self) -> bool:
+    def has_nominated(self) -> bool:
         """Tell whether any pod is nominated."""
-        return self._below.awaited
+        return self._base.has_nominated
 
-    def nominated(self, node: ids.NodeName) -> Sequence[pods.Pod]:
+    def nominated_pods(self, node: ids.NodeName) -> Sequence[pods.Pod]:
         """Unbound pods for which room was made on a node, by key."""
-        return self._below.nominated(node)
+        return self._base.nominated_pods(node)
 
-    def remembered(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made once as long as `mark` stays."""
-        return self._remembering.of(self.mark, key, make)
+        return self._cache.get(self.revision, key, make)
 
-    def remembered_of_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached_by_nodes(self, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key that depends on nodes alone, made once for nodes as they are."""
         if self._nodes is None:
-            return self._below.remembered_of_nodes(key, make)
-        return self._of_nodes.of(0, key, make)
+            return self._base.cached_by_nodes(key, make)
+        return self._node_cache.get(0, key, make)
 
-    def counted(self, key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
+    def counts(self, key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
         """Counts of a key, made once and then kept; only a copy of them stays as it is."""
         if self._nodes is not None:
             return make(self)
-        below = self._below
-        return self._stacked.of(key, below.mark, lambda: below.counted(key, make), self._steps)
+        below = self._base
+        return self._stacked_counts.get(
+            key, below.revision, lambda: below.counts(key, make), self._steps
+        )
 
     @property
-    def objects(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         """Tell whether any pod has required anti-affinity."""
-        return self._below.objects or any(members[0].objects for _, members in self._changes)
+        return self._base.has_anti_affinity or any(
+            members[0].has_anti_affinity for _, members in self._changes
+        )
 
     @property
-    def draws(self) -> bool:
+    def affects_scores(self) -> bool:
         """Tell whether any pod counts in the scores of others."""
-        return self._below.draws or any(members[0].draws for _, members in self._changes)
+        return self._base.affects_scores or any(
+            members[0].affects_scores for _, members in self._changes
+        )
 
     @property
-    def shuns(self) -> bool:
+    def has_soft_taints(self) -> bool:
         """Tell whether any node has a taint PreferNoSchedule."""
-        return self._below.shuns
+        return self._base.has_soft_taints
 
     def push(self, pod: pods.Pod, node: ids.NodeName) -> None:
         """A pod more, the last one for `pop`."""
@@ -125,50 +131,50 @@ class Layered:
 
     def _push(self, pod: pods.Pod, node: ids.NodeName, more: int) -> None:
         self._number += 1
-        kind = placed_pods.kind_of(pod)
+        kind = placed_pods.pod_kind(pod)
         self._changes.append((self._number, (kind, {node: more})))
         self._steps.append((kind, node, more))
         self._mounts.append((placed_pods.shared_claims(pod), more))
 
 
-class Nobody(Layered):
+class EmptyPopulation(PopulationOverlay):
     """Nobody is placed, on the nodes and in the namespaces of the one below."""
 
     @property
-    def objects(self) -> bool:
+    def has_anti_affinity(self) -> bool:
         """Nobody has any."""
         return False
 
     @property
-    def draws(self) -> bool:
+    def affects_scores(self) -> bool:
         """Nobody does."""
         return False
 
-    def members(self, _namespace: str | None = None) -> Iterator[placed_pods.Members]:
+    def kind_counts(self, _namespace: str | None = None) -> Iterator[placed_pods.KindCounts]:
         """None."""
         return iter(())
 
-    def objectors(self) -> Iterator[placed_pods.Members]:
+    def anti_affinity_kinds(self) -> Iterator[placed_pods.KindCounts]:
         """None."""
         return iter(())
 
-    def drawing(self) -> Iterator[placed_pods.Members]:
+    def scoring_kinds(self) -> Iterator[placed_pods.KindCounts]:
         """None."""
         return iter(())
 
-    def users(self, _claim: ids.Key) -> int:
+    def volume_claim_users(self, _claim: ids.Key) -> int:
         """None."""
         return 0
 
-    def counted(self, _key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
+    def counts(self, _key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
         """Nothing to keep."""
         return make(self)
 
     @property
-    def awaited(self) -> bool:
+    def has_nominated(self) -> bool:
         """Nobody."""
         return False
 
-    def nominated(self, _node: ids.NodeName) -> Sequence[pods.Pod]:
+    def nominated_pods(self, _node: ids.NodeName) -> Sequence[pods.Pod]:
         """None."""
         return ()

@@ -17,12 +17,12 @@ from driver.scheduling.snapshot import placed_pods, storage_index
 
 PoolKey = tuple[str, str]
 """Driver and pool."""
-Left = Mapping[dra_pools.Counter, int]
+CounterAmounts = Mapping[dra_pools.Counter, int]
 """What devices in use leave of each counter of a pool, in nano-units; below 0: overdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
-class NodeUse:
+class NodeUsage:
     """What the pods of a node take, those on their way to it included.
 
     `arriving` of them are placeholders: the node was asked for, and is not complete yet.
@@ -30,8 +30,8 @@ class NodeUse:
 
     requests: Mapping[str, int] = field(default_factory=dict)
     ports: frozenset[pods.HostPort] = frozenset()
-    count: int = 0
-    arriving: int = 0
+    pod_count: int = 0
+    placeholders: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -48,7 +48,7 @@ class Holder:
         return self.claim.partition("/")[0]
 
 
-class ClusterView(Protocol):
+class Snapshot(Protocol):
     """One consistent picture."""
 
     @property
@@ -67,7 +67,7 @@ class ClusterView(Protocol):
         ...
 
     @property
-    def use(self) -> Mapping[ids.NodeName, NodeUse]:
+    def usage(self) -> Mapping[ids.NodeName, NodeUsage]:
         """What pods take of the nodes that have any."""
         ...
 
@@ -81,12 +81,12 @@ class ClusterView(Protocol):
         ...
 
     @property
-    def stored(self) -> storage_index.Stored:
+    def storage(self) -> storage_index.StorageIndex:
         """Volumes, and what they are made by."""
         ...
 
     @property
-    def world(self) -> int:
+    def generation(self) -> int:
         """Another number whenever a pool, a rule or a class changed."""
         ...
 
@@ -99,24 +99,24 @@ class ClusterView(Protocol):
         """Who has a device; administrative access does not count."""
         ...
 
-    def used(self, of: dra_pools.Pool) -> AbstractSet[str]:
+    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
         ...
 
-    def shares(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
         """What a node reaches of each pool, in the order in which devices are preferred."""
         ...
 
-    def left(self, of: dra_pools.Pool) -> Left:
+    def remaining_counters(self, of: dra_pools.Pool) -> CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
         ...
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Of now; `since` tells what changed after it."""
         ...
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         """The mark of now, and the nodes for which something changed since an earlier mark.
 
         None where that is not known any more: then anything may have changed.
@@ -130,25 +130,27 @@ class InFlight:
 
     pod: pods.Pod
     node: ids.NodeName
-    made: Mapping[ids.Key, claims.Allocation]
+    allocations: Mapping[ids.Key, claims.Allocation]
 
 
-def is_ours(view: ClusterView, device: claims.DeviceId) -> bool:
+def is_managed(view: Snapshot, device: claims.DeviceId) -> bool:
     """Whether a device is published by our driver for the controller to allocate (D2)."""
-    found = published(view, device)
+    found = published_device(view, device)
     return device.driver == view.driver and found is not None and found.tainted_for("controller")
 
 
-def all_ours(view: ClusterView, found: Iterable[claims.DeviceId]) -> bool:
+def all_managed(view: Snapshot, found: Iterable[claims.DeviceId]) -> bool:
     """Whether each of these devices is the controller's to give, and not being handed over."""
-    return all(is_ours(view, one) and not _handed_over(published(view, one)) for one in found)
+    return all(
+        is_managed(view, one) and not _handed_over(published_device(view, one)) for one in found
+    )
 
 
 def _handed_over(device: slices.Device | None) -> bool:
     return device is not None and any(taint.key == names.HANDOVER_TAINT for taint in device.taints)
 
 
-def published(view: ClusterView, device: claims.DeviceId) -> slices.Device | None:
+def published_device(view: Snapshot, device: claims.DeviceId) -> slices.Device | None:
     """A device as its pool shows it; None where it does not."""
     found = view.pools.get((device.driver, device.pool))
     return found.devices.get(device.device) if found else None
@@ -165,7 +167,7 @@ def pinned_node(claim: claims.Claim) -> ids.NodeName | None:
     return ids.NodeName(term.fields[0].values[0])
 
 
-def claims_of(
+def pod_claims(
     pod: pods.Pod, find: Callable[[ids.Key], claims.Claim | None]
 ) -> tuple[claims.Claim, ...] | None:
     """The claims of a pod; None while one of them is not there yet."""

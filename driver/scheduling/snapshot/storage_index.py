@@ -14,14 +14,14 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Stored:
+class StorageIndex:
     """One mapping a kind."""
 
     def __init__(self) -> None:
-        self._mark = 0
+        self._revision = 0
         self._claims: dict[ids.Key, volumes.VolumeClaim] = {}
         self._volumes: dict[str, volumes.Volume] = {}
-        self._of_class: dict[str, dict[str, volumes.Volume]] = {}
+        self._by_class: dict[str, dict[str, volumes.Volume]] = {}
         self._classes: dict[str, storage.StorageClass] = {}
         self._nodes: dict[str, storage.CSINode] = {}
         self._drivers: dict[str, storage.CSIDriver] = {}
@@ -30,9 +30,9 @@ class Stored:
         self._attached: dict[ids.NodeName, dict[str, storage.Attachment]] = {}
 
     @property
-    def mark(self) -> int:
+    def revision(self) -> int:
         """Another number whenever anything changed."""
-        return self._mark
+        return self._revision
 
     @property
     def claims(self) -> Mapping[ids.Key, volumes.VolumeClaim]:
@@ -40,22 +40,22 @@ class Stored:
         return MappingProxyType(self._claims)
 
     @property
-    def persistent(self) -> Mapping[str, volumes.Volume]:
+    def persistent_volumes(self) -> Mapping[str, volumes.Volume]:
         """PersistentVolumes."""
         return MappingProxyType(self._volumes)
 
     @property
-    def classes(self) -> Mapping[str, storage.StorageClass]:
+    def storage_classes(self) -> Mapping[str, storage.StorageClass]:
         """StorageClasses."""
         return MappingProxyType(self._classes)
 
     @property
-    def nodes(self) -> Mapping[str, storage.CSINode]:
+    def csi_nodes(self) -> Mapping[str, storage.CSINode]:
         """CSINodes, by the names of nodes."""
         return MappingProxyType(self._nodes)
 
     @property
-    def drivers(self) -> Mapping[str, storage.CSIDriver]:
+    def csi_drivers(self) -> Mapping[str, storage.CSIDriver]:
         """CSIDrivers."""
         return MappingProxyType(self._drivers)
 
@@ -64,59 +64,59 @@ class Stored:
         """CSIStorageCapacities."""
         return self._capacities.values()
 
-    def claim_lack(self) -> str:
+    def missing_claim_message(self) -> str:
         """Words for a claim that is not seen: `is not there`, or may not be seen."""
         unseen = "is not seen: no volume claim is, perhaps volume claims may not be listed"
         return "is not there" if self._claims else unseen
 
-    def volume_lack(self) -> str:
+    def missing_volume_message(self) -> str:
         """Words for a volume that is not seen: `is not there`, or may not be seen."""
         unseen = "is not seen: no volume is, perhaps volumes may not be listed"
         return "is not there" if self._volumes else unseen
 
-    def of_class(self, name: str) -> Iterable[volumes.Volume]:
+    def class_volumes(self, name: str) -> Iterable[volumes.Volume]:
         """The volumes of a storage class, by name."""
-        return [volume for _, volume in sorted(self._of_class.get(name, {}).items())]
+        return [volume for _, volume in sorted(self._by_class.get(name, {}).items())]
 
-    def attached(self, node: ids.NodeName) -> Iterable[storage.Attachment]:
+    def attachments(self, node: ids.NodeName) -> Iterable[storage.Attachment]:
         """The attachments of a node."""
         return self._attached.get(node, {}).values()
 
-    def put_claim(self, key: ids.Key, claim: volumes.VolumeClaim | None) -> bool:
+    def set_claim(self, key: ids.Key, claim: volumes.VolumeClaim | None) -> bool:
         """A PersistentVolumeClaim came, changed or went; whether it is another."""
-        return self._put(self._claims, key, claim)
+        return self._set(self._claims, key, claim)
 
-    def put_volume(self, name: str, volume: volumes.Volume | None) -> bool:
+    def set_volume(self, name: str, volume: volumes.Volume | None) -> bool:
         """A PersistentVolume came, changed or went; whether it is another."""
         previous = self._volumes.get(name)
-        if not self._put(self._volumes, name, volume):
+        if not self._set(self._volumes, name, volume):
             return False
         if previous is not None:
-            del self._of_class[previous.storage_class][name]
+            del self._by_class[previous.storage_class][name]
         if volume is not None:
-            self._of_class.setdefault(volume.storage_class, {})[name] = volume
+            self._by_class.setdefault(volume.storage_class, {})[name] = volume
         return True
 
-    def put_class(self, name: str, entry: storage.StorageClass | None) -> bool:
+    def set_class(self, name: str, entry: storage.StorageClass | None) -> bool:
         """A StorageClass came, changed or went; whether it is another."""
-        return self._put(self._classes, name, entry)
+        return self._set(self._classes, name, entry)
 
-    def put_node(self, name: str, node: storage.CSINode | None) -> bool:
+    def set_node(self, name: str, node: storage.CSINode | None) -> bool:
         """A CSINode came, changed or went; whether it is another."""
-        return self._put(self._nodes, name, node)
+        return self._set(self._nodes, name, node)
 
-    def put_driver(self, name: str, driver: storage.CSIDriver | None) -> bool:
+    def set_driver(self, name: str, driver: storage.CSIDriver | None) -> bool:
         """A CSIDriver came, changed or went; whether it is another."""
-        return self._put(self._drivers, name, driver)
+        return self._set(self._drivers, name, driver)
 
-    def put_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> bool:
+    def set_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> bool:
         """A CSIStorageCapacity came, changed or went; whether it is another."""
-        return self._put(self._capacities, key, capacity)
+        return self._set(self._capacities, key, capacity)
 
-    def put_attachment(self, name: str, attachment: storage.Attachment | None) -> bool:
+    def set_attachment(self, name: str, attachment: storage.Attachment | None) -> bool:
         """A VolumeAttachment came, changed or went; whether it is another."""
         previous = self._attachments.get(name)
-        if not self._put(self._attachments, name, attachment):
+        if not self._set(self._attachments, name, attachment):
             return False
         if previous is not None:
             del self._attached[previous.node][name]
@@ -124,10 +124,10 @@ class Stored:
             self._attached.setdefault(attachment.node, {})[name] = attachment
         return True
 
-    def _put(self, objects: dict[K, V], key: K, value: V | None) -> bool:
+    def _set(self, objects: dict[K, V], key: K, value: V | None) -> bool:
         if objects.get(key) == value:
             return False
-        self._mark += 1
+        self._revision += 1
         if value is None:
             del objects[key]
         else:

@@ -17,7 +17,7 @@ class Counts(Protocol):
         """Add pods of a `placed_pods.Kind` on a node; a negative number takes them away."""
         ...
 
-    def copied(self) -> Self:
+    def copy(self) -> Self:
         """A copy that changes alone."""
         ...
 
@@ -28,14 +28,14 @@ Step = tuple[Any, ids.NodeName, int]
 """A kind, a node and how many pods more."""
 
 
-class Remembering:
+class RevisionCache:
     """Values computed of a population, until its mark changes."""
 
     def __init__(self) -> None:
         self._stamp: Hashable = None
         self._values: dict[Hashable, Any] = {}
 
-    def of(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
+    def get(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
         """The value of a key, made where there is none."""
         if self._stamp != mark or len(self._values) >= _MOST_REMEMBERED:
             self._values.clear()
@@ -46,7 +46,7 @@ class Remembering:
         return value
 
 
-class Running:
+class RunningCounts:
     """The latest steps of a population, and the counts that follow them."""
 
     def __init__(self) -> None:
@@ -54,16 +54,16 @@ class Running:
         self._number = 0
         self._counts: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
 
-    def note(self, step: Step) -> None:
+    def record(self, step: Step) -> None:
         """Pods came or went."""
         self._steps.append(step)
         self._number += 1
 
-    def forget(self) -> None:
+    def clear(self) -> None:
         """Nodes or namespaces changed: pods may belong to other domains."""
         self._counts.clear()
 
-    def of(self, key: Hashable, make: Callable[[], C]) -> C:
+    def get(self, key: Hashable, make: Callable[[], C]) -> C:
         """The counts of a key as of now; they change with the next step that is asked about."""
         number, counts = self._counts.pop(key, (-1, None))
         behind = self._number - number
@@ -79,20 +79,22 @@ class Running:
         return running
 
 
-class Stacked:
+class StackedCounts:
     """The counts of a layer: those of the population below, and the layer's steps on top."""
 
     def __init__(self) -> None:
         self._below: Hashable = None
         self._counts: dict[Hashable, tuple[Any, list[Step]]] = {}
 
-    def of(self, key: Hashable, below: Hashable, make: Callable[[], C], steps: Sequence[Step]) -> C:
+    def get(
+        self, key: Hashable, below: Hashable, make: Callable[[], C], steps: Sequence[Step]
+    ) -> C:
         """The counts of a key; `below` is the mark of the population below, `steps` a stack."""
         if self._below != below or len(self._counts) >= _MOST_COUNTS:
             self._counts.clear()
             self._below = below
         if key not in self._counts:
-            self._counts[key] = make().copied(), []
+            self._counts[key] = make().copy(), []
         counts, applied = self._counts[key]
         # A step that is still in its place on the stack has all those below it in theirs.
         while applied and (len(applied) > len(steps) or applied[-1] is not steps[len(applied) - 1]):

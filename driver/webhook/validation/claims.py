@@ -32,7 +32,7 @@ def _policies(obj: fields.Raw) -> tuple[str, ...]:
     """What is wrong with the policies that a class orders: its claims would never be decided."""
     words = device_classes.policies(obj)
     try:
-        ranking.of(words or "")
+        ranking.parse_policies(words or "")
     except errors.BadInput as problem:
         at = f"metadata.annotations[{names.POLICIES_ANNOTATION}]"
         return (str(errors.BadInput(at, problem.problem, problem.expected)),)

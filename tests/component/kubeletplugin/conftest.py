@@ -78,10 +78,10 @@ def tools(
     deadline_s: float,
     conditions: fake_conditions.Conditions,
     preparation: fake_preparation.Preparation,
-) -> dra_service.Tools:
+) -> dra_service.Deps:
     time = clock.SystemClock()
-    watched = readiness.Refusals(conditions, preparation.check, time)
-    return dra_service.Tools(plugin_events.Teller(told), counters, watched, time, deadline_s)
+    watched = readiness.ReadinessTracker(conditions, preparation.check, time)
+    return dra_service.Deps(plugin_events.EventReporter(told), counters, watched, time, deadline_s)
 
 
 @pytest.fixture
@@ -91,13 +91,13 @@ def devices() -> list[health_stream.DeviceHealth]:
 
 
 @pytest.fixture
-def pace() -> health_stream.Pace:
-    return health_stream.Pace()
+def pace() -> health_stream.StreamSettings:
+    return health_stream.StreamSettings()
 
 
 @pytest.fixture
 def streams(
-    devices: list[health_stream.DeviceHealth], pace: health_stream.Pace
+    devices: list[health_stream.DeviceHealth], pace: health_stream.StreamSettings
 ) -> health_stream.HealthStreams:
     return health_stream.HealthStreams(lambda: tuple(devices), clock.SystemClock(), pace)
 
@@ -113,7 +113,7 @@ def shell(
     root: Path,
     preparation: fake_preparation.Preparation,
     streams: health_stream.HealthStreams,
-    tools: dra_service.Tools,
+    tools: dra_service.Deps,
     workers: int,
 ) -> Iterator[plugin_shell.Shell]:
     service = dra_service.DraService(preparation, tools)
@@ -168,8 +168,8 @@ def time() -> clock.Clock:
 @pytest.fixture
 def telling_of(
     told: plugin_shell.Events, counters: metrics.Metrics, time: clock.Clock
-) -> node_allocator.Tools:
-    return node_allocator.Tools(plugin_events.Teller(told), counters, time)
+) -> node_allocator.Deps:
+    return node_allocator.Deps(plugin_events.EventReporter(told), counters, time)
 
 
 @pytest.fixture
@@ -193,11 +193,11 @@ def start(
     kube: client.KubeClient,
     gpus: plugin_shell.Gpus,
     holding: set[str],
-    telling_of: node_allocator.Tools,
+    telling_of: node_allocator.Deps,
     tmp_path: Path,
 ) -> Iterator[publishing.Start]:
     running: list[publishing.Running] = []
-    teller, counters, time = telling_of.teller, telling_of.metrics, telling_of.clock
+    teller, counters, time = telling_of.reporter, telling_of.metrics, telling_of.clock
 
     def begin(others: plugin_shell.Gpus | None = None) -> publishing.Running:
         looking = backoff.Backoff(FAST, lambda: 0.0)
@@ -209,13 +209,17 @@ def start(
             writing=FAST,
             failing=FAST,
         )
-        turn = publisher_election.Newest(tmp_path / "publishers", str(len(running)), time)
+        turn = publisher_election.PublisherElection(
+            tmp_path / "publishers", str(len(running)), time
+        )
         file = tmp_path / "allocator"
         allocator = node_allocator.NodeAllocator("controller", file, telling_of)
-        tools = publisher.Tools(kube, teller, counters, time, allocator, turn.is_newest)
+        tools = publisher.Deps(kube, teller, counters, time, allocator, turn.is_elected)
         look = (others or gpus).look
-        sources = pool_builder.Sources(look, held=lambda: frozenset(map(ids.DeviceName, holding)))
-        devices = pool_builder.Supply(sources, 0.05, looking, time)
+        sources = pool_builder.Sources(
+            look, held_devices=lambda: frozenset(map(ids.DeviceName, holding))
+        )
+        devices = pool_builder.PoolBuilder(sources, 0.05, looking, time)
         running.append(publishing.Running(publisher.Publisher(devices, settings, tools), turn))
         return running[-1]
 

@@ -133,7 +133,7 @@ def test_killed_and_started_again_it_serves_at_the_same_place_and_writes_nothing
     before = api.read(gvr.RESOURCE_SLICES, SLICE)
     first.send_signal(signal.SIGKILL)
     first.wait()
-    stale = sockets.paths(root, "gpu.ration.dev").registration.stat().st_ino
+    stale = sockets.socket_paths(root, "gpu.ration.dev").registration.stat().st_ino
     start("tests.fakes.plugin_process", "nothing")
     waiting.until(lambda: kubelet.found()[0].stat().st_ino != stale, within_s=20)
     plugin = kubelet.register()

@@ -41,7 +41,7 @@ def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[composition
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
     """Which device each claim was given, 64 of them."""
     for number in PARTS:
-        found = faces.of_gpu(gpus[number], faces.Offering())
+        found = faces.offered_faces(gpus[number], faces.Offering())
         yield from (
             one.name for one in found if isinstance(one, faces.MigFace) and _smallest(one.profile)
         )
@@ -68,7 +68,7 @@ def a_claim(number: int, device: str) -> claims.Claim:
 def test_sixty_four_claims_at_once_wait_for_their_own_gpu_only(
     node: mpsnode.Node, core: composition.Core, reader: gpunode.FakeReader
 ) -> None:
-    gpus = core.look().gpus
+    gpus = core.read_gpus().gpus
     asked = {
         one.name: (one, device)
         for number, device in enumerate(devices(gpus))
@@ -99,7 +99,7 @@ def test_sixty_four_claims_at_once_wait_for_their_own_gpu_only(
         )
         assert set(gone) == {None}
     assert core.records() == ()
-    left = core.look().gpus
+    left = core.read_gpus().gpus
     assert not any(gpu.mig and gpu.mig.instances for gpu in left)
     assert not list(Path(node.own / "s/desired").iterdir())
     assert not list((node.own / "cdi").iterdir())

@@ -71,7 +71,7 @@ def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
         core.preparation.prepare(builders.a_ref(), gpunode.never)
         before = specs(node.own / "cdi")
         assert len(before) == 1
-        looking = claim_gc.Reclaim(core.leftovers, print, fake_clock.Hasty(), lambda: 0.0)
+        looking = claim_gc.ClaimCollector(core.gc_targets, print, fake_clock.Hasty(), lambda: 0.0)
         stop = threading.Event()
         thread = threading.Thread(target=looking.run, args=(stop,))
         thread.start()
@@ -143,7 +143,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
         toolkits.install(first, "1.17.8")
         core.recover()
         core.preparation.prepare(builders.a_ref(), gpunode.never)
-        assert core.leftovers.mend() == ()
+        assert core.gc_targets.repair() == ()
 
         def hooks() -> set[str]:
             (spec,) = specs(node.own / "cdi").values()
@@ -152,7 +152,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
         assert hooks() == {container_toolkit.PROGRAMS[0]}
         toolkits.install(second, "1.19.0")
         first.unlink()
-        assert core.leftovers.mend() == ()
+        assert core.gc_targets.repair() == ()
         assert hooks() == {container_toolkit.PROGRAMS[1]}
 
 

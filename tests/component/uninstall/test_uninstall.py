@@ -43,7 +43,7 @@ def put_claim(api: server.ApiServer, name: str, *, held: bool, **spec: Any) -> N
     """A pod with an allocated claim of its own."""
     raw = objects.a_pod(f"pod-{name}", name, **spec)
     pod = pods.parse(raw)
-    users = [allocation_hold.pod_entry(pod), *([allocation_hold.of_pod(pod)] if held else [])]
+    users = [allocation_hold.pod_entry(pod), *([allocation_hold.pod_hold(pod)] if held else [])]
     reserved = [claims.render_consumer(one) for one in users]
     api.put(gvr.PODS, raw)
     status = objects.allocated("node-a", "gpu-0", reserved=reserved)

@@ -30,24 +30,24 @@ def _record(folder: Path, written: bytes) -> None:
         found = records.read(UID)
         if found is None:
             assert not path.exists()
-            assert records.damaged() == (UID,)
+            assert records.damaged_uids() == (UID,)
             return
         assert found.uid == UID
-        found.answer()
-        done = records.completed(found, found.facts)
+        found.response()
+        done = records.write_completed(found, found.facts)
         assert records.read(UID) == done
         assert (done.devices, done.steps) == (found.devices, found.steps)
     assert path.exists()
 
 
 def spec(data: bytes) -> None:
-    assert all(0 <= one <= 999 for one in model.minors(data))
+    assert all(0 <= one <= 999 for one in model.gpu_minors(data))
     text = data.decode(errors="replace")
     with refusing.refusals():
         found = model.parse(text, LIMITS)
-        written = model.canonical(found)
+        written = model.render_canonical(found)
         again = model.parse(written.decode(), LIMITS)
-        assert model.canonical(again) == written
+        assert model.render_canonical(again) == written
         assert_harmless(found)
 
 

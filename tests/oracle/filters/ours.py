@@ -22,8 +22,7 @@ from driver.scheduling.allocator.node_filter.volumes import (
     volume_restrictions,
     volume_zone,
 )
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests.oracle.filters import drawing
 
 Refusals = Mapping[str, Mapping[str, str]]
@@ -31,34 +30,34 @@ Refusals = Mapping[str, Mapping[str, str]]
 _Judge = Callable[[nodes.Node], str]
 
 
-def shown(drawn: drawing.Cluster) -> cluster_state.Picture:
+def shown(drawn: drawing.Cluster) -> cluster_state.ClusterState:
     """The picture of a raw cluster."""
-    made = cluster_state.Picture(names.DRIVER)
+    made = cluster_state.ClusterState(names.DRIVER)
     for space in map(namespaces.parse, drawn.namespaces):
-        made.put_namespace(space.name, space)
+        made.set_namespace(space.name, space)
     for node in map(nodes.parse, drawn.nodes):
-        made.put_node(node.name, node)
+        made.set_node(node.name, node)
     for pod in map(pods.parse, drawn.pods):
-        made.put_pod(pod.key, pod)
+        made.set_pod(pod.key, pod)
     _store(made, drawn)
     return made
 
 
-def _store(made: cluster_state.Picture, drawn: drawing.Cluster) -> None:
+def _store(made: cluster_state.ClusterState, drawn: drawing.Cluster) -> None:
     for claim in map(volumes.parse_claim, drawn.claims):
-        made.put_bound(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
+        made.set_volume_claim(ids.Key(f"{claim.namespace}/{claim.name}"), claim)
     for volume in map(volumes.parse_volume, drawn.volumes):
-        made.put_volume(volume.name, volume)
+        made.set_volume(volume.name, volume)
     for known in map(storage.parse_class, drawn.classes):
-        made.put_storage_class(known.name, known)
+        made.set_storage_class(known.name, known)
     for node in map(storage.parse_node, drawn.csiNodes):
-        made.put_csi_node(node.name, node)
+        made.set_csi_node(node.name, node)
     for driver in map(storage.parse_driver, drawn.csiDrivers):
-        made.put_csi_driver(driver.name, driver)
+        made.set_csi_driver(driver.name, driver)
     for capacity in map(storage.parse_capacity, drawn.capacities):
-        made.put_capacity(capacity.key, capacity)
+        made.set_storage_capacity(capacity.key, capacity)
     for attachment in map(storage.parse_attachment, drawn.attachments):
-        made.put_attachment(attachment.name, attachment)
+        made.set_attachment(attachment.name, attachment)
 
 
 def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
@@ -67,7 +66,7 @@ def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
     return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
 
 
-def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
+def _answer(view: snapshot.Snapshot, pod: pods.Pod) -> Refusals:
     found: dict[str, dict[str, str]] = {}
     for plugin, judge in _judges(view, pod).items():
         for name, node in view.nodes.items():
@@ -77,57 +76,57 @@ def _answer(view: cluster.ClusterView, pod: pods.Pod) -> Refusals:
     return found
 
 
-def _judges(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    def used(node: nodes.Node) -> cluster.NodeUse:
-        return filters.used(view, node, pod)
+def _judges(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    def used(node: nodes.Node) -> snapshot.NodeUsage:
+        return filters.effective_usage(view, node, pod)
 
     return {
-        "NodeUnschedulable": lambda node: node_unschedulable.objection(node, pod),
-        "TaintToleration": lambda node: taint_toleration.objection(node, pod),
-        "NodeAffinity": lambda node: node_affinity.objection(node, pod),
-        "NodePorts": lambda node: node_ports.objection(used(node), pod),
-        "NodeResourcesFit": lambda node: node_resources_fit.objection(node, used(node), pod),
+        "NodeUnschedulable": lambda node: node_unschedulable.rejection(node, pod),
+        "TaintToleration": lambda node: taint_toleration.rejection(node, pod),
+        "NodeAffinity": lambda node: node_affinity.rejection(node, pod),
+        "NodePorts": lambda node: node_ports.rejection(used(node), pod),
+        "NodeResourcesFit": lambda node: node_resources_fit.rejection(node, used(node), pod),
         **_of_volumes(view, pod),
         **_beyond(view, pod),
     }
 
 
-def _of_volumes(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    held = view.stored
+def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    held = view.storage
 
     def others(node: nodes.Node) -> Collection[pods.Pod]:
-        return filters.company(view, node, pod)
+        return filters.other_pods(view, node, pod)
 
     def first(node: nodes.Node) -> Collection[pods.Pod]:
-        return domain_filters.rivals(view, node.name, pod)
+        return domain_filters.nominated_first(view, node.name, pod)
 
-    claimed = volume_restrictions.missing(held, pod)
-    claimed = claimed or volume_restrictions.exclusive(held, view.population, pod)
+    claimed = volume_restrictions.missing_claim(held, pod)
+    claimed = claimed or volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
     return {
         "VolumeRestrictions": lambda node: (
-            claimed or volume_restrictions.objection(pod, [*others(node), *first(node)])
+            claimed or volume_restrictions.rejection(pod, [*others(node), *first(node)])
         ),
-        "NodeVolumeLimits": lambda node: node_volume_limits.objection(
+        "NodeVolumeLimits": lambda node: node_volume_limits.rejection(
             held, node, pod, others(node), first(node)
         ),
-        "VolumeBinding": lambda node: volume_binding.objection(held, node, pod),
-        "VolumeZone": lambda node: volume_zone.objection(held, node, pod),
+        "VolumeBinding": lambda node: volume_binding.rejection(held, node, pod),
+        "VolumeZone": lambda node: volume_zone.rejection(held, node, pod),
     }
 
 
-def _beyond(view: cluster.ClusterView, pod: pods.Pod) -> Mapping[str, _Judge]:
-    asked = domain_filters.of(view, allocator_types.Workload(pod, ()))
+def _beyond(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
+    asked = domain_filters.prefilter(view, allocator_types.Workload(pod, ()))
     if asked is None:
         return {}
-    spread = replace(asked, affinity=None, claimed="")
-    affinity = replace(asked, spread=None, claimed="")
+    spread = replace(asked, affinity=None, claim_in_use="")
+    affinity = replace(asked, spread=None, claim_in_use="")
     return {
-        "PodTopologySpread": lambda node: _words(spread.refusal(node)),
-        "InterPodAffinity": lambda node: _words(affinity.refusal(node)),
+        "PodTopologySpread": lambda node: _words(spread.rejection(node)),
+        "InterPodAffinity": lambda node: _words(affinity.rejection(node)),
     }
 
 
-def _words(refusal: allocator_types.Refusal | None) -> str:
+def _words(refusal: allocator_types.NodeRejection | None) -> str:
     return "" if refusal is None else refusal.detail
 
 
@@ -137,7 +136,7 @@ def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
     found = []
     for raw in drawn.incoming:
         asked = allocator_types.Workload(pods.parse(raw), ())
-        told = {name: filters.refusal(view, node, asked) for name, node in view.nodes.items()}
+        told = {name: filters.rejection(view, node, asked) for name, node in view.nodes.items()}
         found.append({str(name): _words(one) for name, one in told.items() if one is not None})
     return found
 

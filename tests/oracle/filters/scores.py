@@ -9,7 +9,7 @@ from driver import ids
 from driver.resources.core import pods
 from driver.scheduling.allocator import node_score
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests.oracle import conversation
 from tests.oracle.filters import ours, wishes
 
@@ -69,12 +69,12 @@ def _compare(
     tally: Tally,
     seed: int,
     pod: pods.Pod,
-    view: cluster.ClusterView,
+    view: snapshot.Snapshot,
     names: Sequence[ids.NodeName],
     plugins: Mapping[str, Scores],
 ) -> None:
     theirs = {name: sum(scores[name] for scores in plugins.values()) for name in names}
-    wanted = node_score.of(view, allocator_types.Workload(pod, ()))
+    wanted = node_score.pod_preferences(view, allocator_types.Workload(pod, ()))
     mine = dict.fromkeys(names, 0) if wanted is None else wanted.scores(names)
     tally.pods += 1
     tally.nodes += len(names)

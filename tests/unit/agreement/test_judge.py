@@ -15,7 +15,7 @@ def on(node: str | None, **more: Any) -> pods.Pod:
 
 
 def held(node: str, name: str = "claim", device: str = "gpu-0") -> claims.Claim:
-    entries = [claims.render_consumer(allocation_hold.of_pod(objects.pod()))]
+    entries = [claims.render_consumer(allocation_hold.pod_hold(objects.pod()))]
     return objects.claim(name, status=objects.allocated(node, device, reserved=entries))
 
 

@@ -46,7 +46,7 @@ def test_a_class_orders_policies_that_there_are(raw: Any) -> None:
     assert validation_claims.check(kind, raw, configs.Known()) == validation_claims.NOTHING
     ordered = device_classes.parse(raw).policies
     assert ordered
-    assert ranking.of(ordered).cares
+    assert ranking.parse_policies(ordered).has_policies
 
 
 def test_a_class_selects_what_a_class_of_the_chart_selects() -> None:
@@ -88,7 +88,7 @@ def test_without_the_annotation_they_share_a_gpu(tmp_path: Path) -> None:
 def test_what_is_usual_is_read_by_the_controller_and_fits_the_chart() -> None:
     (document,) = yaml.safe_load_all(Path(USUAL).read_text())
     read = workload_mix.read(document, "usual.yaml")
-    assert len(configured_mix.of(read).shapes) == len(document["workloads"])
+    assert len(configured_mix.build_mix(read).shapes) == len(document["workloads"])
     held = values.Values.model_validate({"controller": {"usual": document["workloads"]}})
     assert tuple(held.model_dump()["controller"]["usual"]) == tuple(
         one.model_dump() for one in read.workloads
@@ -103,22 +103,22 @@ def test_the_how_to_shows_the_example_as_it_stands() -> None:
 
 
 def chosen(
-    view: cluster_state.Picture,
+    view: cluster_state.ClusterState,
     order: str,
-    usual: policy_mix.Mix = policy_mix.PRIOR,
+    usual: policy_mix.WorkloadMix = policy_mix.DEFAULT_MIX,
     **asked: Any,
 ) -> allocator_types.Placement:
     claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
-    deciding = replace(worlds.DECIDING, ranking=ranking.of(order, usual))
+    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies(order, usual))
     workload = allocating.workload(claim)
     return allocating.placed(dra_allocator.allocate(view, workload, deciding))
 
 
 def devices(answer: allocator_types.Placement) -> list[str]:
-    return [one.device.device for one in answer.picks]
+    return [one.device.device for one in answer.assignments]
 
 
-def machine(name: str, *taken: str) -> cluster_state.Picture:
+def machine(name: str, *taken: str) -> cluster_state.ClusterState:
     """One node, some of whose GPUs are in use."""
     pool = simulated_pool.of_machine("node-a", "controller", name)
     found = slice_builder.render(
@@ -154,13 +154,13 @@ def test_a_single_gpu_leaves_the_pair_whole() -> None:
 
 
 def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
-    usual = policy_mix.of([(policy_mix.Demand(base.WHOLE, 1, cpu=8000), 1.0)])
+    usual = policy_mix.build_mix([(policy_mix.WorkloadShape(base.WHOLE, 1, cpu=8000), 1.0)])
     view = worlds.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
     for name, cpu in (("node-a", "128"), ("node-b", "4")):
         raw = objects.a_node(name)
         raw["status"]["allocatable"]["cpu"] = cpu
         node = nodes.parse(raw)
-        view.put_node(node.name, node)
+        view.set_node(node.name, node)
     assert chosen(view, "").node == "node-a"
     assert chosen(view, "fragmentation", usual).node == "node-b"
 

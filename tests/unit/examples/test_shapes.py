@@ -30,7 +30,7 @@ def installed() -> list[device_classes.DeviceClass]:
 
 
 @pytest.fixture(scope="module")
-def view() -> cluster_state.Picture:
+def view() -> cluster_state.ClusterState:
     """Eight idle A100 and eight idle H100."""
     pools = [
         (name, simulated_pool.of_machine(name, "controller", machine))
@@ -62,7 +62,7 @@ def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
-def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.Picture) -> None:
+def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.ClusterState) -> None:
     templates = {one["metadata"]["name"]: one for one in in_it(file, "ResourceClaimTemplate")}
     users = in_it(file, "Pod", "Job", "Deployment", "StatefulSet")
     assert users
@@ -77,7 +77,7 @@ def test_a_shape_has_a_place_on_idle_machines(file: Path, view: cluster_state.Pi
             {"name": one["name"], "resourceClaimName": one["resourceClaimTemplateName"]}
             for one in spec["resourceClaims"]
         ]
-        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).picks
+        assert placed(decide(view, *asked, **{**spec, "resourceClaims": named})).assignments
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)

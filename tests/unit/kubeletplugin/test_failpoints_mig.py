@@ -85,9 +85,9 @@ def test_a_death_while_preparing_is_taken_back_by_the_next_start(
         node.process(gpunode.DiesAt(number)).preparer.prepare(ref, gpunode.never)
     process = node.process()
     report = process.recover()
-    assert report.complete
+    assert report.is_complete
     if number == len(PREPARE) - 1:  # the record was complete
-        assert report.kept == [ref.uid]
+        assert report.unchanged == [ref.uid]
         return
     assert (hardware(node), node.files()) == (before, {})
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
@@ -109,7 +109,7 @@ def test_a_death_while_preparing_is_mended_by_the_next_prepare(
     assert {fact["uuid"] for fact in record.facts if fact} == {
         one.uuid for one in hardware(node).instances
     }
-    assert process.recover().kept == [ref.uid]
+    assert process.recover().unchanged == [ref.uid]
 
 
 @pytest.mark.parametrize("number", range(len(PREPARE)))
@@ -134,7 +134,7 @@ def test_a_death_while_unpreparing_ends_with_nothing(
         node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
     process = node.process()
     if recovers:
-        assert process.recover().complete
+        assert process.recover().is_complete
     assert process.preparer.unprepare(ref) is None
     assert (hardware(node), node.files()) == (before, {})
 
@@ -149,10 +149,10 @@ def test_a_half_unprepared_claim_is_prepared_anew_after_a_start(
         node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
     process = node.process()
     report = process.recover()
-    assert report.complete
+    assert report.is_complete
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert sorted(places(node)) == [(0, 4), (4, 1)]
-    assert process.recover().kept == [ref.uid]
+    assert process.recover().unchanged == [ref.uid]
 
 
 def rebooted(node: gpunode.GpuNode) -> None:
@@ -171,7 +171,7 @@ def test_after_a_reboot_the_instances_are_made_again(node: gpunode.GpuNode) -> N
     after = {one.uuid for one in hardware(node).instances}
     assert len(after) == 2
     assert not before & after
-    assert process.recover().kept == [ref.uid]
+    assert process.recover().unchanged == [ref.uid]
     process.preparer.unprepare(ref)
     assert (hardware(node).enabled, node.files()) == (False, {})
 
@@ -186,7 +186,7 @@ def test_a_death_while_making_it_again_after_a_reboot_leaks_nothing(
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(number)).recover()
     process = node.process()
-    assert process.recover().complete
+    assert process.recover().is_complete
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert sorted(places(node)) == [(0, 4), (4, 1)]
     process.preparer.unprepare(ref)
@@ -223,7 +223,7 @@ def by_hand(node: gpunode.GpuNode) -> mig.Instance:
     gpu = node.nvml.inventory().gpus[0]
     hands = partitioning.FakePartitions(node.nvml.library, node.follow)
     hands.enable(gpu.uuid)
-    return hands.make(mig.Place(gpu.uuid, 9, mig.Placement(0, 4)))
+    return hands.create(mig.InstanceRef(gpu.uuid, 9, mig.Placement(0, 4)))
 
 
 def test_instances_that_a_reset_took_are_made_again(node: gpunode.GpuNode) -> None:
@@ -243,7 +243,7 @@ def test_an_instance_that_cannot_be_seen_is_believed(node: gpunode.GpuNode) -> N
     process = node.process()
     of = node.nvml.machine
     of.lose(of.gpus[0])
-    assert process.recover().kept == [ref.uid]
+    assert process.recover().unchanged == [ref.uid]
 
 
 def test_an_adopted_instance_that_went_is_told_and_nothing_is_made(node: gpunode.GpuNode) -> None:
@@ -264,12 +264,12 @@ def test_a_step_that_left_a_part_behind_is_taken_back_by_its_place(
 ) -> None:
     ref = a_claim(node)
 
-    def half(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
+    def half(self: partitioning.FakePartitions, place: mig.InstanceRef) -> mig.Instance:
         make(self, place)
         raise errors.DeviceFault(place.gpu, "nvmlComputeInstanceDestroy", 999, "Unknown")
 
-    make = partitioning.FakePartitions.make
-    monkeypatch.setattr(partitioning.FakePartitions, "make", half)
+    make = partitioning.FakePartitions.create
+    monkeypatch.setattr(partitioning.FakePartitions, "create", half)
     with pytest.raises(errors.DeviceFault, match="Unknown"):
         node.process().preparer.prepare(ref, gpunode.never)
     assert (places(node), hardware(node).enabled, node.files()) == ([], False, {})

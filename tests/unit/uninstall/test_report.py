@@ -67,7 +67,7 @@ def test_another_pod_of_the_same_name_uses_nothing() -> None:
 
 
 def test_claims_of_other_drivers_are_no_concern() -> None:
-    foreign = a_claim(entry(BOUND), allocation_hold.of_pod(BOUND), driver="gpu.example.com")
+    foreign = a_claim(entry(BOUND), allocation_hold.pod_hold(BOUND), driver="gpu.example.com")
     assert uninstall_report.uses([foreign], there(BOUND), names.DRIVER) == ()
     assert not list(uninstall_report.releases([foreign], there(BOUND), names.DRIVER))
 
@@ -79,22 +79,22 @@ def released(
 
 
 def test_the_hold_of_a_bound_pod_goes_and_its_allocation_stays() -> None:
-    claim = a_claim(entry(BOUND), allocation_hold.of_pod(BOUND))
+    claim = a_claim(entry(BOUND), allocation_hold.pod_hold(BOUND))
     assert released(claim, BOUND) == [
-        uninstall_report.Drop(claim, (allocation_hold.of_pod(BOUND),))
+        uninstall_report.Drop(claim, (allocation_hold.pod_hold(BOUND),))
     ]
 
 
 @pytest.mark.parametrize("pod", [WAITING, ENDED])
 def test_an_allocation_that_nobody_is_bound_with_is_taken_back(pod: pods.Pod) -> None:
-    claim = a_claim(entry(pod), allocation_hold.of_pod(pod))
+    claim = a_claim(entry(pod), allocation_hold.pod_hold(pod))
     assert released(claim, pod) == [uninstall_report.Clear(claim)]
 
 
 def test_a_hold_whose_pod_is_gone_goes_with_its_allocation() -> None:
     for claim in (
-        a_claim(allocation_hold.of_pod(WAITING)),
-        a_claim(entry(WAITING), allocation_hold.of_pod(WAITING)),
+        a_claim(allocation_hold.pod_hold(WAITING)),
+        a_claim(entry(WAITING), allocation_hold.pod_hold(WAITING)),
     ):
         assert released(claim) == [uninstall_report.Clear(claim)]
 
@@ -103,9 +103,9 @@ def test_what_others_have_reserved_stays_allocated() -> None:
     reserved = entry(WAITING)  # by kube-scheduler: it has no hold
     for user, pod in ((reserved, WAITING), (USER, OTHER), (entry(BOUND), BOUND)):
         another = a_pod("another")
-        claim = a_claim(user, entry(another), allocation_hold.of_pod(another))
+        claim = a_claim(user, entry(another), allocation_hold.pod_hold(another))
         assert released(claim, pod, another) == [
-            uninstall_report.Drop(claim, (allocation_hold.of_pod(another),))
+            uninstall_report.Drop(claim, (allocation_hold.pod_hold(another),))
         ]
 
 

@@ -10,7 +10,7 @@ from driver.scheduling.allocator import ownership
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.lifecycle import actions, bound_pods, eviction_backoff
 from driver.scheduling.reports import bound_pod_refusal
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _AGAIN_S = 1.0
 _NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
@@ -26,7 +26,7 @@ class BoundPods:
         hands: write_pool.Writers,
         tools: write_pool.Tools,
         placer: scheduler_results.Placing,
-        owners: ownership.Owners,
+        owners: ownership.OwnershipResolver,
     ) -> None:
         self._known = shared
         self._writers = hands
@@ -66,11 +66,11 @@ class BoundPods:
     ) -> pending.Candidate | None:
         if any(claim.key in self._known.memory.writing for claim in due.open):
             return None  # its end brings the pod back
-        workload = allocator_types.Workload(pod, due.open, due.settled, bound=True)
+        workload = allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
         return pending.Candidate(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
-        elsewhere = ", ".join(sorted({str(cluster.pinned_node(claim)) for claim in astray}))
+        elsewhere = ", ".join(sorted({str(snapshot.pinned_node(claim)) for claim in astray}))
         words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
         self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
         self._tools.metrics.decided("repaired")

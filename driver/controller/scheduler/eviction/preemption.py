@@ -146,7 +146,9 @@ class Preemption:
         if found.barred and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
-                self.placer.also(work.pod, work.open, reasons.Reason.PREEMPTION_IN_VAIN, said)
+                self.placer.also(
+                    work.pod, work.open_claims, reasons.Reason.PREEMPTION_IN_VAIN, said
+                )
 
     def _may(self, one: pending.Candidate) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
@@ -158,10 +160,10 @@ class Preemption:
     def _lowest(self) -> int:
         """The lowest priority of all that has something."""
         mark, known = self._least
-        if mark != self._known.view.mark:
+        if mark != self._known.view.revision:
             there = self.book.all(self._known.view).values()
             known = min((unit.priority for unit in there), default=_NOBODY)
-            self._least = self._known.view.mark, known
+            self._least = self._known.view.revision, known
         return known
 
     def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.Law:
@@ -201,7 +203,7 @@ class Preemption:
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
         self.reserving.begin(made, held, evictions.Words(said))
         for work in one.workloads:
-            self.placer.tell(work.pod, work.open, reasons.Reason.PREEMPTING, message)
+            self.placer.tell(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(

@@ -23,7 +23,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.reservations import device_plan, term
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 30.0
@@ -84,7 +84,7 @@ class Reserving:
     def _hold(self, one: reservations.Reservation, held: Sequence[reservations.Held]) -> None:
         """What is held counts for the holder's queue; what goes for it, for its own no more."""
         allocation = term.allocation(held)
-        self._known.view.put_hold(term.key_of(one), allocation)
+        self._known.view.set_reserved_devices(term.key_of(one), allocation)
         self._charges.kept(term.key_of(one), self._leaf(one), allocation)
         self._charges.leave(term.key_of(one), self._claims_of(one) if held else ())
 
@@ -112,7 +112,7 @@ class Reserving:
                 yield key
         for decision in self._known.memory.in_flight.values():
             if term.is_for(one, decision.pod, self._leaf_of(decision.pod)):
-                yield from decision.made
+                yield from decision.allocations
 
     def _is_holder(self, one: reservations.Reservation, pod: pods.Pod) -> bool:
         return pod.uid not in _uids(one) and term.is_for(one, pod, self._leaf_of(pod))
@@ -172,7 +172,7 @@ class Reserving:
         for pod in self._known.stores.pods.snapshot().values():
             mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
             if mine and not pod.deleting and term.is_for(one, pod, ""):
-                found = cluster.claims_of(pod, self._known.stores.claims.get)
+                found = snapshot.pod_claims(pod, self._known.stores.claims.get)
                 if found is None or any(claim.allocation is None for claim in found):
                     return True
         return False
@@ -310,7 +310,7 @@ class Reserving:
 
     def view_for(
         self, found: Sequence[reservations.Reservation], *, narrow: bool
-    ) -> cluster.ClusterView:
+    ) -> snapshot.Snapshot:
         """The picture without what these hold; `narrow`: of the nodes alone where they hold it."""
         only = {held.node for one in found for held in one.held} if narrow else None
         return reservation_overlay.Without(

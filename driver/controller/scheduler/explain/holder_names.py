@@ -9,8 +9,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import device_holders
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.reservations import term
-from driver.scheduling.snapshot import allocation_hold
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import allocation_hold, snapshot
 
 _MOST_PODS = 2
 
@@ -30,12 +29,14 @@ class Holders:
 
     def of_refusal(
         self,
-        view: cluster.ClusterView,
-        answer: allocator_types.NoFit,
+        view: snapshot.Snapshot,
+        answer: allocator_types.Unschedulable,
         first: ids.NodeName | None = None,
     ) -> str:
         """`6 GPUs of node-1 are kept for team/b until ..., 2 are taken by pod team/a`; or ""."""
-        return device_holders.sentence(device_holders.of_refusal(view, answer, first), self.name)
+        return device_holders.describe(
+            device_holders.rejection_holders(view, answer, first), self.name
+        )
 
     def of_plan(self, *, own: bool) -> str:
         """`6 GPUs of node-1 are kept for team/b until ...`: those nobody uses; "" without."""
@@ -44,7 +45,7 @@ class Holders:
             return ""
         free = backfill_plan.idle(plan, self._known.view)
         words = backfill_plan.OWN if own else f"Kept for {plan.key} until"
-        parts = (f"{device_holders.gpus(count)} of {node}" for node, count in free.items())
+        parts = (f"{device_holders.format_gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
         return f"{words} {plan.end}: {listed or 'no GPU yet'}"
 
@@ -67,6 +68,6 @@ class Holders:
 
     def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
         for entry in claim.consumers:
-            pod = allocation_hold.consumer(claim, entry, self._known.stores.pods.get)
+            pod = allocation_hold.consumer_pod(claim, entry, self._known.stores.pods.get)
             if pod is not None:
                 yield pod.key

@@ -24,7 +24,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.lifecycle import backfill_plan, bound_pods
 from driver.scheduling.reports import bound_pod_refusal
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 KIND = "explain"
 """Items of pods that somebody asks about."""
@@ -50,7 +50,7 @@ class Answering:
         self._deciding = deciding
         self._serving = turns
         self._claims = in_flight.Underway(shared)
-        self._owners = ownership.Owners()
+        self._owners = ownership.OwnershipResolver()
         self._lock = threading.Lock()
         self._asked: dict[ids.Key, Answer] = {}
 
@@ -104,7 +104,7 @@ class Answering:
         if refusal.blocker is None:
             near = self._placer.adviser.advise(view, work, refusal)
         rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
-        text = whatif_words.joined(allocator_messages.no_fit(refusal), rest)
+        text = whatif_words.joined(allocator_messages.unschedulable(refusal), rest)
         return self._placer.explain(work.pod, refusal, near, text)
 
     def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
@@ -120,7 +120,7 @@ class Answering:
             return None
         if refused.fits and memory.why.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
             limited = memory.told.get(pod.uid, "")
-            limit = allocator_types.NoFit(reasons.Reason.QUEUE_LIMIT, limited)
+            limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
             return self._placer.explain(pod, limit, text=limited)
         rest = self._placer.rest_of(refused.answer, refused.near)
         text = whatif_words.joined(refused.text, rest)
@@ -146,7 +146,7 @@ class Answering:
             return None
         return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
-    def _view_for(self, candidate: pending.Candidate) -> cluster.ClusterView:
+    def _view_for(self, candidate: pending.Candidate) -> snapshot.Snapshot:
         """The picture as the candidate's own turn finds it."""
         plan = self._serving.plan
         if plan is None or candidate.item != write_pool.Item(plan.kind, plan.key):
@@ -154,10 +154,10 @@ class Answering:
         return reservation_overlay.Without(self._known.view, [backfill_plan.KEY])
 
     def _fresh(self, work: allocator_types.Workload) -> allocator_types.Workload:
-        return replace(work, avoid=self._known.avoided(work.pod))
+        return replace(work, avoided_nodes=self._known.avoided(work.pod))
 
     def _of_gang(
-        self, pod: ids.Key, candidate: pending.Candidate, view: cluster.ClusterView
+        self, pod: ids.Key, candidate: pending.Candidate, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
         works = [self._fresh(work) for work in candidate.workloads]
         answer = gang_placement.place(works, view, candidate.near, self._deciding)
@@ -167,7 +167,7 @@ class Answering:
         text = f"gang {candidate.gang.key}: {seating_words.unseated(answer, candidate.near)}"
         text = whatif_words.joined(text, self._serving.note_of(candidate))
         return self._placer.explain(
-            mine.pod, allocator_types.NoFit(reasons.Reason.NO_FIT, text), text=text
+            mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )
 
     def _not_placed(self, work: allocator_types.Workload) -> explanation.Explanation | None:
@@ -177,7 +177,7 @@ class Answering:
         if why is None or why is reasons.Reason.NO_FIT:
             self._items.add(write_pool.WAKE)
             return self.last(work.pod.key)
-        return self._placer.explain(work.pod, allocator_types.NoFit(why, text))
+        return self._placer.explain(work.pod, allocator_types.Unschedulable(why, text))
 
 
 def _is_in(uid: ids.PodUid, candidate: pending.Candidate) -> bool:

@@ -37,10 +37,10 @@ class Renewals:
         self._filled = time.monotonic()
         self.behind = False
 
-    def is_due(self, uid: ids.PodUid, view: cluster_state.Picture) -> bool:
+    def is_due(self, uid: ids.PodUid, view: cluster_state.ClusterState) -> bool:
         """Tell if a pod's words are to be made anew now; such a look is paid for."""
         spoken = self._spoken.get(uid)
-        if spoken is None or spoken.mark == view.mark:
+        if spoken is None or spoken.mark == view.revision:
             return False
         moment = self._clock.monotonic()
         self._tokens = min(_BURST, self._tokens + A_SECOND * (moment - self._filled))
@@ -51,10 +51,10 @@ class Renewals:
         self._tokens -= 1.0
         return True
 
-    def hold(self, uid: ids.PodUid, text: str, view: cluster_state.Picture) -> bool:
+    def hold(self, uid: ids.PodUid, text: str, view: cluster_state.ClusterState) -> bool:
         """Note that words hold in a view; True where they are others than before."""
         last = self._spoken.get(uid)
-        self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.mark)
+        self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.revision)
         return last is None or last.text != text
 
     def prune(self, uids: Collection[ids.PodUid]) -> None:

@@ -15,7 +15,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.reservations import device_plan, term
 from driver.scheduling.reservations import overlay as reservation_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Keeping:
@@ -29,7 +29,7 @@ class Keeping:
         """Whether devices are kept for a wish."""
         return wish in self._held
 
-    def view_for(self, wish: str) -> cluster.ClusterView:
+    def view_for(self, wish: str) -> snapshot.Snapshot:
         """The picture as what they are kept for sees it."""
         if wish not in self._held:
             return self._world.view
@@ -57,9 +57,9 @@ class Keeping:
             if results:
                 wanted[wish] = claims.Allocation(results)
         for wish in self._held - wanted.keys():
-            self._world.view.put_hold(provisioning_demand.kept_by(wish), None)
+            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), None)
         for wish, allocation in wanted.items():
-            self._world.view.put_hold(provisioning_demand.kept_by(wish), allocation)
+            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), allocation)
         self._held = {*wanted}
 
     def _is_there(self, one: gang_types.Seat) -> bool:
@@ -69,7 +69,7 @@ class Keeping:
 def _all(found: pools.Pool) -> Iterable[claims.Result]:
     """Every GPU of a pool, by its first face."""
     cards: dict[int, str] = {}
-    for name, face in pool_layout.of(found).faces.items():
-        cards.setdefault(face.card, name)
+    for name, face in pool_layout.get_layout(found).faces.items():
+        cards.setdefault(face.gpu, name)
     for name in cards.values():
         yield claims.Result("brought", claims.DeviceId(found.driver, found.name, name))

@@ -47,8 +47,8 @@ class Marking:
     def follow(self) -> None:
         """Have every node looked at for which something changed since the last call."""
         view = self._known.bring()
-        found = view.since(self._seen)
-        self._seen = view.mark
+        found = view.changed_since(self._seen)
+        self._seen = view.revision
         for name in view.nodes if found is None else found[1]:
             self._items.add_after(write_pool.Item("marks", ids.Key(name)), _SETTLE_S)
 

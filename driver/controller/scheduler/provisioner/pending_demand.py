@@ -12,7 +12,7 @@ from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.queues import engine
 from driver.scheduling.reservations import device_plan, term
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 
 class Wishing:
@@ -84,7 +84,7 @@ class Wishing:
     def _is_open(self, pod: pods.Pod) -> bool:
         if pod.node is not None or pod.finished or pod.deleting:
             return False
-        found = cluster.claims_of(pod, self._known.stores.claims.get)
+        found = snapshot.pod_claims(pod, self._known.stores.claims.get)
         return found is None or any(claim.allocation is None for claim in found)
 
 

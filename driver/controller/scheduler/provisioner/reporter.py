@@ -55,7 +55,7 @@ class Saying:
             if new:
                 self._on_reservation(key, one.reason, one.message)
             for work in all_of[key].workloads if self._waiting.people(key) else ():
-                self._placing.beside(work.pod, work.open, one.reason, one.message, new=new)
+                self._placing.beside(work.pod, work.open_claims, one.reason, one.message, new=new)
 
     def happened(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str

@@ -120,7 +120,7 @@ class Known:
         view = self._world.view
         if name not in view.nodes:
             return None
-        for share in view.shares(name):
+        for share in view.reachable_pools(name):
             local = share.pool.driver == self._driver and share.slices and not share.problem
             if local and share.slices[0][0].node == name:
                 return share.pool

@@ -32,7 +32,7 @@ _Stamp = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Inputs:
     """What the kept edits are true of."""
 
     libraries: tuple[Path | None, ...]
@@ -49,7 +49,7 @@ class DriverFiles:
         host_root: Path = Path("/"),
         hook: str = container_toolkit.AUTO,
         time: clock.Clock | None = None,
-        ask: container_toolkit.Ask = container_toolkit.run_version,
+        ask: container_toolkit.RunVersion = container_toolkit.run_version,
     ) -> None:
         self.root = root
         self._host = root_paths.Root(host_root)
@@ -57,7 +57,7 @@ class DriverFiles:
         self._time = time or clock.SystemClock()
         self._toolkit = container_toolkit.Toolkit(host_root, self._time, hook, ask)
         self._refused: tuple[container_toolkit.Hook, ...] = ()
-        self._kept: tuple[_Seen, dict[Path, _Stamp], template.Common] | None = None
+        self._cached: tuple[_Inputs, dict[Path, _Stamp], template.Common] | None = None
 
     def read(self) -> template.Common:
         """All of it; the same object while nothing has changed. Raises DriverNotReady, NodeFault.
@@ -65,31 +65,31 @@ class DriverFiles:
         Found anew when the driver's version, a control node, the hook's program, or a folder that
         was looked at has changed. Thread safe.
         """
-        seen = _Seen(
+        seen = _Inputs(
             self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
-            tuple(control_nodes.read(self.root, self._host.path)),
+            tuple(control_nodes.read_nodes(self.root, self._host.path)),
             self._usable_hook(),
         )
-        kept = self._kept
+        kept = self._cached
         if kept is not None and kept[0] == seen and _stamps(kept[1]) == kept[1]:
             return kept[2]
-        return self._anew(seen)
+        return self._collect(seen)
 
-    def _anew(self, seen: _Seen) -> template.Common:
+    def _collect(self, seen: _Inputs) -> template.Common:
         since = self._time.now()
-        libraries = cdi_driver_libraries.find(self.root)
-        places = paths.Places(self.root, self._host, libraries.version)
-        given = _with_hook if seen.hook else _without_hook
+        libraries = cdi_driver_libraries.find_libraries(self.root)
+        places = paths.DriverPaths(self.root, self._host, libraries.version)
+        given = _mounts_with_hook if seen.hook else _mounts_without_hook
         mounts = (*given(libraries), *places.mounts())
         common = template.Common(seen.nodes, mounts)
         if seen.hook:
             common = replace(
                 common,
-                hooks=_hooks(seen.hook, libraries),
+                hooks=_hook_commands(seen.hook, libraries),
                 environment=(f"NVIDIA_CTK_LIBCUDA_DIR={libraries.cuda}",),
             )
-        stamps = _stamps((*libraries.folders, *places.folders()))
-        self._kept = (seen, stamps, common) if _are_older(stamps, since - _SETTLED) else None
+        stamps = _stamps((*libraries.folders, *places.search_folders()))
+        self._cached = (seen, stamps, common) if _are_older(stamps, since - _SETTLED) else None
         return common
 
     def _usable_hook(self) -> container_toolkit.Hook | None:
@@ -97,17 +97,17 @@ class DriverFiles:
 
         Raises DriverNotReady when the program that --cdi-hook names is missing or refused.
         """
-        hooks_there = self._toolkit.hooks()
+        hooks_there = self._toolkit.list_hooks()
         refused = tuple(hook for hook in hooks_there if hook.problem)
         if refused != self._refused:
             self._refused = refused
             for hook in refused:
                 _log.warning("nvidia-cdi-hook not used", path=hook.path, problem=hook.problem)
         if self._hook not in {container_toolkit.AUTO, container_toolkit.NONE}:
-            self._require(hooks_there)
+            self._require_hook(hooks_there)
         return next((hook for hook in hooks_there if not hook.problem), None)
 
-    def _require(self, hooks_there: tuple[container_toolkit.Hook, ...]) -> None:
+    def _require_hook(self, hooks_there: tuple[container_toolkit.Hook, ...]) -> None:
         if not hooks_there:
             expected = "no such file on the host (yet); --cdi-hook asks for it"
             raise driver_root.DriverNotReady("find", self._hook, expected)
@@ -115,40 +115,40 @@ class DriverFiles:
             raise driver_root.DriverNotReady("use", self._hook, problem)
 
 
-def _hooks(
+def _hook_commands(
     hook: container_toolkit.Hook, libraries: cdi_driver_libraries.Libraries
 ) -> tuple[template.Hook, ...]:
     version = hook.version or container_toolkit.FLOOR
     folders = _loader_folders(libraries)
-    return hooks.hooks(hook.path, version, libraries.version, _links(libraries), folders)
+    return hooks.build_hooks(hook.path, version, libraries.version, _symlinks(libraries), folders)
 
 
-def _with_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
+def _mounts_with_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
     for one in libraries.all:
-        yield paths.file(one.real, f"{one.folder}/{one.name}")
+        yield paths.file_mount(one.real, f"{one.folder}/{one.name}")
 
 
-def _without_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
+def _mounts_without_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
     loaders = dict.fromkeys((libraries.loader, *_LOADERS))
     for library in libraries.all:
         folders = (
             (library.folder,)
-            if library.is_of_x
+            if library.is_x_module
             else tuple(folder + library.subfolder for folder in loaders)
         )
         names = dict.fromkeys((library.name, *(link for link, _ in library.links)))
         for folder, name in itertools.product(folders, names):
-            yield paths.file(library.real, f"{folder}/{name}")
+            yield paths.file_mount(library.real, f"{folder}/{name}")
 
 
-def _links(libraries: cdi_driver_libraries.Libraries) -> Iterator[tuple[str, str]]:
+def _symlinks(libraries: cdi_driver_libraries.Libraries) -> Iterator[tuple[str, str]]:
     for one in libraries.all:
         for link, target in one.links:
             yield target, f"{one.folder}/{link}"
 
 
 def _loader_folders(libraries: cdi_driver_libraries.Libraries) -> Iterator[str]:
-    yield from dict.fromkeys(one.folder for one in libraries.all if not one.is_of_x)
+    yield from dict.fromkeys(one.folder for one in libraries.all if not one.is_x_module)
 
 
 def _are_older(stamps: dict[Path, _Stamp], moment: dt.datetime) -> bool:

@@ -58,7 +58,7 @@ class Library:
         return "/vdpau" if self.folder.endswith("/vdpau") else ""
 
     @property
-    def is_of_x(self) -> bool:
+    def is_x_module(self) -> bool:
         """Whether X loads it from a folder of its own: it is none of the loader's."""
         return "/modules/" in self.folder or self.folder.endswith("/xorg")
 
@@ -78,7 +78,7 @@ class Libraries:
     folders: tuple[Path, ...]
 
 
-def find(root: driver_root.DriverRoot) -> Libraries:
+def find_libraries(root: driver_root.DriverRoot) -> Libraries:
     """Look for them. Raises DriverNotReady, NodeFault."""
     cuda = root.require(driver_root.CUDA_LIBRARY)
     nvml = root.require(driver_root.NVML_LIBRARY)
@@ -128,18 +128,18 @@ class _Search:
     def folder(self, path: Path) -> str:
         """Where a library of the host goes: the same folder, or the loader's if that is odd."""
         own = f"/{path.parent.relative_to(self._root.path)}"
-        return own if allow.is_place(f"{own}/{path.name}") else self.loader
+        return own if allow.is_driver_path(f"{own}/{path.name}") else self.loader
 
     def _library(self, path: Path, names: list[str]) -> Library | None:
         name, folder = path.name, self.folder(path)
         real = self._file(path)
-        if real is None or not allow.is_place(f"{folder}/{name}"):
+        if real is None or not allow.is_driver_path(f"{folder}/{name}"):
             return None
         own = [one for one in names if one != name and self._file(path.parent / one) == real]
         soname = next((one for one in own if _SONAME.fullmatch(one)), name)
         links = {one: soname if one.endswith(".so") else name for one in own}
         links |= {link: target or name for link, target in _USUAL.get(_stem(name), ())}
-        fit = ((link, to) for link, to in links.items() if allow.is_place(f"{folder}/{link}"))
+        fit = ((link, to) for link, to in links.items() if allow.is_driver_path(f"{folder}/{link}"))
         return Library(real, name, folder, tuple(fit))
 
     def _file(self, path: Path) -> Path | None:

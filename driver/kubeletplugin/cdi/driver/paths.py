@@ -55,7 +55,7 @@ _FILE_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
 _SOCKET_OPTIONS = (*_FILE_OPTIONS, "noexec")
 
 
-class Places:
+class DriverPaths:
     """Of the driver of `version` under `root`; `host` has /sys."""
 
     def __init__(self, root: driver_root.DriverRoot, host: root_paths.Root, version: str) -> None:
@@ -63,38 +63,43 @@ class Places:
         self._host = host
         self._version = version
 
-    def folders(self) -> tuple[Path, ...]:
+    def search_folders(self) -> tuple[Path, ...]:
         """Those that the files are looked for in, whether they exist or not. Raises NodeFault."""
         of_settings = {
             f"{folder}/{name}".rpartition("/")[0]
             for _, folders, name in _SETTINGS
             for folder in folders
         }
-        names = (*root_paths.PROGRAM_FOLDERS, *sorted(of_settings), *_DAEMONS, *self._firmware())
+        names = (
+            *root_paths.PROGRAM_FOLDERS,
+            *sorted(of_settings),
+            *_DAEMONS,
+            *self._firmware_folders(),
+        )
         return tuple(dict.fromkeys(map(self._root.resolve, names)))
 
     def mounts(self) -> Iterator[template.Mount]:
         """All that are there. Raises NodeFault."""
         for name in _BINARIES:
-            yield from self._first(
+            yield from self._first_mount(
                 f"/usr/bin/{name}", (f"{at}/{name}" for at in root_paths.PROGRAM_FOLDERS)
             )
         for place, folders, name in _SETTINGS:
-            yield from self._first(place, (f"{folder}/{name}" for folder in folders))
+            yield from self._first_mount(place, (f"{folder}/{name}" for folder in folders))
         for name in _DAEMONS:
             if (real := self._root.resolve(f"{name}/socket")).is_socket():
                 yield template.Mount(str(real), f"/{name}/socket", _SOCKET_OPTIONS)
         for real in self._firmware_files():
             place = f"/lib/firmware/nvidia/{self._version}/{real.name}"
-            if allow.is_place(place):
-                yield file(real, place)
+            if allow.is_driver_path(place):
+                yield file_mount(real, place)
 
-    def _first(self, place: str, candidates: Iterator[str]) -> Iterator[template.Mount]:
+    def _first_mount(self, place: str, candidates: Iterator[str]) -> Iterator[template.Mount]:
         real = next(filter(None, map(self._root.file, candidates)), None)
         if real is not None:
-            yield file(real, place)
+            yield file_mount(real, place)
 
-    def _firmware(self) -> tuple[str, ...]:
+    def _firmware_folders(self) -> tuple[str, ...]:
         """The kernel's folders of firmware in its order, each with our version's folder."""
         release = os.uname().release
         usual = ("updates/" + release, "updates", release, ".")
@@ -102,12 +107,12 @@ class Places:
             said = self._host.resolve(_FIRMWARE_SETTING).read_text().strip()
         except (OSError, UnicodeDecodeError):
             said = ""
-        own = said.removeprefix(self._root.on_host(str(self._root.path)).rstrip("/"))
+        own = said.removeprefix(self._root.host_path(str(self._root.path)).rstrip("/"))
         folders = (*([own] if own else []), *(f"lib/firmware/{name}" for name in usual))
         return tuple(f"{folder}/nvidia/{self._version}" for folder in folders)
 
     def _firmware_files(self) -> list[Path]:
-        for folder in map(self._root.resolve, self._firmware()):
+        for folder in map(self._root.resolve, self._firmware_folders()):
             try:
                 names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
             except OSError:
@@ -120,6 +125,6 @@ class Places:
         return []
 
 
-def file(real: Path, place: str) -> template.Mount:
+def file_mount(real: Path, place: str) -> template.Mount:
     """A file of the host, to be read or run at a place in a container."""
     return template.Mount(str(real), place, _FILE_OPTIONS)

@@ -64,32 +64,34 @@ class Versions:
     cuda: tuple[int, int]
 
 
-def versions() -> Versions:
+def read_versions() -> Versions:
     """Of the driver that is loaded. Raises DeviceFault."""
-    driver = str(nvml_errors.ask("", pynvml.nvmlSystemGetDriverVersion))
-    cuda = int(nvml_errors.ask("", pynvml.nvmlSystemGetCudaDriverVersion_v2))
+    driver = str(nvml_errors.call_nvml("", pynvml.nvmlSystemGetDriverVersion))
+    cuda = int(nvml_errors.call_nvml("", pynvml.nvmlSystemGetCudaDriverVersion_v2))
     return Versions(driver, (cuda // 1000, cuda % 1000 // 10))
 
 
-def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.Links]:
+def read_gpu(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.Links]:
     """The GPU at an index, and its links. Raises DeviceFault."""
     where = f"GPU at index {index}"
-    handle = nvml_errors.ask(where, pynvml.nvmlDeviceGetHandleByIndex, index)
-    pci = nvml_errors.address(nvml_errors.ask(where, pynvml.nvmlDeviceGetPciInfo, handle))
-    memory = nvml_errors.maybe(pci, pynvml.nvmlDeviceGetMemoryInfo, handle)
+    handle = nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetHandleByIndex, index)
+    pci = nvml_errors.parse_pci_address(
+        nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetPciInfo, handle)
+    )
+    memory = nvml_errors.call_if_supported(pci, pynvml.nvmlDeviceGetMemoryInfo, handle)
     total = None if memory is None else int(memory.total)
-    brand = nvml_errors.optional(pci, pynvml.nvmlDeviceGetBrand, handle)
-    architecture = nvml_errors.optional(pci, pynvml.nvmlDeviceGetArchitecture, handle)
-    addressing = nvml_errors.optional(pci, pynvml.nvmlDeviceGetAddressingMode, handle)
-    major, minor = nvml_errors.ask(pci, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    kind = nvml_errors.optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
+    brand = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetBrand, handle)
+    architecture = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetArchitecture, handle)
+    addressing = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetAddressingMode, handle)
+    major, minor = nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
+    kind = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
     virtual = kind == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
     gpu = model.Gpu(
-        uuid=_uuid(pci, handle),
+        uuid=_read_uuid(pci, handle),
         pci=pci,
         index=index,
-        minor=int(nvml_errors.ask(pci, pynvml.nvmlDeviceGetMinorNumber, handle)),
-        product=_text(pci, handle),
+        minor=int(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetMinorNumber, handle)),
+        product=_product_name(pci, handle),
         brand=BRANDS.get(brand, _UNKNOWN),
         architecture=ARCHITECTURES.get(architecture, _UNKNOWN),
         cuda_capability=(int(major), int(minor)),
@@ -98,37 +100,37 @@ def read(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.L
         memory_bytes=total,
         numa_node=sysfs.numa_node(host_root, pci),
         pcie_root=sysfs.pcie_root(host_root, pci),
-        nvlink_domain=_fabric(pci, handle),
-        module=_module(pci, handle),
+        nvlink_domain=_fabric_domain(pci, handle),
+        module=_module_id(pci, handle),
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
         # A guest's partitions are made on its host; without memory of its own there are none.
-        mig=None if virtual or not total else mig_layout.of_gpu(pci, handle, total),
+        mig=None if virtual or not total else mig_layout.read_mig(pci, handle, total),
     )
-    return gpu, nvlink.of_gpu(pci, handle)
+    return gpu, nvlink.read_links(pci, handle)
 
 
-def _module(pci: ids.PciAddress, handle: object) -> int | None:
+def _module_id(pci: ids.PciAddress, handle: object) -> int | None:
     """The number of the GPU's module; pynvml's own place for it is one for all threads."""
     call = pynvml.nvmlDeviceGetModuleId
-    return nvml_errors.optional(pci, call, handle, ctypes.c_uint()) or None
+    return nvml_errors.call_optional(pci, call, handle, ctypes.c_uint()) or None
 
 
-def _uuid(pci: ids.PciAddress, handle: object) -> ids.GpuUuid:
-    found = str(nvml_errors.ask(pci, pynvml.nvmlDeviceGetUUID, handle))
+def _read_uuid(pci: ids.PciAddress, handle: object) -> ids.GpuUuid:
+    found = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetUUID, handle))
     if not _UUID.fullmatch(found):
-        raise nvml_errors.garbage(pci, "nvmlDeviceGetUUID", found, "a GPU's UUID")
+        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetUUID", found, "a GPU's UUID")
     return ids.GpuUuid(found)
 
 
-def _text(pci: ids.PciAddress, handle: object) -> str:
-    found = str(nvml_errors.ask(pci, pynvml.nvmlDeviceGetName, handle))
+def _product_name(pci: ids.PciAddress, handle: object) -> str:
+    found = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetName, handle))
     if not found.strip() or not found.isprintable():
-        raise nvml_errors.garbage(pci, "nvmlDeviceGetName", found, "a name")
+        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetName", found, "a name")
     return found
 
 
-def _fabric(pci: ids.PciAddress, handle: object) -> str | None:
+def _fabric_domain(pci: ids.PciAddress, handle: object) -> str | None:
     """`<cluster uuid>.<clique>` of a GPU that has joined a fabric of several nodes; else None.
 
     A switched board without other nodes reports success and an all-zero cluster (NV-9).
@@ -136,7 +138,9 @@ def _fabric(pci: ids.PciAddress, handle: object) -> str | None:
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
     info.version = pynvml.nvmlGpuFabricInfo_v2
     if (
-        nvml_errors.optional(pci, pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info))
+        nvml_errors.call_optional(
+            pci, pynvml.nvmlDeviceGetGpuFabricInfoV, handle, ctypes.byref(info)
+        )
         is None
     ):
         return None

@@ -18,33 +18,35 @@ class Links:
     remotes: frozenset[ids.PciAddress] = frozenset()
 
 
-def of_gpu(pci: ids.PciAddress, handle: object) -> Links:
+def read_links(pci: ids.PciAddress, handle: object) -> Links:
     """The ends of a GPU's links. Raises DeviceFault."""
-    ends = list(_ends(pci, handle))
+    ends = list(_read_ends(pci, handle))
     remotes = frozenset(end for end in ends if end is not None)
     return Links(switched=None in ends, remotes=remotes)
 
 
-def _ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress | None]:
+def _read_ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress | None]:
     """The GPU at the end of each active link; None for a switch."""
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
-        state = nvml_errors.optional(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
+        state = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
         if state is None:
             return  # past the last link, or a GPU without any
         if state != pynvml.NVML_FEATURE_ENABLED:
             continue
-        kind = nvml_errors.optional(pci, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link)
+        kind = nvml_errors.call_optional(
+            pci, pynvml.nvmlDeviceGetNvLinkRemoteDeviceType, handle, link
+        )
         if kind == pynvml.NVML_NVLINK_DEVICE_TYPE_SWITCH:
             yield None
         elif kind == pynvml.NVML_NVLINK_DEVICE_TYPE_GPU:
-            remote = nvml_errors.optional(
+            remote = nvml_errors.call_optional(
                 pci, pynvml.nvmlDeviceGetNvLinkRemotePciInfo, handle, link
             )
             if remote is not None:
-                yield nvml_errors.address(remote)
+                yield nvml_errors.parse_pci_address(remote)
 
 
-def joined(read: Sequence[tuple[model.Gpu, Links]]) -> tuple[model.Gpu, ...]:
+def connect_peers(read: Sequence[tuple[model.Gpu, Links]]) -> tuple[model.Gpu, ...]:
     """The GPUs with their peers: a node's switches are one fabric, whoever links to it."""
     switched = frozenset(gpu.pci for gpu, found in read if found.switched)
     return tuple(

@@ -16,19 +16,19 @@ _TRIES = 3
 _WHOLE = 100
 
 
-class Activity:
+class NvmlUtilization:
     """Implements `ports.Workers`."""
 
-    def __init__(self, session: gpu_calls.Door) -> None:
+    def __init__(self, session: gpu_calls.GpuSession) -> None:
         self._session = session
 
-    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+    def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         """Every process that worked after that time, by pid; None: the GPU does not tell.
 
         Raises DeviceFault. Samples beyond 100 percent are said to be seen on some drivers, and are
         disregarded.
         """
-        found = self._session.on(gpu, lambda handle: _samples(gpu, handle, stamp_us))
+        found = self._session.run_on(gpu, lambda handle: _read_samples(gpu, handle, stamp_us))
         if found is None:
             return None
         told: dict[int, ports.Sample] = {}
@@ -37,19 +37,21 @@ class Activity:
                 told[one.pid] = ports.Sample(one.pid, one.smUtil, one.timeStamp)
         return tuple(told[pid] for pid in sorted(told))
 
-    def percent(self, gpu: ids.GpuUuid) -> int | None:
+    def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
         """How busy the whole GPU is now; None with MIG on. Raises DeviceFault."""
         call = pynvml.nvmlDeviceGetUtilizationRates
-        rates = self._session.on(gpu, lambda handle: nvml_errors.maybe(gpu, call, handle))
+        rates = self._session.run_on(
+            gpu, lambda handle: nvml_errors.call_if_supported(gpu, call, handle)
+        )
         return None if rates is None else int(rates.gpu)
 
 
-def _samples(gpu: ids.GpuUuid, handle: object, stamp_us: int) -> Sequence[Any] | None:
+def _read_samples(gpu: ids.GpuUuid, handle: object, stamp_us: int) -> Sequence[Any] | None:
     """Between the call for the size and the one for the samples a process may have come."""
     call = pynvml.nvmlDeviceGetProcessUtilization
     for _ in range(_TRIES):
         try:
-            found: Sequence[Any] | None = nvml_errors.maybe(gpu, call, handle, stamp_us)
+            found: Sequence[Any] | None = nvml_errors.call_if_supported(gpu, call, handle, stamp_us)
         except errors.DeviceFault as fault:
             if fault.code in _NOBODY:
                 return ()

@@ -14,32 +14,34 @@ _LISTS = (
 """nvidia-smi's types C and M; an MPS client, its M+C, is in both."""
 
 
-class Busy:
+class NvmlProcesses:
     """Implements `ports.Processes` and `ports.Users`."""
 
-    def __init__(self, session: gpu_calls.Door) -> None:
+    def __init__(self, session: gpu_calls.GpuSession) -> None:
         self._session = session
 
     def count(self, gpu: ids.GpuUuid) -> int:
         """How many compute processes are on the whole GPU. Raises DeviceFault."""
         call = pynvml.nvmlDeviceGetComputeRunningProcesses
-        return self._session.on(gpu, lambda handle: len(nvml_errors.ask(gpu, call, handle)))
+        return self._session.run_on(
+            gpu, lambda handle: len(nvml_errors.call_nvml(gpu, call, handle))
+        )
 
-    def of(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
+    def list_processes(self, gpu: ids.GpuUuid) -> tuple[ports.GpuProcess, ...]:
         """Every process that computes on the whole GPU, each once, by pid. Raises DeviceFault."""
-        used = self._session.on(gpu, lambda handle: _used(gpu, handle))
+        used = self._session.run_on(gpu, lambda handle: _used_bytes(gpu, handle))
         return tuple(ports.GpuProcess(pid, used[pid]) for pid in sorted(used))
 
     def count_all(self, gpu: ids.GpuUuid) -> int:
         """As `count`, graphics processes too; one that is both counts twice. Raises DeviceFault."""
-        return self._session.on(gpu, lambda handle: _count_all(gpu, handle))
+        return self._session.run_on(gpu, lambda handle: _count_all(gpu, handle))
 
 
-def _used(gpu: str, handle: object) -> dict[int, int | None]:
+def _used_bytes(gpu: str, handle: object) -> dict[int, int | None]:
     """The bytes of each process, by pid."""
     used: dict[int, int | None] = {}
     for call in _LISTS:
-        for process in nvml_errors.maybe(gpu, call, handle) or ():
+        for process in nvml_errors.call_if_supported(gpu, call, handle) or ():
             # Between the two calls it may have grown; pynvml says None for "not available".
             sizes = (used.get(process.pid), process.usedGpuMemory)
             used[process.pid] = max((size for size in sizes if size is not None), default=None)
@@ -47,6 +49,8 @@ def _used(gpu: str, handle: object) -> dict[int, int | None]:
 
 
 def _count_all(gpu: str, handle: object) -> int:
-    computing = nvml_errors.ask(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
-    drawing = nvml_errors.maybe(gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle)
+    computing = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetComputeRunningProcesses, handle)
+    drawing = nvml_errors.call_if_supported(
+        gpu, pynvml.nvmlDeviceGetGraphicsRunningProcesses, handle
+    )
     return len(computing) + len(drawing or ())

@@ -14,19 +14,19 @@ from driver.resources.dra import attributes, pools, slices
 from driver.scheduling.allocator.policies import base
 
 T = TypeVar("T")
-_MOST_KINDS = 4096
+_MAX_MODELS = 4096
 _SLICE = re.compile(r"memory-slice-(\d+)")
 _MODES = {
     (names.TYPE_SHARE, names.SHARING_MPS): base.MPS,
     (names.TYPE_SHARE, names.SHARING_TIME_SLICING): base.TIME_SLICING,
-    (names.TYPE_MIG, None): base.PARTS,
+    (names.TYPE_MIG, None): base.MIG,
 }
 
 
 class Face(NamedTuple):
     """A device: its GPU's place in the pool, the way it uses it, and of MIG the slices."""
 
-    card: int
+    gpu: int
     mode: str
     device: slices.Device
     mask: int = 0
@@ -34,20 +34,20 @@ class Face(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomy:
+class PoolLayout:
     """Of a pool: its faces by device name, and its GPUs as they are when nobody uses them."""
 
     faces: Mapping[str, Face]
-    idle: tuple[base.Card, ...]
-    positions: tuple[base.Position, ...]
+    idle_gpus: tuple[base.GpuState, ...]
+    locations: tuple[base.GpuLocation, ...]
 
 
-def of(found: pools.Pool) -> Anatomy:
+def get_layout(found: pools.Pool) -> PoolLayout:
     """Of a pool. Monitors are no way to use a GPU and are left out."""
-    return found.derived(_anatomy)
+    return found.derived(_compute_layout)
 
 
-def _anatomy(found: pools.Pool) -> Anatomy:
+def _compute_layout(found: pools.Pool) -> PoolLayout:
     places: dict[str, int] = {}
     faces: dict[str, Face] = {}
     members: list[list[Face]] = []
@@ -60,21 +60,21 @@ def _anatomy(found: pools.Pool) -> Anatomy:
         faces[device.name] = face
         members[card].append(face)
     models = [_model(found.driver, group) for group in members]
-    idle = tuple(base.Card(model, base.IDLE, base.FULL, model.slices) for model in models)
-    positions = tuple(_position(found.driver, group) for group in members)
-    return Anatomy(faces, idle, positions)
+    idle = tuple(base.GpuState(model, base.IDLE, base.FULL, model.all_slices) for model in models)
+    positions = tuple(_location(found.driver, group) for group in members)
+    return PoolLayout(faces, idle, positions)
 
 
 def _devices(found: pools.Pool) -> Iterator[slices.Device]:
     for one in found.slices:
         for device in one.devices:
-            if _says(found.driver, device, names.ATTR_TYPE, str) != names.TYPE_MONITOR:
+            if _attribute(found.driver, device, names.ATTR_TYPE, str) != names.TYPE_MONITOR:
                 yield device
 
 
 def _face(driver: str, device: slices.Device, card: int) -> Face:
-    kind = _says(driver, device, names.ATTR_TYPE, str)
-    mode = _MODES.get((kind or "", _says(driver, device, names.ATTR_SHARING, str)), base.WHOLE)
+    kind = _attribute(driver, device, names.ATTR_TYPE, str)
+    mode = _MODES.get((kind or "", _attribute(driver, device, names.ATTR_SHARING, str)), base.WHOLE)
     amount = device.capacity.get(names.CAP_MEMORY)
     memory = 0 if amount is None else amount.value.units
     mask = 0
@@ -84,32 +84,34 @@ def _face(driver: str, device: slices.Device, card: int) -> Face:
     return Face(card, mode, device, mask, memory)
 
 
-def _model(driver: str, group: list[Face]) -> base.Model:
+def _model(driver: str, group: list[Face]) -> base.GpuModel:
     parts = tuple(
-        base.Part(_says(driver, one.device, names.ATTR_PROFILE, str) or "", one.mask, one.memory)
+        base.MigPlacement(
+            _attribute(driver, one.device, names.ATTR_PROFILE, str) or "", one.mask, one.memory
+        )
         for one in group
-        if one.mode == base.PARTS
+        if one.mode == base.MIG
     )
-    product = _says(driver, group[0].device, names.ATTR_PRODUCT, str) or ""
-    return _kind(product, max(one.memory for one in group), parts)
+    product = _attribute(driver, group[0].device, names.ATTR_PRODUCT, str) or ""
+    return _intern_model(product, max(one.memory for one in group), parts)
 
 
-@functools.lru_cache(maxsize=_MOST_KINDS)
-def _kind(product: str, memory: int, parts: tuple[base.Part, ...]) -> base.Model:
+@functools.lru_cache(maxsize=_MAX_MODELS)
+def _intern_model(product: str, memory: int, parts: tuple[base.MigPlacement, ...]) -> base.GpuModel:
     """One object a kind, so that comparing is quick."""
-    return base.Model(product, memory, parts)
+    return base.GpuModel(product, memory, parts)
 
 
-def _position(driver: str, group: list[Face]) -> base.Position:
+def _location(driver: str, group: list[Face]) -> base.GpuLocation:
     device = group[0].device
-    peers = [_says(driver, one.device, names.ATTR_NVLINK_PEERS, int) for one in group]
-    root = _says(driver, device, names.ATTR_PCIE_ROOT, str)
-    numa = _says(driver, device, names.ATTR_NUMA_NODE, int)
-    place = base.UNKNOWN if numa is None else numa
-    return base.Position(max(one or 0 for one in peers), root or "", place)
+    peers = [_attribute(driver, one.device, names.ATTR_NVLINK_PEERS, int) for one in group]
+    root = _attribute(driver, device, names.ATTR_PCIE_ROOT, str)
+    numa = _attribute(driver, device, names.ATTR_NUMA_NODE, int)
+    place = base.UNKNOWN_NUMA if numa is None else numa
+    return base.GpuLocation(max(one or 0 for one in peers), root or "", place)
 
 
-def _says(driver: str, device: slices.Device, name: str, kind: type[T]) -> T | None:
+def _attribute(driver: str, device: slices.Device, name: str, kind: type[T]) -> T | None:
     """An attribute of a device; None where it is not there or of another type."""
     full = name if "/" in name else f"{driver}/{name}"
     value = attributes.lookup(device.attributes, driver, full)

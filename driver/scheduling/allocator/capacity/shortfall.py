@@ -11,39 +11,42 @@ from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.constraints import counters
 
 
-def of(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
+def count_shortfall(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
     """Devices that fit at once, devices wanted, and how many devices each reason keeps away."""
-    taken = counters.Tally(problem.lefts, problem.spots)
+    taken = counters.CounterTracker(problem.remaining, problem.devices)
     counted: Counter[reasons.Reason] = Counter()
     fits = wanted = 0
-    for tie in problem.ties:
+    for tie in problem.constraints:
         tie.clear()
-    for want, ways in enumerate(problem.offers):
-        offer = max(ways, key=lambda one: min(len(one.places) - len(one.barred), one.count))
+    for want, ways in enumerate(problem.candidates):
+        offer = max(ways, key=lambda one: min(len(one.indexes) - len(one.unavailable), one.count))
         wanted += offer.count
-        had, kept = _fill(problem, taken, want, offer)
+        had, kept = _fill_request(problem, taken, want, offer)
         fits += had
-        counted |= offer.refused + kept
+        counted |= offer.rejections + kept
     return fits, wanted, counted
 
 
-def _fill(
-    problem: search.Problem, taken: counters.Tally, want: int, offer: candidates.Offer
+def _fill_request(
+    problem: search.Problem,
+    taken: counters.CounterTracker,
+    want: int,
+    offer: candidates.RequestCandidates,
 ) -> tuple[int, Counter[reasons.Reason]]:
-    claim = problem.claim_of[want]
-    ties = [tie for tie in problem.ties if tie.covers(claim, offer.way.name)]
+    claim = problem.claim_indexes[want]
+    ties = [tie for tie in problem.constraints if tie.covers(claim, offer.subrequest.name)]
     kept: Counter[reasons.Reason] = Counter()
     had = 0
-    for place in offer.places:
-        if place in offer.failing or place in offer.barred or had == offer.count:
+    for place in offer.indexes:
+        if place in offer.selector_errors or place in offer.unavailable or had == offer.count:
             continue
         refusing = next((tie for tie in ties if not tie.accepts(place)), None)
         if refusing is not None:
             kept[refusing.reason] += 1
-        elif taken.take(place, offer, claim):
+        elif taken.try_allocate(place, offer, claim):
             had += 1
             for tie in ties:
                 tie.add(place)
-        elif not taken.used(place):
+        elif not taken.is_used(place):
             kept[reasons.Reason.COUNTERS_TAKEN] += 1
     return had, kept

@@ -6,7 +6,7 @@ from typing import Protocol
 from driver import reasons
 
 
-class Pact(Protocol):
+class Constraint(Protocol):
     """Asked about each device before it is taken; what it has been given can be taken back."""
 
     @property
@@ -26,7 +26,7 @@ class Pact(Protocol):
         """Add a device that is accepted."""
         ...
 
-    def drop(self) -> None:
+    def remove_last(self) -> None:
         """Take the last device back."""
         ...
 
@@ -34,6 +34,6 @@ class Pact(Protocol):
         """Take all devices back."""
         ...
 
-    def look(self, place: int) -> Hashable:
+    def signature(self, place: int) -> Hashable:
         """What it can tell devices apart by."""
         ...

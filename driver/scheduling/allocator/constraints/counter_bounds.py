@@ -15,31 +15,35 @@ from driver.scheduling.allocator.constraints import counters
 _Kinds = Counter[str]
 
 
-class Supplies:
+class CounterBounds:
     """Of one node's search."""
 
-    def __init__(self, spots: Sequence[candidates.Spot], taken: counters.Tally) -> None:
+    def __init__(
+        self, spots: Sequence[candidates.NodeDevice], taken: counters.CounterTracker
+    ) -> None:
         self._spots = spots
         self._tally = taken
         self._least: dict[int, _Kinds] = {}
         self._total: _Kinds | None = None
 
-    def suffice(self, demands: Sequence[Sequence[tuple[candidates.Offer, int]]]) -> bool:
+    def is_satisfiable(
+        self, demands: Sequence[Sequence[tuple[candidates.RequestCandidates, int]]]
+    ) -> bool:
         """Whether every demand could draw the least of one of its options: an offer, how often."""
         needed: _Kinds = Counter()
         for options in demands:
-            needed += _least(self._drawn(offer, count) for offer, count in options)
+            needed += _least(self._least_consumed(offer, count) for offer, count in options)
         if not needed:
             return True
-        spare = self._spare()
+        spare = self._remaining()
         return all(amount <= spare[kind] for kind, amount in needed.items())
 
-    def _drawn(self, offer: candidates.Offer, count: int) -> _Kinds:
+    def _least_consumed(self, offer: candidates.RequestCandidates, count: int) -> _Kinds:
         if id(offer) not in self._least:
-            self._least[id(offer)] = _least(self._of(place) for place in offer.places)
+            self._least[id(offer)] = _least(self._device_counters(place) for place in offer.indexes)
         return Counter({kind: count * n for kind, n in self._least[id(offer)].items()})
 
-    def _of(self, place: int) -> _Kinds:
+    def _device_counters(self, place: int) -> _Kinds:
         """What a device draws of each kind; a shared one may be paid for already."""
         device = self._spots[place].device
         found: _Kinds = Counter()
@@ -48,14 +52,14 @@ class Supplies:
                 found[_kind(name)] += amount
         return found
 
-    def _spare(self) -> _Kinds:
+    def _remaining(self) -> _Kinds:
         if self._total is None:
             self._total = Counter()
-            for left in self._tally.lefts():
+            for left in self._tally.all_remaining():
                 for (_, name), amount in left.items():
                     self._total[_kind(name)] += max(amount, 0)
         spare = Counter(self._total)
-        for (_, name), amount in self._tally.drawn():
+        for (_, name), amount in self._tally.consumed():
             spare[_kind(name)] -= amount
         return spare
 

@@ -12,74 +12,76 @@ from driver.resources.dra import attributes, claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.allocator import candidates
 
-Members = frozenset[Hashable]
+ValueSet = frozenset[Hashable]
 
 
 @dataclass(slots=True)
-class Bond:
+class MatchAttribute:
     """One constraint of one claim, and the values of the devices it has been given so far.
 
     `values` is by place of the node's spots; None where the attribute is not there.
     """
 
     claim: int
-    rule: dra_requests.Constraint
-    values: tuple[Members | None, ...]
-    _given: list[Members] = field(default_factory=list)
+    constraint: dra_requests.Constraint
+    values: tuple[ValueSet | None, ...]
+    _chosen: list[ValueSet] = field(default_factory=list)
 
     @property
     def reason(self) -> reasons.Reason:
         """Why a device is not accepted."""
         return reasons.Reason.CONSTRAINT_UNMET
 
-    def look(self, place: int) -> Hashable:
+    def signature(self, place: int) -> Hashable:
         """What it can tell devices apart by."""
         return self.values[place]
 
     def covers(self, claim: int, way: str) -> bool:
         """Whether it is on the devices of a way of a claim."""
-        return claim == self.claim and self.rule.covers(way)
+        return claim == self.claim and self.constraint.covers(way)
 
     @property
-    def common(self) -> Members | None:
+    def common(self) -> ValueSet | None:
         """What agreeing devices have in common; None while there is no device."""
-        return self._given[-1] if self._given and not self.rule.distinct else None
+        return self._chosen[-1] if self._chosen and not self.constraint.distinct else None
 
     def accepts(self, place: int) -> bool:
         """Whether a device may be added."""
         value = self.values[place]
         if value is None:
             return False
-        if not self._given:
+        if not self._chosen:
             return True
-        if self.rule.distinct:
-            return all(value.isdisjoint(other) for other in self._given)
-        return not value.isdisjoint(self._given[-1])
+        if self.constraint.distinct:
+            return all(value.isdisjoint(other) for other in self._chosen)
+        return not value.isdisjoint(self._chosen[-1])
 
     def add(self, place: int) -> None:
         """Add a device that is accepted."""
         value = self.values[place] or frozenset()
-        agree = self._given and not self.rule.distinct
-        self._given.append(value & self._given[-1] if agree else value)
+        agree = self._chosen and not self.constraint.distinct
+        self._chosen.append(value & self._chosen[-1] if agree else value)
 
-    def drop(self) -> None:
+    def remove_last(self) -> None:
         """Take the last device back."""
-        self._given.pop()
+        self._chosen.pop()
 
     def clear(self) -> None:
         """Take all devices back."""
-        self._given.clear()
+        self._chosen.clear()
 
 
-def bonds(found: Sequence[claims.Claim], spots: Sequence[candidates.Spot]) -> tuple[Bond, ...]:
+def match_constraints(
+    found: Sequence[claims.Claim], spots: Sequence[candidates.NodeDevice]
+) -> tuple[MatchAttribute, ...]:
     """The constraints of every claim of a workload, ready for a node."""
     return tuple(
-        Bond(place, rule, tuple(_value(rule.attribute, spot) for spot in spots))
+        MatchAttribute(place, rule, tuple(_device_values(rule.attribute, spot) for spot in spots))
         for place, claim in enumerate(found)
         for rule in claim.spec.constraints
     )
 
 
-def _value(name: str, spot: candidates.Spot) -> Members | None:
+def _device_values(name: str, spot: candidates.NodeDevice) -> ValueSet | None:
     found = attributes.lookup(spot.device.attributes, spot.id.driver, name)
     return None if found is None or found == () else attributes.members(found)

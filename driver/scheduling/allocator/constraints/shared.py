@@ -8,10 +8,10 @@ from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator.sharing_rules import device_config
 
-Given = TypeVar("Given")
+Entry = TypeVar("Entry")
 
 
-class Side(abc.ABC, Generic[Given]):
+class SharedConstraint(abc.ABC, Generic[Entry]):
     """A pact (`pacts.Pact`) but for `brings`, `look`, `accepts` and `reason`.
 
     `given` is common to the sides of a pact; what stands in it before the search stays.
@@ -20,34 +20,34 @@ class Side(abc.ABC, Generic[Given]):
     def __init__(
         self,
         claim: int,
-        way: allocator_requests.Way,
-        spots: Sequence[candidates.Spot],
-        found: device_config.Configs,
-        given: list[Given],
+        way: allocator_requests.SubRequest,
+        spots: Sequence[candidates.NodeDevice],
+        found: device_config.DeviceConfigs,
+        given: list[Entry],
     ) -> None:
         self._claim = claim
-        self._way = way
-        self._spots = spots
+        self._subrequest = way
+        self._devices = spots
         self._configs = found
-        self._given = given
-        self._before = len(given)
+        self._entries = given
+        self._initial = len(given)
 
     def covers(self, claim: int, way: str) -> bool:
         """Whether it is this way of this claim."""
-        return (claim, way) == (self._claim, self._way.name)
+        return (claim, way) == (self._claim, self._subrequest.name)
 
     @abc.abstractmethod
-    def brings(self, place: int) -> Given:
+    def entry(self, place: int) -> Entry:
         """What taking a device adds to what is given."""
 
     def add(self, place: int) -> None:
         """Add a device that is accepted."""
-        self._given.append(self.brings(place))
+        self._entries.append(self.entry(place))
 
-    def drop(self) -> None:
+    def remove_last(self) -> None:
         """Take the last device back."""
-        self._given.pop()
+        self._entries.pop()
 
     def clear(self) -> None:
         """Take all devices back."""
-        del self._given[self._before :]
+        del self._entries[self._initial :]

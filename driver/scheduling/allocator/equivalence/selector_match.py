@@ -8,8 +8,8 @@ import functools
 from driver.resources.cel import selector as cel
 from driver.resources.dra import slices
 
-_MOST_LOOKS = 1 << 16
-_MOST_SELECTORS = 4096
+_MAX_RESULTS = 1 << 16
+_MAX_SELECTORS = 4096
 
 
 class Matcher:
@@ -18,35 +18,35 @@ class Matcher:
     def __init__(self, selector: cel.Selector) -> None:
         self._selector = selector
         self._reads = None if selector.reads is None else tuple(sorted(selector.reads))
-        self._answers: dict[object, bool | cel.Failed] = {}
+        self._results: dict[object, bool | cel.Failed] = {}
 
     @property
     def reads(self) -> tuple[str, ...] | None:
         """The names `domain/id` that the answers depend on; None: everything."""
         return self._reads
 
-    def says(self, driver: str, device: slices.Device) -> bool | cel.Failed:
+    def matches(self, driver: str, device: slices.Device) -> bool | cel.Failed:
         """Whether the selector is true for a device of a driver."""
-        look = self._look(driver, device)
-        answer = self._answers.get(look)
+        look = self._device_key(driver, device)
+        answer = self._results.get(look)
         if answer is None:
-            if len(self._answers) >= _MOST_LOOKS:
-                self._answers.clear()
-            answer = self._answers[look] = self._selector.matches(seen(driver, device))
+            if len(self._results) >= _MAX_RESULTS:
+                self._results.clear()
+            answer = self._results[look] = self._selector.matches(cel_device(driver, device))
         return answer
 
-    def _look(self, driver: str, device: slices.Device) -> object:
+    def _device_key(self, driver: str, device: slices.Device) -> object:
         """All that the answer depends on: what the selector reads, or everything."""
         names = self._reads
         if names is None:
             names = (*sorted(device.attributes), *sorted(device.capacity))
-            return driver, device.allow_multiple, names, self._values(driver, device, names)
-        return driver, device.allow_multiple, self._values(driver, device, names)
+            return driver, device.allow_multiple, names, self._device_values(driver, device, names)
+        return driver, device.allow_multiple, self._device_values(driver, device, names)
 
-    def _values(self, driver: str, device: slices.Device, names: tuple[str, ...]) -> object:
+    def _device_values(self, driver: str, device: slices.Device, names: tuple[str, ...]) -> object:
         attributes, capacity = device.attributes, device.capacity
         found: list[object] = []
-        for full, bare in _both_ways(driver, names):
+        for full, bare in _lookup_names(driver, names):
             value = attributes.get(full)
             if value is None:
                 value = attributes.get(bare)
@@ -57,8 +57,8 @@ class Matcher:
         return tuple(found)
 
 
-@functools.lru_cache(maxsize=_MOST_SELECTORS)
-def _both_ways(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+@functools.lru_cache(maxsize=_MAX_SELECTORS)
+def _lookup_names(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
     """Each name as `attribute.lookup` tries it: in full, then bare in the driver's own domain.
 
     Where there is no bare one it is the full one again.
@@ -66,14 +66,14 @@ def _both_ways(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str], ..
     return tuple((name, name.removeprefix(f"{driver}/") or name) for name in names)
 
 
-@functools.lru_cache(maxsize=_MOST_SELECTORS)
-def of(expression: str) -> Matcher | cel.Unusable:
+@functools.lru_cache(maxsize=_MAX_SELECTORS)
+def get_matcher(expression: str) -> Matcher | cel.Unusable:
     """The one matcher of an expression."""
     compiled = cel.compile_selector(expression)
     return compiled if isinstance(compiled, cel.Unusable) else Matcher(compiled)
 
 
-def seen(driver: str, device: slices.Device) -> cel.Device:
+def cel_device(driver: str, device: slices.Device) -> cel.Device:
     """What selectors see of a device of a driver."""
     return cel.Device(
         driver,

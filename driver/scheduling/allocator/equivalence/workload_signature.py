@@ -6,25 +6,29 @@ from driver.resources.core import interpod_affinity, pods
 from driver.scheduling.allocator import types as allocator_types
 
 
-def of(workload: allocator_types.Workload) -> Hashable:
+def workload_signature(workload: allocator_types.Workload) -> Hashable:
     """All of a workload that a node's answer depends on, settled claims and `avoid` apart."""
-    return of_devices(workload), _of_pod(workload.pod), _of_others(workload.pod)
+    return (
+        device_signature(workload),
+        _pod_signature(workload.pod),
+        _cross_node_signature(workload.pod),
+    )
 
 
-def of_node(workload: allocator_types.Workload) -> Hashable:
+def single_node_signature(workload: allocator_types.Workload) -> Hashable:
     """All of it that what a node answers by itself depends on."""
-    return of_devices(workload), _of_pod(workload.pod)
+    return device_signature(workload), _pod_signature(workload.pod)
 
 
-def of_devices(workload: allocator_types.Workload) -> Hashable:
+def device_signature(workload: allocator_types.Workload) -> Hashable:
     """All of it that matters for devices, but the CPUs of the pod."""
     pod = workload.pod
     named = {entry.claim: entry.name for entry in pod.claims}
-    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open)
+    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open_claims)
     return pod.namespace, asked_as, pod.containers
 
 
-def _of_pod(pod: pods.Pod) -> Hashable:
+def _pod_signature(pod: pods.Pod) -> Hashable:
     return (
         tuple(sorted(pod.node_selector.items())),
         pod.affinity,
@@ -37,7 +41,7 @@ def _of_pod(pod: pods.Pod) -> Hashable:
     )
 
 
-def _of_others(pod: pods.Pod) -> Hashable:
+def _cross_node_signature(pod: pods.Pod) -> Hashable:
     """The fields by which it asks for pods of other nodes, or for none; None without any."""
     if not pod.spread and pod.pod_affinity == interpod_affinity.NONE:
         return None

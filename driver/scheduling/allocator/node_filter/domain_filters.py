@@ -11,51 +11,52 @@ from driver.resources.core import interpod_affinity, nodes, pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import inter_pod_affinity, pod_topology_spread
 from driver.scheduling.allocator.node_filter.volumes import volume_restrictions
-from driver.scheduling.snapshot import placed_pods, pods_overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import placed_pods, pods_overlay, snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Domains:
+class DomainFilterState:
     """The states of both plugins, computed before they filter."""
 
-    view: cluster.ClusterView
+    view: snapshot.Snapshot
     pod: pods.Pod
     spread: pod_topology_spread.State | None = None
     affinity: inter_pod_affinity.State | None = None
-    claimed: str = ""
+    claim_in_use: str = ""
 
     @property
-    def unspread(self) -> "Domains":
+    def without_spread(self) -> "DomainFilterState":
         """The same without topology spread: what pods that come later may still change."""
         return replace(self, spread=None)
 
-    def refusal(self, node: nodes.Node) -> allocator_types.Refusal | None:
+    def rejection(self, node: nodes.Node) -> allocator_types.NodeRejection | None:
         """Say why the node does not do; both with and without the pods nominated to it."""
-        if self.claimed:
-            return allocator_types.Refusal(reasons.Reason.NODE_VOLUME_IN_USE, self.claimed)
-        refused = _refusal(node, self.spread, self.affinity)
-        nominated = rivals(self.view, node.name, self.pod)
+        if self.claim_in_use:
+            return allocator_types.NodeRejection(
+                reasons.Reason.NODE_VOLUME_IN_USE, self.claim_in_use
+            )
+        refused = _rejection(node, self.spread, self.affinity)
+        nominated = nominated_first(self.view, node.name, self.pod)
         if refused is not None or not nominated:
             return refused
         spread = self.spread.with_pods(nominated, node) if self.spread else None
         affinity = self.affinity.with_pods(nominated, node) if self.affinity else None
-        return _refusal(node, spread, affinity)
+        return _rejection(node, spread, affinity)
 
 
-def _refusal(
+def _rejection(
     node: nodes.Node,
     spread: pod_topology_spread.State | None,
     affinity: inter_pod_affinity.State | None,
-) -> allocator_types.Refusal | None:
-    uneven = spread.objection(node) if spread is not None else ""
+) -> allocator_types.NodeRejection | None:
+    uneven = spread.rejection(node) if spread is not None else ""
     if uneven:
-        return allocator_types.Refusal(reasons.Reason.NODE_TOPOLOGY_SPREAD, uneven)
-    objection = affinity.objection(node) if affinity is not None else None
-    return None if objection is None else allocator_types.Refusal(*objection)
+        return allocator_types.NodeRejection(reasons.Reason.NODE_TOPOLOGY_SPREAD, uneven)
+    objection = affinity.rejection(node) if affinity is not None else None
+    return None if objection is None else allocator_types.NodeRejection(*objection)
 
 
-def limits_itself(pod: pods.Pod) -> bool:
+def is_self_limiting(pod: pods.Pod) -> bool:
     """Tell whether pods like this one may keep each other from a node."""
     terms = pod.pod_affinity
     if not pod.spread and terms is interpod_affinity.NONE:
@@ -64,13 +65,13 @@ def limits_itself(pod: pods.Pod) -> bool:
     return bool(terms.required or terms.anti or spread)
 
 
-def concern(view: cluster.ClusterView, pod: pods.Pod) -> bool:
+def is_relevant(view: snapshot.Snapshot, pod: pods.Pod) -> bool:
     """Tell whether pods of other nodes may decide about a node for this one."""
-    return limits_itself(pod) or bool(pod.volume_claims) or view.population.objects
+    return is_self_limiting(pod) or bool(pod.volume_claims) or view.population.has_anti_affinity
 
 
-def distinction(
-    view: cluster.ClusterView,
+def pod_signature(
+    view: snapshot.Snapshot,
     pod: pods.Pod,
     joining: Iterable[interpod_affinity.Term] = (),
 ) -> Hashable:
@@ -81,84 +82,92 @@ def distinction(
     """
     placed = view.population
     labels = placed.namespaces.get(pod.namespace, {})
-    terms = {*_objecting(placed, pod.namespace), *joining}
+    terms = {*_anti_affinity_terms(placed, pod.namespace), *joining}
     matched = frozenset(term for term in terms if term.matches(pod.namespace, pod.labels, labels))
-    return matched, standing(placed, pod)
+    return matched, nominated_key(placed, pod)
 
 
-def _objecting(placed: placed_pods.Population, namespace: str) -> frozenset[interpod_affinity.Term]:
+def _anti_affinity_terms(
+    placed: placed_pods.Population, namespace: str
+) -> frozenset[interpod_affinity.Term]:
     """The anti-affinity terms of placed pods that reach a namespace."""
-    if not placed.objects:
+    if not placed.has_anti_affinity:
         return frozenset()
     labels = placed.namespaces.get(namespace, {})
 
     def collect() -> frozenset[interpod_affinity.Term]:
-        terms = (term for kind, _ in placed.objectors() for term in kind.affinity.anti)
+        terms = (term for kind, _ in placed.anti_affinity_kinds() for term in kind.affinity.anti)
         return frozenset(term for term in terms if term.reaches(namespace, labels))
 
-    return placed.remembered(("objecting", namespace), collect)
+    return placed.cached(("objecting", namespace), collect)
 
 
-def standing(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
+def nominated_key(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
     """Equal for pods to which the same nominated pods come first; None where none is nominated."""
-    if not placed.awaited:
+    if not placed.has_nominated:
         return None
     # A nominated pod is not its own rival, so no other pod's answer is its answer.
     return pod.priority, pod.uid if pod.nominated else None
 
 
-def of(view: cluster.ClusterView, workload: allocator_types.Workload) -> Domains | None:
+def prefilter(
+    view: snapshot.Snapshot, workload: allocator_types.Workload
+) -> DomainFilterState | None:
     """Computed once for pods that no filter tells apart; None where nothing is to be asked."""
     pod = workload.pod
-    if not concern(view, pod):
+    if not is_relevant(view, pod):
         return None
     placed = view.population
     own = _own_node(view, workload)
     key = _key(view, pod, own)
-    computed: Domains | None = placed.remembered(key, lambda: _made(view, pod, own))
+    computed: DomainFilterState | None = placed.cached(key, lambda: _compute(view, pod, own))
     return computed
 
 
-def _made(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Domains | None:
+def _compute(
+    view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None
+) -> DomainFilterState | None:
     placed: placed_pods.Population = view.population
     if own is not None:
-        placed = pods_overlay.Layered(placed, [(view.pods_on(own)[pod.key], own)])
-    spread = pod_topology_spread.State.of(pod, placed)
-    affinity = inter_pod_affinity.State.of(pod, placed)
-    claimed = volume_restrictions.exclusive(view.stored, placed, pod)
+        placed = pods_overlay.PopulationOverlay(placed, [(view.pods_on(own)[pod.key], own)])
+    spread = pod_topology_spread.State.prefilter(pod, placed)
+    affinity = inter_pod_affinity.State.prefilter(pod, placed)
+    claimed = volume_restrictions.exclusive_claim_in_use(view.storage, placed, pod)
     if spread is None and affinity is None and not claimed:
         return None
-    return Domains(view, pod, spread, affinity, claimed)
+    return DomainFilterState(view, pod, spread, affinity, claimed)
 
 
-def _key(view: cluster.ClusterView, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
+def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
     constrained = bool(pod.spread)
     return (
-        placed_pods.kind_key(pod),
+        placed_pods.pod_kind_key(pod),
         pod.spread,
         (frozenset(pod.node_selector.items()), pod.affinity) if constrained else None,
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained
         else None,
-        standing(view.population, pod),
-        (pod.volume_claims, view.stored.mark) if pod.volume_claims else None,
+        nominated_key(view.population, pod),
+        (pod.volume_claims, view.storage.revision) if pod.volume_claims else None,
         pod.uid if own is not None else None,
     )
 
 
-def _own_node(view: cluster.ClusterView, workload: allocator_types.Workload) -> ids.NodeName | None:
+def _own_node(view: snapshot.Snapshot, workload: allocator_types.Workload) -> ids.NodeName | None:
     """The node that a settled claim pins the pod to: it does not stand in its own way."""
-    for claim in workload.settled:
-        name = cluster.pinned_node(claim)
+    for claim in workload.allocated_claims:
+        name = snapshot.pinned_node(claim)
         if name is not None and workload.pod.key in view.pods_on(name):
             return name
     return None
 
 
-def rivals(view: cluster.ClusterView, name: ids.NodeName, pod: pods.Pod) -> Sequence[pods.Pod]:
+def nominated_first(
+    view: snapshot.Snapshot, name: ids.NodeName, pod: pods.Pod
+) -> Sequence[pods.Pod]:
     """The pods nominated to a node to which this one yields (RunFilterPluginsWithNominatedPods)."""
     return [
         other
-        for other in view.population.nominated(name)
+        for other in view.population.nominated_pods(name)
         if other.priority >= pod.priority and other.uid != pod.uid
     ]

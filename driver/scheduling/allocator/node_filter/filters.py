@@ -23,109 +23,108 @@ from driver.scheduling.allocator.node_filter.volumes import (
     volume_restrictions,
     volume_zone,
 )
-from driver.scheduling.snapshot import node_usage
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import node_usage, snapshot
 
-_UNUSED = cluster.NodeUse()
+_NO_USAGE = snapshot.NodeUsage()
 
 
-def refusal(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
-) -> allocator_types.Refusal | None:
+def rejection(
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+) -> allocator_types.NodeRejection | None:
     """Say why the node does not do for the workload's pod; None when it does."""
-    return of_node(view, node, workload) or elsewhere(view, node, workload)
+    return node_rejection(view, node, workload) or cross_node_rejection(view, node, workload)
 
 
-def of_node(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
-) -> allocator_types.Refusal | None:
+def node_rejection(
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+) -> allocator_types.NodeRejection | None:
     """Say why the node itself does not do, whatever there is on others."""
-    for reason, detail in _objections(view, node, workload):
+    for reason, detail in _rejections(view, node, workload):
         if detail:
-            return allocator_types.Refusal(reason, detail)
+            return allocator_types.NodeRejection(reason, detail)
     return None
 
 
-def elsewhere(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
-) -> allocator_types.Refusal | None:
+def cross_node_rejection(
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
+) -> allocator_types.NodeRejection | None:
     """Say why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
-    states = domain_filters.of(view, workload)
-    return None if states is None else states.refusal(node)
+    states = domain_filters.prefilter(view, workload)
+    return None if states is None else states.rejection(node)
 
 
-def _objections(
-    view: cluster.ClusterView, node: nodes.Node, workload: allocator_types.Workload
+def _rejections(
+    view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> Iterator[tuple[reasons.Reason, str]]:
     """In the order in which they are told; "" for none. What cannot be is not looked at."""
-    pod, use = workload.pod, used(view, node, workload.pod)
-    if workload.settled:
-        yield reasons.Reason.NODE_PINNED, _elsewhere(node, workload)
+    pod, use = workload.pod, effective_usage(view, node, workload.pod)
+    if workload.allocated_claims:
+        yield reasons.Reason.NODE_PINNED, _pinned_elsewhere(node, workload)
     if node.leaving:
         # Whatever the pod tolerates: it would go with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
-    if use.arriving:
+    if use.placeholders:
         yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
     if not node.ready:
         yield reasons.Reason.NODE_NOT_READY, "not ready"
     if node.cordoned:
-        yield reasons.Reason.NODE_CORDONED, node_unschedulable.objection(node, pod)
+        yield reasons.Reason.NODE_CORDONED, node_unschedulable.rejection(node, pod)
     if node.taints:
-        yield reasons.Reason.NODE_TAINTED, taint_toleration.objection(node, pod)
+        yield reasons.Reason.NODE_TAINTED, taint_toleration.rejection(node, pod)
     if pod.node_selector or pod.affinity is not None:
-        yield reasons.Reason.NODE_MISMATCH, node_affinity.objection(node, pod)
+        yield reasons.Reason.NODE_MISMATCH, node_affinity.rejection(node, pod)
     if pod.host_ports:
-        yield reasons.Reason.NODE_PORT_TAKEN, node_ports.objection(use, pod)
-    yield reasons.Reason.NODE_FULL, node_resources_fit.objection(node, use, pod)
+        yield reasons.Reason.NODE_PORT_TAKEN, node_ports.rejection(use, pod)
+    yield reasons.Reason.NODE_FULL, node_resources_fit.rejection(node, use, pod)
     if pod.volume_claims or pod.disks:
-        yield from _of_volumes(view, node, pod)
+        yield from _volume_rejections(view, node, pod)
 
 
-def _of_volumes(
-    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
+def _volume_rejections(
+    view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
 ) -> Iterator[tuple[reasons.Reason, str]]:
-    held, others = view.stored, company(view, node, pod)
-    first = domain_filters.rivals(view, node.name, pod)
-    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.objection(pod, [*others, *first])
-    yield reasons.Reason.NODE_VOLUME, volume_binding.objection(held, node, pod, others)
-    yield reasons.Reason.NODE_VOLUME, volume_zone.objection(held, node, pod)
+    held, others = view.storage, other_pods(view, node, pod)
+    first = domain_filters.nominated_first(view, node.name, pod)
+    yield reasons.Reason.NODE_VOLUME_IN_USE, volume_restrictions.rejection(pod, [*others, *first])
+    yield reasons.Reason.NODE_VOLUME, volume_binding.rejection(held, node, pod, others)
+    yield reasons.Reason.NODE_VOLUME, volume_zone.rejection(held, node, pod)
     yield (
         reasons.Reason.NODE_VOLUME_LIMIT,
-        node_volume_limits.objection(held, node, pod, others, first),
+        node_volume_limits.rejection(held, node, pod, others, first),
     )
 
 
-def company(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
+def other_pods(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
     """The other pods of a node."""
     return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
 
 
-def _elsewhere(node: nodes.Node, workload: allocator_types.Workload) -> str:
-    for claim in workload.settled:
+def _pinned_elsewhere(node: nodes.Node, workload: allocator_types.Workload) -> str:
+    for claim in workload.allocated_claims:
         selector = claim.allocation.selector if claim.allocation else None
         if selector is not None and not selector.matches(node.name, node.labels):
             return f"claim {claim.key} is allocated elsewhere"
     return ""
 
 
-def used(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> cluster.NodeUse:
+def effective_usage(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> snapshot.NodeUsage:
     """Sum what its pods take of a node, and those nominated to it that come first."""
-    use = view.use.get(node.name, _UNUSED)
-    if not view.population.awaited:
+    use = view.usage.get(node.name, _NO_USAGE)
+    if not view.population.has_nominated:
         return use
-    nominated = domain_filters.rivals(view, node.name, pod)
-    return node_usage.together(use, node_usage.weigh(nominated)) if nominated else use
+    nominated = domain_filters.nominated_first(view, node.name, pod)
+    return node_usage.add_usage(use, node_usage.sum_usage(nominated)) if nominated else use
 
 
-def lack(
-    view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod
-) -> node_resources_fit.Lack | None:
+def insufficient_resource(
+    view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
+) -> node_resources_fit.InsufficientResource | None:
     """The first resource that a node has too little of; None where there is none."""
-    return node_resources_fit.lack(node, used(view, node, pod), pod)
+    return node_resources_fit.insufficient_resource(node, effective_usage(view, node, pod), pod)
 
 
-def most(view: cluster.ClusterView, node: nodes.Node, pod: pods.Pod) -> int:
+def max_pods(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     if pod.host_ports:
         return 1
-    return node_resources_fit.most(node, used(view, node, pod), pod)
+    return node_resources_fit.max_pods(node, effective_usage(view, node, pod), pod)

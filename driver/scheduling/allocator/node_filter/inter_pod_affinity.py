@@ -25,117 +25,124 @@ class State:
         self._pod = pod
         self._terms = pod.pod_affinity
         self._placed = placed
-        self._near: Counter[Domain] = Counter()
-        self._apart: Counter[Domain] = Counter()
-        self._unwelcome: Counter[Domain] = Counter()
+        self._affinity: Counter[Domain] = Counter()
+        self._anti_affinity: Counter[Domain] = Counter()
+        self._existing_anti: Counter[Domain] = Counter()
 
     @classmethod
-    def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
+    def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
-        key = "company", placed_pods.kind_key(pod)
-        state = placed.counted(key, functools.partial(cls._counted, pod)).copied()
-        return None if state.is_idle else state
+        key = "company", placed_pods.pod_kind_key(pod)
+        state = placed.counts(key, functools.partial(cls._count_placed, pod)).copy()
+        return None if state.is_skipped else state
 
     @property
-    def is_idle(self) -> bool:
+    def is_skipped(self) -> bool:
         """True where neither the pod's terms nor those of placed pods can refuse a node."""
         own = self._terms.required or self._terms.anti
-        return not own and not any(number > 0 for number in self._unwelcome.values())
+        return not own and not any(number > 0 for number in self._existing_anti.values())
 
     @classmethod
-    def _counted(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State":
+    def _count_placed(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State":
         state, by_name = cls(pod, placed), placed.cluster_nodes
-        for kind, counts in placed.objectors():
-            state._add_unwelcome(kind, by_name, counts)
+        for kind, counts in placed.anti_affinity_kinds():
+            state._add_existing_anti(kind, by_name, counts)
         if state._terms.required or state._terms.anti:
-            for kind, counts in _reached(state._terms, placed):
+            for kind, counts in _reachable_kinds(state._terms, placed):
                 state._add_own(kind, by_name, counts)
         return state
 
-    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+    def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
         """Pods more of a kind on a node of the cluster, or fewer."""
-        self.add_members(kind, self._placed.cluster_nodes, {node: number})
+        self.add_counts(kind, self._placed.cluster_nodes, {node: number})
 
-    def copied(self) -> "State":
+    def copy(self) -> "State":
         """A copy that changes alone."""
         state = State(self._pod, self._placed)
-        state._near, state._apart = Counter(self._near), Counter(self._apart)
-        state._unwelcome = Counter(self._unwelcome)
+        state._affinity, state._anti_affinity = (
+            Counter(self._affinity),
+            Counter(self._anti_affinity),
+        )
+        state._existing_anti = Counter(self._existing_anti)
         return state
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
         """The state with pods more on a node (AddPod)."""
-        state = self.copied()
+        state = self.copy()
         for pod in more:
-            state.add_members(placed_pods.kind_of(pod), {node.name: node}, {node.name: 1})
+            state.add_counts(placed_pods.pod_kind(pod), {node.name: node}, {node.name: 1})
         return state
 
-    def add_members(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    def add_counts(
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         """Pods more of a kind on each of some nodes, or fewer."""
-        self._add_unwelcome(kind, by_name, counts)
+        self._add_existing_anti(kind, by_name, counts)
         self._add_own(kind, by_name, counts)
 
-    def objection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
+    def rejection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
         """Say why the pod and those of the node's domains cannot be together."""
-        lacking = self._without_company(node)
+        lacking = self._missing_affinity(node)
         if lacking:
             return reasons.Reason.NODE_POD_AFFINITY, lacking
         for term in self._terms.anti:
             value = node.labels.get(term.topology_key)
-            if value is not None and self._apart[term.topology_key, value] > 0:
+            if value is not None and self._anti_affinity[term.topology_key, value] > 0:
                 detail = f"pod anti-affinity by {term.topology_key}"
                 return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
-        if self._unwelcome:
+        if self._existing_anti:
             for domain in node.labels.items():
-                if self._unwelcome[domain] > 0:
+                if self._existing_anti[domain] > 0:
                     detail = f"the anti-affinity of a placed pod, by {domain[0]}"
                     return reasons.Reason.NODE_POD_ANTI_AFFINITY, detail
         return None
 
-    def _without_company(self, node: nodes.Node) -> str:
+    def _missing_affinity(self, node: nodes.Node) -> str:
         alone = ""
         for term in self._terms.required:
             value = node.labels.get(term.topology_key)
             if value is None:
                 return f"pod affinity by {term.topology_key}, a label that the node lacks"
-            if self._near[term.topology_key, value] <= 0:
+            if self._affinity[term.topology_key, value] <= 0:
                 alone = alone or f"pod affinity by {term.topology_key}"
         # The first of pods that want to be together is let in anywhere.
-        if alone and not any(number > 0 for number in self._near.values()) and self._meets_itself():
+        if (
+            alone
+            and not any(number > 0 for number in self._affinity.values())
+            and self._matches_itself()
+        ):
             return ""
         return alone
 
-    def _meets_itself(self) -> bool:
+    def _matches_itself(self) -> bool:
         return all(
-            selects(term, self._pod.namespace, self._pod.labels, self._placed)
+            term_selects(term, self._pod.namespace, self._pod.labels, self._placed)
             for term in self._terms.required
         )
 
-    def _add_unwelcome(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+    def _add_existing_anti(
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         labels = self._placed.namespaces.get(self._pod.namespace, _NO_LABELS)
         for term in kind.affinity.anti:
             if term.matches(self._pod.namespace, self._pod.labels, labels):
-                count(self._unwelcome, term.topology_key, by_name, counts)
+                add_domain_counts(self._existing_anti, term.topology_key, by_name, counts)
 
     def _add_own(
-        self, kind: placed_pods.Kind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
+        self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
         required = self._terms.required
         if required and all(
-            selects(term, kind.namespace, kind.labels, self._placed) for term in required
+            term_selects(term, kind.namespace, kind.labels, self._placed) for term in required
         ):
             for term in required:
-                count(self._near, term.topology_key, by_name, counts)
+                add_domain_counts(self._affinity, term.topology_key, by_name, counts)
         for term in self._terms.anti:
-            if selects(term, kind.namespace, kind.labels, self._placed):
-                count(self._apart, term.topology_key, by_name, counts)
+            if term_selects(term, kind.namespace, kind.labels, self._placed):
+                add_domain_counts(self._anti_affinity, term.topology_key, by_name, counts)
 
 
-def selects(
+def term_selects(
     term: interpod_affinity.Term,
     namespace: str,
     labels: Mapping[str, str],
@@ -158,19 +165,19 @@ def selects(
     return term.selector.matches(labels)
 
 
-def _reached(
+def _reachable_kinds(
     terms: interpod_affinity.PodAffinity, placed: placed_pods.Population
-) -> Iterator[placed_pods.Members]:
+) -> Iterator[placed_pods.KindCounts]:
     """The kinds of pods that required terms may select."""
     every = (*terms.required, *terms.anti)
     if any(term.namespace_selector is not None for term in every):
-        yield from placed.members()
+        yield from placed.kind_counts()
         return
     for namespace in sorted({name for term in every for name in term.namespaces}):
-        yield from placed.members(namespace)
+        yield from placed.kind_counts(namespace)
 
 
-def count(
+def add_domain_counts(
     counter: Counter[Domain],
     key: str,
     by_name: Nodes,

@@ -3,7 +3,7 @@
 from driver.resources.core import nodes, pods
 
 
-def objection(node: nodes.Node, pod: pods.Pod) -> str:
+def rejection(node: nodes.Node, pod: pods.Pod) -> str:
     """Say why the pod refuses the node, in words; "" where it does not."""
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
@@ -17,7 +17,7 @@ def matches(node: nodes.Node, pod: pods.Pod) -> bool:
     """Tell whether the pod could be on the node as far as its labels and its name go."""
     if not pod.node_selector and pod.affinity is None:
         return True
-    return not objection(node, pod)
+    return not rejection(node, pod)
 
 
 def score(node: nodes.Node, pod: pods.Pod) -> int:

@@ -3,48 +3,50 @@
 from dataclasses import dataclass
 
 from driver.resources.core import nodes, pods
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _PODS = "pods"
 
 
 @dataclass(frozen=True, slots=True)
-class Lack:
+class InsufficientResource:
     """A resource that a node has too little of, `cpu` in milli-cores."""
 
     resource: str
-    asked: int
+    requested: int
     free: int
 
 
-def lack(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> Lack | None:
+def insufficient_resource(
+    node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod
+) -> InsufficientResource | None:
     """The first resource that a node has too little of; None where there is none."""
     allowed = node.allocatable.get(_PODS, 0)
-    if use.count + 1 > allowed:
-        return Lack(_PODS, 1, allowed - use.count)
+    if use.pod_count + 1 > allowed:
+        return InsufficientResource(_PODS, 1, allowed - use.pod_count)
     for name, amount in pod.requests.items():
         free = node.allocatable.get(name, 0) - use.requests.get(name, 0)
         if amount > 0 and amount > free:
-            return Lack(name, amount, free)
+            return InsufficientResource(name, amount, free)
     return None
 
 
-def objection(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> str:
+def rejection(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> str:
     """The first resource that is short, in words; "" where none is."""
-    short = lack(node, use, pod)
+    short = insufficient_resource(node, use, pod)
     if short is None:
         return ""
     if short.resource == _PODS:
-        return f"{use.count} pods, at most {node.allocatable.get(_PODS, 0)}"
+        return f"{use.pod_count} pods, at most {node.allocatable.get(_PODS, 0)}"
     unit = "m" if short.resource == "cpu" else ""
-    return f"asks {short.asked}{unit} {short.resource}, {max(short.free, 0)}{unit} free"
+    return f"asks {short.requested}{unit} {short.resource}, {max(short.free, 0)}{unit} free"
 
 
-def most(node: nodes.Node, use: cluster.NodeUse, pod: pods.Pod) -> int:
+def max_pods(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> int:
     """Count how many pods like this one a node has room for, where it has room for one."""
     free = [
         (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // amount
         for name, amount in pod.requests.items()
         if amount > 0
     ]
-    return min([node.allocatable.get(_PODS, 0) - use.count, *free])
+    return min([node.allocatable.get(_PODS, 0) - use.pod_count, *free])

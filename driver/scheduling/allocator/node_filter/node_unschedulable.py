@@ -5,7 +5,7 @@ from driver.resources.core import nodes, pods
 CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
-def objection(node: nodes.Node, pod: pods.Pod) -> str:
+def rejection(node: nodes.Node, pod: pods.Pod) -> str:
     """Say why the node refuses the pod, in words; "" where it does not."""
     tolerated = not node.cordoned or any(
         toleration.tolerates(CORDON_TAINT, "", "NoSchedule") for toleration in pod.tolerations

@@ -31,18 +31,18 @@ class State:
         self._pod = pod
         self._constraints = constraints
         self._counts = counts
-        self._least = [
+        self._minimums = [
             min(count.values(), default=0) if len(count) >= constraint.min_domains else 0
             for constraint, count in zip(constraints, counts, strict=True)
         ]
 
     @classmethod
-    def of(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
+    def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """The state before filtering; None for a pod without such constraints."""
         constraints = [constraint for constraint in pod.spread if constraint.required]
         if not constraints:
             return None
-        counts = [counted(pod, constraint, constraints, placed) for constraint in constraints]
+        counts = [domain_counts(pod, constraint, constraints, placed) for constraint in constraints]
         return cls(pod, constraints, counts)
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
@@ -50,17 +50,17 @@ class State:
         counts = [Counter(count) for count in self._counts]
         alone = {node.name: node}
         for constraint, count in zip(self._constraints, counts, strict=True):
-            domains = _eligible(self._pod, constraint, self._constraints, alone)
+            domains = _eligible_nodes(self._pod, constraint, self._constraints, alone)
             for pod in more:
                 same = pod.namespace == self._pod.namespace
                 if same and domains and constraint.selects(pod.labels):
                     count[domains[node.name]] += 1
         return State(self._pod, self._constraints, counts)
 
-    def objection(self, node: nodes.Node) -> str:
+    def rejection(self, node: nodes.Node) -> str:
         """The first constraint that the pod would break there, in words; "" for none."""
         for constraint, count, least in zip(
-            self._constraints, self._counts, self._least, strict=True
+            self._constraints, self._counts, self._minimums, strict=True
         ):
             key = constraint.topology_key
             domain = node.labels.get(key)
@@ -76,7 +76,7 @@ class State:
         return ""
 
 
-def _key(
+def _eligibility_key(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
@@ -92,7 +92,7 @@ def _key(
     )
 
 
-def _eligible(
+def _eligible_nodes(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
@@ -106,39 +106,39 @@ def _eligible(
             continue
         if constraint.honors_affinity and not node_affinity.matches(node, pod):
             continue
-        if constraint.honors_taints and taint_toleration.objection(node, pod):
+        if constraint.honors_taints and taint_toleration.rejection(node, pod):
             continue
         eligible[name] = node.labels[constraint.topology_key]
     return eligible
 
 
-def counted(
+def domain_counts(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
     placed: placed_pods.Population,
 ) -> Counter[str]:
     """Count how many pods that a constraint matches each eligible domain has."""
-    key = "spread", pod.namespace, constraint.selector, _key(pod, constraint, every)
-    make = functools.partial(_matching, pod, constraint, every)
-    return Counter(placed.counted(key, make).domains)
+    key = "spread", pod.namespace, constraint.selector, _eligibility_key(pod, constraint, every)
+    make = functools.partial(_matching_pods, pod, constraint, every)
+    return Counter(placed.counts(key, make).domains)
 
 
-def _matching(
+def _matching_pods(
     pod: pods.Pod,
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
     placed: placed_pods.Population,
-) -> "Matching":
-    make = functools.partial(_eligible, pod, constraint, every, placed.cluster_nodes)
-    eligible = placed.remembered_of_nodes(_key(pod, constraint, every), make)
-    matching = Matching(pod.namespace, constraint.selector, eligible)
-    for kind, members in placed.members(pod.namespace):
-        matching.add_members(kind, members)
+) -> "MatchingPods":
+    make = functools.partial(_eligible_nodes, pod, constraint, every, placed.cluster_nodes)
+    eligible = placed.cached_by_nodes(_eligibility_key(pod, constraint, every), make)
+    matching = MatchingPods(pod.namespace, constraint.selector, eligible)
+    for kind, members in placed.kind_counts(pod.namespace):
+        matching.add_counts(kind, members)
     return matching
 
 
-class Matching:
+class MatchingPods:
     """Pods of a namespace and a selector, by eligible domain."""
 
     def __init__(
@@ -154,24 +154,24 @@ class Matching:
         first = dict.fromkeys(eligible.values(), 0) if domains is None else domains
         self.domains = Counter(first)
 
-    def add(self, kind: placed_pods.Kind, node: ids.NodeName, number: int) -> None:
+    def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
         """Pods more of a kind on a node of the cluster, or fewer."""
-        self.add_members(kind, {node: number})
+        self.add_counts(kind, {node: number})
 
-    def add_members(self, kind: placed_pods.Kind, members: Mapping[ids.NodeName, int]) -> None:
+    def add_counts(self, kind: placed_pods.PodKind, members: Mapping[ids.NodeName, int]) -> None:
         """Pods more of a kind on each of some nodes, or fewer."""
-        if not self._counts(kind):
+        if not self._is_counted(kind):
             return
         for name, number in members.items():
             domain = self._eligible.get(name)
             if domain is not None:
                 self.domains[domain] += number
 
-    def copied(self) -> "Matching":
+    def copy(self) -> "MatchingPods":
         """A copy that changes alone."""
-        return Matching(self._namespace, self._selector, self._eligible, self.domains)
+        return MatchingPods(self._namespace, self._selector, self._eligible, self.domains)
 
-    def _counts(self, kind: placed_pods.Kind) -> bool:
+    def _is_counted(self, kind: placed_pods.PodKind) -> bool:
         if kind.namespace != self._namespace or kind.deleting or self._selector is None:
             return False
         # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).

@@ -6,23 +6,23 @@ Of taints PreferNoSchedule the ones that a pod does not tolerate are counted for
 from driver.resources.core import nodes, pods
 
 
-def objection(node: nodes.Node, pod: pods.Pod) -> str:
+def rejection(node: nodes.Node, pod: pods.Pod) -> str:
     """Say why the node refuses the pod, in words; "" where it does not."""
     for taint in node.taints:
-        if taint.effect in nodes.BLOCKING and not tolerated(taint, pod):
+        if taint.effect in nodes.BLOCKING and not is_tolerated(taint, pod):
             return f"taint {taint.key}={taint.value}:{taint.effect}"
     return ""
 
 
-def tolerated(taint: nodes.NodeTaint, pod: pods.Pod) -> bool:
+def is_tolerated(taint: nodes.NodeTaint, pod: pods.Pod) -> bool:
     """Tell whether a pod has a toleration for a taint."""
     tolerations = pod.tolerations
     return any(t.tolerates(taint.key, taint.value, taint.effect) for t in tolerations)
 
 
-def disliked(node: nodes.Node, pod: pods.Pod) -> int:
+def count_soft_taints(node: nodes.Node, pod: pods.Pod) -> int:
     """Count how many taints PreferNoSchedule of the node the pod does not tolerate."""
     return sum(
-        taint.effect == nodes.PREFER_NO_SCHEDULE and not tolerated(taint, pod)
+        taint.effect == nodes.PREFER_NO_SCHEDULE and not is_tolerated(taint, pod)
         for taint in node.taints
     )

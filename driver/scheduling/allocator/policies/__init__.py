@@ -11,7 +11,7 @@ from driver.scheduling.allocator.policies import (
     workload_mix,
 )
 
-POLICIES: Mapping[str, Callable[[workload_mix.Mix], base.Policy]] = {
+POLICIES: Mapping[str, Callable[[workload_mix.WorkloadMix], base.Policy]] = {
     mig_layout.MigLayout.name: lambda _usual: mig_layout.MigLayout(),
     topology.Topology.name: lambda _usual: topology.Topology(),
     fragmentation.Fragmentation.name: fragmentation.Fragmentation,

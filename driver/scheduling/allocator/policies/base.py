@@ -16,13 +16,13 @@ IDLE = ""
 WHOLE = "whole"
 MPS = names.SHARING_MPS
 TIME_SLICING = names.SHARING_TIME_SLICING
-PARTS = "mig"
-UNKNOWN = -1
+MIG = "mig"
+UNKNOWN_NUMA = -1
 """No NUMA node."""
-SHARED = frozenset({MPS, TIME_SLICING})
+SHARED_MODES = frozenset({MPS, TIME_SLICING})
 
 
-class Part(NamedTuple):
+class MigPlacement(NamedTuple):
     """A MIG placement: its profile, its memory slices as a bit mask, its memory in bytes."""
 
     profile: str
@@ -31,92 +31,92 @@ class Part(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
+class GpuModel:
     """A kind of GPU: `memory` in bytes, `parts` every MIG placement. One object a kind."""
 
     product: str
     memory: int
-    parts: tuple[Part, ...] = ()
+    placements: tuple[MigPlacement, ...] = ()
 
     @cached_property
-    def slices(self) -> int:
+    def all_slices(self) -> int:
         """Every memory slice, as a bit mask."""
         found = 0
-        for part in self.parts:
+        for part in self.placements:
             found |= part.mask
         return found
 
 
-class Card(NamedTuple):
+class GpuState(NamedTuple):
     """A GPU as it is now: how it is used, what it has left to give in that way, in thousandths.
 
     `free` is a bit mask of the memory slices that MIG instances may still lie on.
     """
 
-    model: Model
+    model: GpuModel
     mode: str
-    left: int
-    free: int
+    remaining: int
+    free_slices: int
 
 
-class Position(NamedTuple):
+class GpuLocation(NamedTuple):
     """Where a GPU sits: NVLink neighbours as a bit mask over the node's GPUs, root, NUMA node."""
 
     peers: int = 0
-    root: str = ""
-    numa: int = UNKNOWN
+    pcie_root: str = ""
+    numa_node: int = UNKNOWN_NUMA
 
 
-class Wiring(NamedTuple):
+class NodeTopology(NamedTuple):
     """The positions of a node's GPUs, in their order."""
 
-    positions: tuple[Position, ...]
+    locations: tuple[GpuLocation, ...]
 
 
-class Taken(NamedTuple):
+class Usage(NamedTuple):
     """What is taken of a card, in thousandths; of MIG the slices in `mask`. `memory` in bytes."""
 
-    card: int
+    gpu: int
     mode: str
     thousandths: int = FULL
     mask: int = 0
     memory: int = 0
 
 
-class Room(NamedTuple):
+class NodeCapacity(NamedTuple):
     """What a node has left: milli CPUs and bytes of memory for pods, and its cards."""
 
     cpu: int
     memory: int
-    cards: tuple[Card, ...]
-    wiring: Wiring
+    gpus: tuple[GpuState, ...]
+    topology: NodeTopology
 
     @property
-    def idle(self) -> int:
+    def idle_gpus(self) -> int:
         """How many cards nobody uses."""
-        return sum(1 for card in self.cards if card.mode == IDLE)
+        return sum(1 for card in self.gpus if card.mode == IDLE)
 
     @property
-    def left(self) -> int:
+    def remaining(self) -> int:
         """How much of its cards is left, in thousandths."""
-        return sum(card.left for card in self.cards)
+        return sum(card.remaining for card in self.gpus)
 
-    def without(self, taken: tuple[Taken, ...], cpu: int = 0, memory: int = 0) -> "Room":
+    def without(self, taken: tuple[Usage, ...], cpu: int = 0, memory: int = 0) -> "NodeCapacity":
         """What is left once something is taken of it."""
-        cards = list(self.cards)
+        cards = list(self.gpus)
         for one in taken:
-            cards[one.card] = _without(cards[one.card], one)
-        return Room(self.cpu - cpu, self.memory - memory, tuple(cards), self.wiring)
+            cards[one.gpu] = _without(cards[one.gpu], one)
+        return NodeCapacity(self.cpu - cpu, self.memory - memory, tuple(cards), self.topology)
 
 
-def _without(card: Card, taken: Taken) -> Card:
-    if taken.mode == PARTS:
-        free = card.free & ~taken.mask
-        left = FULL * free.bit_count() // max(card.model.slices.bit_count(), 1)
-        return Card(card.model, PARTS, left, free)
+def _without(card: GpuState, taken: Usage) -> GpuState:
+    if taken.mode == MIG:
+        free = card.free_slices & ~taken.mask
+        left = FULL * free.bit_count() // max(card.model.all_slices.bit_count(), 1)
+        return GpuState(card.model, MIG, left, free)
     if taken.mode == WHOLE:
-        return Card(card.model, WHOLE, 0, 0)
-    return Card(card.model, taken.mode, card.left - taken.thousandths, 0)
+        return GpuState(card.model, WHOLE, 0, 0)
+    return GpuState(card.model, taken.mode, card.remaining - taken.thousandths, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,9 +124,9 @@ class Candidate:
     """One way to place a workload: a node, what is taken of it, its room before and after."""
 
     node: ids.NodeName
-    before: Room
-    after: Room
-    taken: tuple[Taken, ...]
+    before: NodeCapacity
+    after: NodeCapacity
+    usages: tuple[Usage, ...]
 
 
 class Policy(Protocol):

@@ -8,7 +8,7 @@ from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 _MODES = {
     faces.Kind.WHOLE: base.WHOLE,
-    faces.Kind.MIG: base.PARTS,
+    faces.Kind.MIG: base.MIG,
     faces.Kind.MPS: base.MPS,
     faces.Kind.TIME_SLICING: base.TIME_SLICING,
 }
@@ -16,14 +16,14 @@ _THOUSANDTHS = base.FULL // 100
 """In a percent."""
 
 
-def of(document: workload_mix.UsualWorkloads) -> policy_mix.Mix:
+def build_mix(document: workload_mix.UsualWorkloads) -> policy_mix.WorkloadMix:
     """The shapes it names, by their weights."""
-    return policy_mix.of((_demand(one), one.weight) for one in document.workloads)
+    return policy_mix.build_mix((_workload_shape(one), one.weight) for one in document.workloads)
 
 
-def _demand(one: workload_mix.Workload) -> policy_mix.Demand:
+def _workload_shape(one: workload_mix.Workload) -> policy_mix.WorkloadShape:
     cpu = quantities.parse(one.cpu).millis
     if not one.gpus:
-        return policy_mix.Demand(base.IDLE, 0, 0, cpu)
+        return policy_mix.WorkloadShape(base.IDLE, 0, 0, cpu)
     part = base.FULL if one.percent is None else one.percent * _THOUSANDTHS
-    return policy_mix.Demand(_MODES[one.face], one.gpus, part, cpu, frozenset(one.products))
+    return policy_mix.WorkloadShape(_MODES[one.face], one.gpus, part, cpu, frozenset(one.products))

@@ -10,50 +10,59 @@ import itertools
 from driver.scheduling.allocator.policies import base
 
 NVLINK = 100
-SAME_ROOT, SAME_NUMA, ACROSS = 30, 16, 8
-BEST = NVLINK + SAME_ROOT
+SAME_ROOT, SAME_NUMA, ACROSS_NUMA = 30, 16, 8
+BEST_PAIR = NVLINK + SAME_ROOT
 """The most that a pair can weigh."""
-_MOST = 1024
+_MAX_CACHED = 1024
 Weights = tuple[tuple[int, ...], ...]
 
 
-@functools.lru_cache(maxsize=_MOST)
-def weights(of: base.Wiring) -> Weights:
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def pair_weights(of: base.NodeTopology) -> Weights:
     """By pair: NVLink, and beside it how near the two are for the host."""
-    order = range(len(of.positions))
-    return tuple(tuple(_weight(of, i, j) for j in order) for i in order)
+    order = range(len(of.locations))
+    return tuple(tuple(_pair_weight(of, i, j) for j in order) for i in order)
 
 
-def _weight(of: base.Wiring, i: int, j: int) -> int:
+def _pair_weight(of: base.NodeTopology, i: int, j: int) -> int:
     if i == j:
         return 0
-    one, other = of.positions[i], of.positions[j]
+    one, other = of.locations[i], of.locations[j]
     linked = NVLINK if one.peers >> j & 1 or other.peers >> i & 1 else 0
-    if one.root and one.root == other.root:
+    if one.pcie_root and one.pcie_root == other.pcie_root:
         return linked + SAME_ROOT
-    if base.UNKNOWN in {one.numa, other.numa}:
+    if base.UNKNOWN_NUMA in {one.numa_node, other.numa_node}:
         return linked
-    return linked + (SAME_NUMA if one.numa == other.numa else ACROSS)
+    return linked + (SAME_NUMA if one.numa_node == other.numa_node else ACROSS_NUMA)
 
 
-def together(of: base.Wiring, cards: tuple[int, ...]) -> int:
+def total_weight(of: base.NodeTopology, cards: tuple[int, ...]) -> int:
     """The sum over pairs of some cards."""
-    found = weights(of)
+    found = pair_weights(of)
     return sum(found[i][j] for i, j in itertools.combinations(cards, 2))
 
 
-@functools.lru_cache(maxsize=_MOST)
-def kinds(cards: tuple[base.Card, ...], of: base.Wiring) -> tuple[int, ...]:
+@functools.lru_cache(maxsize=_MAX_CACHED)
+def gpu_classes(cards: tuple[base.GpuState, ...], of: base.NodeTopology) -> tuple[int, ...]:
     """The same number for cards that can be exchanged for each other without a difference.
 
     They are alike, and every third card is as near to one as to the other.
     """
-    found = weights(of)
+    found = pair_weights(of)
     out: list[int] = []
     for i, card in enumerate(cards):
-        out.append(next((out[j] for j in range(i) if cards[j] == card and _alike(found, i, j)), i))
+        out.append(
+            next(
+                (
+                    out[j]
+                    for j in range(i)
+                    if cards[j] == card and _are_interchangeable(found, i, j)
+                ),
+                i,
+            )
+        )
     return tuple(out)
 
 
-def _alike(found: Weights, i: int, j: int) -> bool:
+def _are_interchangeable(found: Weights, i: int, j: int) -> bool:
     return all(found[i][k] == found[j][k] for k in range(len(found)) if k not in {i, j})

@@ -14,133 +14,135 @@ from driver.resources.core import nodes
 from driver.resources.dra import claims, pools
 from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base, workload_mix
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-_ENOUGH = 100
+_MIN_CLAIMS = 100
 """Claims; with fewer what they have says little."""
-_LEARNED = 0.25
+_OBSERVED_WEIGHT = 0.25
 """How much it counts then: what runs now says nothing of what waits (`benchmarks/placement`)."""
-_SHARES = 8
-_GRAIN = 50
+_SHARE_STEPS = 8
+_SHARE_STEP = 50
 """Shares are told apart in steps of a twentieth of a GPU."""
 _RATIO = 1.25
-_MOST = 16
+_MAX_MIXES = 16
 
 
-class _Seen(NamedTuple):
+class _NodeWorkload(NamedTuple):
     """Of a node: what its claims have, its CPUs in milli where it has GPUs, these by product."""
 
-    had: Counter[workload_mix.Demand]
+    shapes: Counter[workload_mix.WorkloadShape]
     cpu: int
-    cards: Counter[str]
+    gpus: Counter[str]
 
 
-class Usual:
+class WorkloadMixEstimator:
     """Of one cluster, beside what is configured (`prior`)."""
 
-    def __init__(self, prior: workload_mix.Mix) -> None:
+    def __init__(self, prior: workload_mix.WorkloadMix) -> None:
         self._prior = prior
-        self._mark = -1
-        self._nodes: dict[ids.NodeName, _Seen] = {}
-        self._had: Counter[workload_mix.Demand] = Counter()
-        self._cards: Counter[str] = Counter()
+        self._revision = -1
+        self._nodes: dict[ids.NodeName, _NodeWorkload] = {}
+        self._shapes: Counter[workload_mix.WorkloadShape] = Counter()
+        self._gpus: Counter[str] = Counter()
         self._cpu = 0
-        self._made: OrderedDict[Hashable, workload_mix.Mix] = OrderedDict()
+        self._mixes: OrderedDict[Hashable, workload_mix.WorkloadMix] = OrderedDict()
 
-    def of(self, view: cluster.ClusterView) -> workload_mix.Mix:
+    def estimate(self, view: snapshot.Snapshot) -> workload_mix.WorkloadMix:
         """The mix of now; the same object as long as it is the same."""
-        self._renew(view)
-        learned = self._learned() if sum(self._had.values()) >= _ENOUGH else {}
-        ratio = self._prior.cpu_per_gpu or self._ratio()
-        needed = workload_mix.scarce(self._prior.shapes, self._cards)
+        self._refresh(view)
+        learned = self._observed_shares() if sum(self._shapes.values()) >= _MIN_CLAIMS else {}
+        ratio = self._prior.cpu_per_gpu or self._cpu_per_gpu()
+        needed = workload_mix.product_scarcity(self._prior.shapes, self._gpus)
         key = tuple(learned.items()), ratio, tuple(needed.items())
-        found = self._made.get(key)
+        found = self._mixes.get(key)
         if found is None:
-            found = self._made[key] = self._blend(learned, ratio, needed)
-        self._made.move_to_end(key)
-        while len(self._made) > _MOST:
-            self._made.popitem(last=False)
+            found = self._mixes[key] = self._blend(learned, ratio, needed)
+        self._mixes.move_to_end(key)
+        while len(self._mixes) > _MAX_MIXES:
+            self._mixes.popitem(last=False)
         return found
 
-    def _renew(self, view: cluster.ClusterView) -> None:
-        found = view.since(self._mark)
+    def _refresh(self, view: snapshot.Snapshot) -> None:
+        found = view.changed_since(self._revision)
         if found is None:
             self._nodes.clear()
-            self._had.clear()
-            self._cards.clear()
+            self._shapes.clear()
+            self._gpus.clear()
             self._cpu = 0
-            self._mark = view.mark
+            self._revision = view.revision
             changed = [*view.nodes]
         else:
-            self._mark, names = found
+            self._revision, names = found
             changed = [*names]
         for name in changed:
             self._count(self._nodes.pop(name, None), -1)
             if name in view.nodes:
-                seen = self._nodes[name] = _seen(view, view.nodes[name])
+                seen = self._nodes[name] = _observe_node(view, view.nodes[name])
                 self._count(seen, 1)
 
-    def _count(self, seen: _Seen | None, sign: int) -> None:
+    def _count(self, seen: _NodeWorkload | None, sign: int) -> None:
         if seen is None:
             return
-        for counter, found in ((self._had, seen.had), (self._cards, seen.cards)):
+        for counter, found in ((self._shapes, seen.shapes), (self._gpus, seen.gpus)):
             for key, number in found.items():
                 counter[key] += sign * number  # type: ignore[index]
         self._cpu += sign * seen.cpu
 
-    def _learned(self) -> Mapping[workload_mix.Demand, float]:
+    def _observed_shares(self) -> Mapping[workload_mix.WorkloadShape, float]:
         """The part of each shape that claims have, in eighths; rare ones are left out."""
-        total = sum(self._had.values())
+        total = sum(self._shapes.values())
         found = (
-            (demand, round(_SHARES * number / total))
-            for demand, number in sorted(self._had.items(), key=lambda one: _order(one[0]))
+            (demand, round(_SHARE_STEPS * number / total))
+            for demand, number in sorted(self._shapes.items(), key=lambda one: _shape_key(one[0]))
             if number
         )
-        return {demand: share / _SHARES for demand, share in found if share}
+        return {demand: share / _SHARE_STEPS for demand, share in found if share}
 
-    def _ratio(self) -> float:
+    def _cpu_per_gpu(self) -> float:
         """Milli CPUs there are for each GPU, in steps: its share, where nothing else is known."""
-        cards = sum(self._cards.values())
+        cards = sum(self._gpus.values())
         if not cards or self._cpu <= 0:
             return 0.0
         return float(_RATIO ** round(math.log(self._cpu / cards, _RATIO)))
 
     def _blend(
         self,
-        learned: Mapping[workload_mix.Demand, float],
+        learned: Mapping[workload_mix.WorkloadShape, float],
         ratio: float,
         needed: Mapping[str, float],
-    ) -> workload_mix.Mix:
+    ) -> workload_mix.WorkloadMix:
         shapes = self._prior.shapes
-        own = ((demand, weight * (1 - _LEARNED)) for demand, weight in shapes)
+        own = ((demand, weight * (1 - _OBSERVED_WEIGHT)) for demand, weight in shapes)
         total = sum(learned.values()) or 1.0
         new = (
-            (demand._replace(cpu=int(ratio * demand.gpus)), weight * _LEARNED / total)
+            (demand._replace(cpu=int(ratio * demand.gpus)), weight * _OBSERVED_WEIGHT / total)
             for demand, weight in learned.items()
         )
-        both = workload_mix.of((*own, *new)).shapes if learned else shapes
-        return workload_mix.Mix(both, ratio, needed)
+        both = workload_mix.build_mix((*own, *new)).shapes if learned else shapes
+        return workload_mix.WorkloadMix(both, ratio, needed)
 
 
-def _order(demand: workload_mix.Demand) -> tuple[str, int, int]:
-    return demand.mode, demand.number, demand.thousandths
+def _shape_key(demand: workload_mix.WorkloadShape) -> tuple[str, int, int]:
+    return demand.mode, demand.gpu_count, demand.thousandths
 
 
-def _seen(view: cluster.ClusterView, node: nodes.Node) -> _Seen:
-    had: Counter[workload_mix.Demand] = Counter()
+def _observe_node(view: snapshot.Snapshot, node: nodes.Node) -> _NodeWorkload:
+    had: Counter[workload_mix.WorkloadShape] = Counter()
     cards: Counter[str] = Counter()
-    for share in view.shares(node.name):
+    for share in view.reachable_pools(node.name):
         if share.pool.driver == view.driver:
-            cards.update(card.model.product for card in pool_layout.of(share.pool).idle)
-            had.update(_had(view, share.pool))
-    return _Seen(had, node.allocatable.get("cpu", 0) if cards else 0, cards)
+            cards.update(
+                card.model.product for card in pool_layout.get_layout(share.pool).idle_gpus
+            )
+            had.update(_pool_shapes(view, share.pool))
+    return _NodeWorkload(had, node.allocatable.get("cpu", 0) if cards else 0, cards)
 
 
-def _had(view: cluster.ClusterView, of: pools.Pool) -> Iterator[workload_mix.Demand]:
+def _pool_shapes(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[workload_mix.WorkloadShape]:
     """What each claim has of a pool: its whole GPUs together, its parts one by one."""
-    found = pool_layout.of(of)
+    found = pool_layout.get_layout(of)
     whole = Counter[ids.Key]()
-    for name in view.used(of):
+    for name in view.used_devices(of):
         face = found.faces.get(name)
         if face is None:
             continue
@@ -148,11 +150,11 @@ def _had(view: cluster.ClusterView, of: pools.Pool) -> Iterator[workload_mix.Dem
             if face.mode == base.WHOLE:
                 whole[holder.claim] += 1
                 continue
-            taken = node_capacity.taken(face, holder.result.consumed, face.card)
-            memory = found.idle[face.card].model.memory
-            if face.mode == base.PARTS:
-                part = base.FULL * face.memory // memory // _GRAIN * _GRAIN
+            taken = node_capacity.device_usage(face, holder.result.consumed, face.gpu)
+            memory = found.idle_gpus[face.gpu].model.memory
+            if face.mode == base.MIG:
+                part = base.FULL * face.memory // memory // _SHARE_STEP * _SHARE_STEP
             else:
-                part = min(-(-taken.thousandths // _GRAIN) * _GRAIN, base.FULL)
-            yield workload_mix.Demand(face.mode, 1, part)
-    yield from (workload_mix.Demand(base.WHOLE, number) for number in whole.values())
+                part = min(-(-taken.thousandths // _SHARE_STEP) * _SHARE_STEP, base.FULL)
+            yield workload_mix.WorkloadShape(face.mode, 1, part)
+    yield from (workload_mix.WorkloadShape(base.WHOLE, number) for number in whole.values())

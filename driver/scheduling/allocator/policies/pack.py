@@ -15,13 +15,13 @@ class Pack:
 
     def score(self, candidate: base.Candidate) -> int:
         """Half for opening no GPU, up to half for how many of the node's were in use before."""
-        room, total = candidate.before, max(len(candidate.before.cards), 1)
-        opens = candidate.after.idle < room.idle
-        return (0 if opens else _HALF) + _HALF * (total - room.idle) // total
+        room, total = candidate.before, max(len(candidate.before.gpus), 1)
+        opens = candidate.after.idle_gpus < room.idle_gpus
+        return (0 if opens else _HALF) + _HALF * (total - room.idle_gpus) // total
 
     def explain(self, candidate: base.Candidate) -> str:
         """How full the node was, and is."""
-        return f"the fullest node that still fits: {_counts(candidate)}"
+        return f"the fullest node that still fits: {_idle_counts(candidate)}"
 
 
 class Spread:
@@ -35,11 +35,11 @@ class Spread:
 
     def explain(self, candidate: base.Candidate) -> str:
         """How full the node was, and is."""
-        return f"the emptiest node: {_counts(candidate)}"
+        return f"the emptiest node: {_idle_counts(candidate)}"
 
 
-def _counts(candidate: base.Candidate) -> str:
+def _idle_counts(candidate: base.Candidate) -> str:
     return (
-        f"{candidate.before.idle} of {len(candidate.before.cards)} GPUs were free, "
-        f"{candidate.after.idle} are left"
+        f"{candidate.before.idle_gpus} of {len(candidate.before.gpus)} GPUs were free, "
+        f"{candidate.after.idle_gpus} are left"
     )

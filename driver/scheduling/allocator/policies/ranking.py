@@ -10,35 +10,35 @@ Scores = tuple[int, ...]
 """One a policy, higher is better."""
 
 
-class Ranking:
+class PolicyChain:
     """The policies that decide, the first one first."""
 
     def __init__(
-        self, found: Sequence[base.Policy], usual: workload_mix.Mix = workload_mix.NOTHING
+        self, found: Sequence[base.Policy], usual: workload_mix.WorkloadMix = workload_mix.EMPTY_MIX
     ) -> None:
         self._policies = tuple(found)
-        self._usual = usual
+        self._mix = usual
 
     @property
-    def usual(self) -> workload_mix.Mix:
+    def mix(self) -> workload_mix.WorkloadMix:
         """What is usually asked, as the policies know it."""
-        return self._usual
+        return self._mix
 
-    def of(self, usual: workload_mix.Mix) -> "Ranking":
+    def with_mix(self, usual: workload_mix.WorkloadMix) -> "PolicyChain":
         """The same policies, where something else is usually asked."""
         made = (policies.POLICIES[one.name](usual) for one in self._policies)
-        return Ranking([*made], usual)
+        return PolicyChain([*made], usual)
 
-    def named(self, scores: Scores) -> Mapping[str, int]:
+    def scores_by_name(self, scores: Scores) -> Mapping[str, int]:
         """What each policy said, by its name."""
         return {one.name: score for one, score in zip(self._policies, scores, strict=True)}
 
-    def grain(self, room: base.Room, cpu: int) -> Hashable:
+    def cpu_step(self, room: base.NodeCapacity, cpu: int) -> Hashable:
         """The same for amounts of CPU between which no policy sees a difference, in a room."""
-        return self._usual.step(cpu, room.left)
+        return self._mix.cpu_step(cpu, room.remaining)
 
     @property
-    def cares(self) -> bool:
+    def has_policies(self) -> bool:
         """Whether there is any policy."""
         return bool(self._policies)
 
@@ -55,7 +55,7 @@ class Ranking:
         """What each policy says of a candidate."""
         return tuple(one.score(candidate) for one in self._policies)
 
-    def why(self, candidate: base.Candidate, own: Scores, rival: Scores | None) -> str:
+    def explain_choice(self, candidate: base.Candidate, own: Scores, rival: Scores | None) -> str:
         """Why a candidate was preferred to another node's, in the words of the policy that decided.
 
         Both by their `scores`. Where all score the two alike the last policy speaks. None: no other
@@ -68,11 +68,13 @@ class Ranking:
         return next(filter(None, (one.explain(candidate) for one in order)), "the first by name")
 
 
-def of(words: str, usual: workload_mix.Mix = workload_mix.PRIOR) -> Ranking:
+def parse_policies(
+    words: str, usual: workload_mix.WorkloadMix = workload_mix.DEFAULT_MIX
+) -> PolicyChain:
     """The policies named, `topology,pack`, in that order; "": none. Raises BadInput."""
     names = [one.strip() for one in words.split(",")] if words.strip() else []
     wrong = [one for one in names if one not in policies.POLICIES]
     if wrong:
         known = ", ".join(sorted(policies.POLICIES))
         raise errors.BadInput("policies", f"{wrong[0]!r} is no policy", f"some of {known}")
-    return Ranking([policies.POLICIES[one](usual) for one in dict.fromkeys(names)], usual)
+    return PolicyChain([policies.POLICIES[one](usual) for one in dict.fromkeys(names)], usual)

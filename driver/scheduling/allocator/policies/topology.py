@@ -12,28 +12,28 @@ class Topology:
 
     def score(self, candidate: base.Candidate) -> int:
         """In percent of the best that any pair could be."""
-        cards = _cards(candidate)
+        cards = _used_gpus(candidate)
         pairs = len(cards) * (len(cards) - 1) // 2
         if not pairs:
             return base.MAX_SCORE
-        weight = gpu_links.together(candidate.before.wiring, cards)
-        return base.MAX_SCORE * weight // (gpu_links.BEST * pairs)
+        weight = gpu_links.total_weight(candidate.before.topology, cards)
+        return base.MAX_SCORE * weight // (gpu_links.BEST_PAIR * pairs)
 
     def explain(self, candidate: base.Candidate) -> str:
         """What connects the set."""
-        cards = _cards(candidate)
+        cards = _used_gpus(candidate)
         if len(cards) < 2:  # noqa: PLR2004 - a pair
             return ""
-        where = candidate.before.wiring
-        found = gpu_links.weights(where)
+        where = candidate.before.topology
+        found = gpu_links.pair_weights(where)
         if all(found[i][j] > gpu_links.NVLINK for i, j in itertools.combinations(cards, 2)):
             return f"{len(cards)} GPUs connected by NVLink"
-        places = [where.positions[card] for card in cards]
+        places = [where.locations[card] for card in cards]
         for what, values in (
-            ("under one PCIe root", {one.root for one in places}),
-            (f"of NUMA node {places[0].numa}", {one.numa for one in places}),
+            ("under one PCIe root", {one.pcie_root for one in places}),
+            (f"of NUMA node {places[0].numa_node}", {one.numa_node for one in places}),
         ):
-            if len(values) == 1 and values not in ({""}, {base.UNKNOWN}):
+            if len(values) == 1 and values not in ({""}, {base.UNKNOWN_NUMA}):
                 return f"{len(cards)} GPUs {what}"
         return ""
 
@@ -45,9 +45,9 @@ class Islands:
 
     def score(self, candidate: base.Candidate) -> int:
         """Low where idle GPUs lose good connections to the ones taken."""
-        lost = _connected(candidate.before) - _connected(candidate.after)
-        opened = candidate.before.idle - candidate.after.idle
-        most = gpu_links.BEST * opened * (len(candidate.before.cards) - 1)
+        lost = _idle_weight(candidate.before) - _idle_weight(candidate.after)
+        opened = candidate.before.idle_gpus - candidate.after.idle_gpus
+        most = gpu_links.BEST_PAIR * opened * (len(candidate.before.gpus) - 1)
         return base.MAX_SCORE - (base.MAX_SCORE * lost // most if most else 0)
 
     def explain(self, _candidate: base.Candidate) -> str:
@@ -55,10 +55,10 @@ class Islands:
         return ""
 
 
-def _cards(candidate: base.Candidate) -> tuple[int, ...]:
-    return tuple(sorted({one.card for one in candidate.taken}))
+def _used_gpus(candidate: base.Candidate) -> tuple[int, ...]:
+    return tuple(sorted({one.gpu for one in candidate.usages}))
 
 
-def _connected(room: base.Room) -> int:
-    idle = tuple(i for i, card in enumerate(room.cards) if card.mode == base.IDLE)
-    return gpu_links.together(room.wiring, idle)
+def _idle_weight(room: base.NodeCapacity) -> int:
+    idle = tuple(i for i, card in enumerate(room.gpus) if card.mode == base.IDLE)
+    return gpu_links.total_weight(room.topology, idle)

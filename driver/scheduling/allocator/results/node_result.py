@@ -15,9 +15,9 @@ from driver.scheduling.allocator.capacity import node_capacity, shortfall
 from driver.scheduling.allocator.constraints import match_attribute
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.allocator.policies import base, ranking
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
-Standing = tuple[int, int, ranking.Scores, int]
+RankKey = tuple[int, int, ranking.Scores, int]
 """Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
 by need take, worse scores, idle GPUs (D6)."""
 
@@ -26,7 +26,7 @@ by need take, worse scores, idle GPUs (D6)."""
 class Fit:
     """A node that does, and what it gives; nodes that are alike would answer the same."""
 
-    standing: Standing
+    rank_key: RankKey
     scores: ranking.Scores
     candidate: base.Candidate
     choices: tuple[search.Choice, ...]
@@ -35,84 +35,88 @@ class Fit:
     @property
     def memory(self) -> int:
         """The bytes of GPU memory that requests by need take."""
-        return self.standing[1]
+        return self.rank_key[1]
 
 
-Answer = Fit | allocator_types.Refusal | None
+NodeResult = Fit | allocator_types.NodeRejection | None
 """None for a node that reaches no device of ours at all."""
 
 
-_MOST_TOLD = 4096
-_LEAST_DEVICES, _MOST_DEVICES = 2_000, 100_000
+_MAX_RESULTS = 4096
+_MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
 """In all chances that are kept: 25 to 50 MB of the most."""
-_TIMES = 8
+_DEVICE_FACTOR = 8
 """So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
 
 
-class Chances:
+class DeviceOptionsCache:
     """What devices allow, by what is asked of them and their look, whatever the policies.
 
     Those used last are kept.
     """
 
-    def __init__(self, most: int = _MOST_DEVICES) -> None:
-        self._most = most
-        self._kept: OrderedDict[Hashable, Chance | allocator_types.Refusal] = OrderedDict()
+    def __init__(self, most: int = _MAX_DEVICES) -> None:
+        self._max_devices = most
+        self._options: OrderedDict[Hashable, DeviceOptions | allocator_types.NodeRejection] = (
+            OrderedDict()
+        )
         self._devices = 0
 
     @classmethod
-    def for_cluster(cls, view: cluster.ClusterView) -> "Chances":
+    def for_cluster(cls, view: snapshot.Snapshot) -> "DeviceOptionsCache":
         """None yet, and room for as many as the devices of a cluster are worth."""
-        most = _TIMES * sum(of.size for of in view.pools.values())
-        return cls(min(max(most, _LEAST_DEVICES), _MOST_DEVICES))
+        most = _DEVICE_FACTOR * sum(of.size for of in view.pools.values())
+        return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
 
-    def of(
-        self, key: Hashable, question: "Question", node: nodes.Node
-    ) -> "Chance | allocator_types.Refusal":
+    def get(
+        self, key: Hashable, question: "NodeQuery", node: nodes.Node
+    ) -> "DeviceOptions | allocator_types.NodeRejection":
         """As it is kept, else as the node says."""
-        found = self._kept.get(key)
+        found = self._options.get(key)
         if found is None:
-            found = self._kept[key] = chance(question, node)
+            found = self._options[key] = device_options(question, node)
             self._devices += _weight(found)
-        self._kept.move_to_end(key)
-        while self._devices > self._most and len(self._kept) > 1:
-            self._devices -= _weight(self._kept.popitem(last=False)[1])
+        self._options.move_to_end(key)
+        while self._devices > self._max_devices and len(self._options) > 1:
+            self._devices -= _weight(self._options.popitem(last=False)[1])
         return found
 
 
-def _weight(found: "Chance | allocator_types.Refusal") -> int:
-    return 1 if isinstance(found, allocator_types.Refusal) else len(found.problem.spots)
+def _weight(found: "DeviceOptions | allocator_types.NodeRejection") -> int:
+    return 1 if isinstance(found, allocator_types.NodeRejection) else len(found.problem.devices)
 
 
-class Told:
+class SignatureResults:
     """What nodes told to one question about devices, by their look."""
 
-    def __init__(self, asked_for: Hashable = None, chances: Chances | None = None) -> None:
+    def __init__(
+        self, asked_for: Hashable = None, chances: DeviceOptionsCache | None = None
+    ) -> None:
         """Who asks for the same devices by other policies may have the same `chances`."""
-        self._answers: dict[Hashable, Fit | allocator_types.Refusal] = {}
-        self._asked_for = asked_for
-        self._chances = Chances() if chances is None else chances
+        self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
+        self._shape = asked_for
+        self._options = DeviceOptionsCache() if chances is None else chances
 
     @property
     def size(self) -> int:
         """How many answers it has."""
-        return len(self._answers)
+        return len(self._results)
 
-    def of(self, question: "Question", node: nodes.Node) -> Fit | allocator_types.Refusal:
+    def get(self, question: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
         """The answer of a node."""
-        seen = look(question, node)
+        seen = query_signature(question, node)
         if seen is None:
-            return of_devices(question, node)
-        known = self._answers.get(seen)
+            return evaluate_devices(question, node)
+        known = self._results.get(seen)
         if known is None:
-            if len(self._answers) >= _MOST_TOLD:
-                self._answers.clear()
-            found = self._chances.of((self._asked_for, seen.devices), question, node)
-            known = self._answers[seen] = _answer(question, node, found)
+            if len(self._results) >= _MAX_RESULTS:
+                self._results.clear()
+            found = self._options.get((self._shape, seen.devices), question, node)
+            known = self._results[seen] = _best_result(question, node, found)
         return known
 
 
-class Look(NamedTuple):
+class NodeSignature(NamedTuple):
     """All that an answer depends on: devices, and the CPUs before and after, to policies."""
 
     devices: Hashable
@@ -121,176 +125,196 @@ class Look(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Chance:
+class DeviceOptions:
     """What the devices of a node allow, whatever else it has; `first` is the node they are of."""
 
-    first: scoring.Scene
+    context: scoring.ScoringContext
     problem: search.Problem
-    options: scoring.Options
+    search: scoring.OptionSearch
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class NodeQuery:
     """What is asked of every node: what a workload wants, and how it is decided."""
 
-    view: cluster.ClusterView
-    rooms: node_capacity.Rooms
+    view: snapshot.Snapshot
+    capacities: node_capacity.NodeCapacityCache
     workload: allocator_types.Workload
-    wants: Sequence[allocator_requests.Want]
-    deciding: settings.Settings
-    verdicts: settings.Verdicts
+    requests: Sequence[allocator_requests.RequestSpec]
+    allocator_settings: settings.Settings
+    filters: settings.WorkloadFilters
 
 
-def ask(question: Question, node: nodes.Node, told: Told | None = None) -> Answer:
+def evaluate(
+    question: NodeQuery, node: nodes.Node, told: SignatureResults | None = None
+) -> NodeResult:
     """Whether a node has what a workload wants; as nodes that are alike told, where they did."""
-    if not reaches(question, node):
+    if not reaches_driver(question, node):
         return None
-    bound = question.workload.bound
-    refused = None if bound else filters.of_node(question.view, node, question.workload)
+    bound = question.workload.is_bound
+    refused = None if bound else filters.node_rejection(question.view, node, question.workload)
     if refused is not None:
         return refused
-    return of_devices(question, node) if told is None else told.of(question, node)
+    return evaluate_devices(question, node) if told is None else told.get(question, node)
 
 
-def reaches(question: Question, node: nodes.Node) -> bool:
+def reaches_driver(question: NodeQuery, node: nodes.Node) -> bool:
     """Whether a node reaches any device of the driver that decides."""
-    driver = question.deciding.rules.driver
+    driver = question.allocator_settings.rules.driver
     return not driver or any(
-        share.pool.driver == driver for share in question.view.shares(node.name)
+        share.pool.driver == driver for share in question.view.reachable_pools(node.name)
     )
 
 
-def look(question: Question, node: nodes.Node) -> Look | None:
+def query_signature(question: NodeQuery, node: nodes.Node) -> NodeSignature | None:
     """What a node looks like to a question; None: like no other."""
-    devices = question.rooms.look(question.view, node)
+    devices = question.capacities.signature(question.view, node)
     if devices is None:
         return None
-    room = question.rooms.of(question.view, node)
+    room = question.capacities.get(question.view, node)
     after = room.cpu - question.workload.pod.requests.get("cpu", 0)
-    grain = question.deciding.ranking.grain
-    return Look(devices, grain(room, room.cpu), grain(room, after))
+    grain = question.allocator_settings.policy_chain.cpu_step
+    return NodeSignature(devices, grain(room, room.cpu), grain(room, after))
 
 
-def of_devices(question: Question, node: nodes.Node) -> Fit | allocator_types.Refusal:
+def evaluate_devices(question: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
     """The answer of a node that the pod fits, as far as the node itself is concerned."""
-    return _answer(question, node, chance(question, node))
+    return _best_result(question, node, device_options(question, node))
 
 
-def chance(question: Question, node: nodes.Node) -> Chance | allocator_types.Refusal:
+def device_options(
+    question: NodeQuery, node: nodes.Node
+) -> DeviceOptions | allocator_types.NodeRejection:
     """What the devices of a node allow; a refusal where no device can be decided about."""
-    view, wants, verdicts = question.view, question.wants, question.verdicts
-    shares, spots = view.shares(node.name), candidates.spots(view, node)
+    view, wants, verdicts = question.view, question.requests, question.filters
+    shares, spots = view.reachable_pools(node.name), candidates.node_devices(view, node)
     made = [
-        [candidates.offer(way, spots, shares, verdicts.judge(want.claim)) for way in want.ways]
+        [
+            candidates.find_candidates(way, spots, shares, verdicts.device_filter(want.claim_index))
+            for way in want.subrequests
+        ]
         for want in wants
     ]
-    broken = next((one.broken for ways in made for one in ways if one.broken), "")
+    broken = next((one.error for ways in made for one in ways if one.error), "")
     if broken:
-        return allocator_types.Refusal(reasons.Reason.SEARCH_BROKEN, broken)
-    bonds = match_attribute.bonds(question.workload.open, spots)
-    pacts = verdicts.pacts(wants, spots)
-    lefts = _Lefts({id(one.pool): view.left(one.pool) for one in shares})
-    problem = search.Problem(lefts, spots, made, [want.claim for want in wants], bonds, pacts)
-    first, budget = _scene(question, node), question.deciding.budget
-    return Chance(first, problem, scoring.Options(problem, first, budget))
+        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, broken)
+    bonds = match_attribute.match_constraints(question.workload.open_claims, spots)
+    pacts = verdicts.constraints(wants, spots)
+    lefts = _FrozenCounters({id(one.pool): view.remaining_counters(one.pool) for one in shares})
+    problem = search.Problem(lefts, spots, made, [want.claim_index for want in wants], bonds, pacts)
+    first, budget = _scoring_context(question, node), question.allocator_settings.step_budget
+    return DeviceOptions(first, problem, scoring.OptionSearch(problem, first, budget))
 
 
 @dataclass(frozen=True, slots=True)
-class _Lefts:
+class _FrozenCounters:
     """What was left of pools' counters when a node was asked: it may be asked about again."""
 
-    found: Mapping[int, cluster.Left]
+    by_pool: Mapping[int, snapshot.CounterAmounts]
 
-    def left(self, of: pools.Pool) -> cluster.Left:
+    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """Of a pool."""
-        return self.found[id(of)]
+        return self.by_pool[id(of)]
 
 
-def _scene(question: Question, node: nodes.Node) -> scoring.Scene:
-    room = question.rooms.of(question.view, node)
-    return scoring.scene(question.view, node.name, room, question.workload.pod)
+def _scoring_context(question: NodeQuery, node: nodes.Node) -> scoring.ScoringContext:
+    room = question.capacities.get(question.view, node)
+    return scoring.scoring_context(question.view, node.name, room, question.workload.pod)
 
 
-def _answer(
-    question: Question, node: nodes.Node, found: Chance | allocator_types.Refusal
-) -> Fit | allocator_types.Refusal:
+def _best_result(
+    question: NodeQuery, node: nodes.Node, found: DeviceOptions | allocator_types.NodeRejection
+) -> Fit | allocator_types.NodeRejection:
     """The best of what devices allow."""
-    if isinstance(found, allocator_types.Refusal):
+    if isinstance(found, allocator_types.NodeRejection):
         return found
-    problem, judge, scene = found.problem, question.deciding.ranking, _scene(question, node)
-    solved = found.options.solve(scene, judge)
+    problem, judge, scene = (
+        found.problem,
+        question.allocator_settings.policy_chain,
+        _scoring_context(question, node),
+    )
+    solved = found.search.solve(scene, judge)
     if isinstance(solved, search.Unsolved):
-        return _refusal(problem, solved)
-    made = (_pick(problem.spots, problem.claim_of, one) for one in solved.choices)
-    objection = question.verdicts.objection([*made], problem.spots)
+        return _rejection(problem, solved)
+    made = (_assignment(problem.devices, problem.claim_indexes, one) for one in solved.choices)
+    objection = question.filters.rejection([*made], problem.devices)
     if objection:
-        return allocator_types.Refusal(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = scene.candidate(_taken(found, solved.choices))
+        return allocator_types.NodeRejection(reasons.Reason.CONFIG_INVALID, objection)
+    candidate = scene.candidate(_usages(found, solved.choices))
     scores = judge.scores(candidate)
     worse = tuple(-score for score in scores)
-    by_need = [one for one in solved.choices if one.offer.by_need]
-    memory = scoring.memory_of(_taken(found, by_need))
-    standing = _preferred(solved, problem.offers), memory, worse, candidate.before.idle
+    by_need = [one for one in solved.choices if one.candidates.by_need]
+    memory = scoring.total_memory(_usages(found, by_need))
+    standing = (
+        _alternatives_down(solved, problem.candidates),
+        memory,
+        worse,
+        candidate.before.idle_gpus,
+    )
     return Fit(standing, scores, candidate, solved.choices, solved.steps)
 
 
-def picks(question: Question, node: nodes.Node, fit: Fit) -> tuple[allocator_types.Pick, ...]:
+def assignments(
+    question: NodeQuery, node: nodes.Node, fit: Fit
+) -> tuple[allocator_types.DeviceAssignment, ...]:
     """What a node gives, whichever of those that are alike answered."""
-    spots = candidates.some(question.view, node, (one.place for one in fit.choices))
-    claim_of = [want.claim for want in question.wants]
-    return tuple(_pick(spots, claim_of, one) for one in fit.choices)
+    spots = candidates.devices_at(question.view, node, (one.index for one in fit.choices))
+    claim_of = [want.claim_index for want in question.requests]
+    return tuple(_assignment(spots, claim_of, one) for one in fit.choices)
 
 
-def _refusal(problem: search.Problem, answer: search.Unsolved) -> allocator_types.Refusal:
-    if answer.broken:
-        return allocator_types.Refusal(reasons.Reason.SEARCH_BROKEN, answer.broken)
-    fits, wanted, counted = shortfall.of(problem)
-    return allocator_types.Refusal(
+def _rejection(problem: search.Problem, answer: search.Unsolved) -> allocator_types.NodeRejection:
+    if answer.error:
+        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, answer.error)
+    fits, wanted, counted = shortfall.count_shortfall(problem)
+    return allocator_types.NodeRejection(
         fits=fits,
-        wanted=wanted,
-        devices=tuple(sorted(counted.items())),
-        given_up=answer.given_up,
+        requested=wanted,
+        device_reasons=tuple(sorted(counted.items())),
+        budget_exceeded=answer.budget_exceeded,
     )
 
 
-def _pick(
-    spots: Sequence[candidates.Spot] | Mapping[int, candidates.Spot],
+def _assignment(
+    spots: Sequence[candidates.NodeDevice] | Mapping[int, candidates.NodeDevice],
     claim_of: Sequence[int],
     choice: search.Choice,
-) -> allocator_types.Pick:
-    spot, way = spots[choice.place], choice.offer.way.request
-    return allocator_types.Pick(
-        claim=claim_of[choice.want],
+) -> allocator_types.DeviceAssignment:
+    spot, way = spots[choice.index], choice.candidates.subrequest.request
+    return allocator_types.DeviceAssignment(
+        claim_index=claim_of[choice.request],
         request=way,
         result=claims.Result(
             request=way.name,
             device=spot.id,
             admin_access=way.admin_access,
             tolerations=tuple(one.raw for one in way.tolerations),
-            consumed=choice.offer.takes.get(choice.place, {}),
+            consumed=choice.candidates.consumption.get(choice.index, {}),
             binding=spot.device.binding,
             failing=spot.device.failing,
         ),
         reach=spot.slice.reach_of(spot.device),
-        stays=spot.device.binds_to_node,
+        pins_node=spot.device.binds_to_node,
         shared=spot.device.allow_multiple,
     )
 
 
-def _preferred(solved: search.Solved, made: Sequence[Sequence[candidates.Offer]]) -> int:
+def _alternatives_down(
+    solved: search.Solved, made: Sequence[Sequence[candidates.RequestCandidates]]
+) -> int:
     """How far down its alternatives each request had to go, in all."""
-    taken = {choice.want: choice.offer for choice in solved.choices}
+    taken = {choice.request: choice.candidates for choice in solved.choices}
     return sum(
-        [one.way for one in made[want]].index(offer.way)
+        [one.subrequest for one in made[want]].index(offer.subrequest)
         for want, offer in taken.items()
         if len(made[want]) > 1
     )
 
 
-def _taken(found: Chance, choices: Iterable[search.Choice]) -> Iterator[base.Taken]:
+def _usages(found: DeviceOptions, choices: Iterable[search.Choice]) -> Iterator[base.Usage]:
     for one in choices:
-        if not one.offer.way.request.admin_access:
-            spot = found.problem.spots[one.place]
-            taken = found.first.taken(spot, one.offer.takes.get(one.place, {}))
+        if not one.candidates.subrequest.request.admin_access:
+            spot = found.problem.devices[one.index]
+            taken = found.context.usage(spot, one.candidates.consumption.get(one.index, {}))
             if taken is not None:
                 yield taken

@@ -32,11 +32,11 @@ def of(
     if isinstance(answer, allocator_types.Placement):
         return model.Explanation(
             at=at,
-            why=answer.why,
+            why=answer.explanation,
             node=answer.node,
             considered=tuple(
                 model.Considered(node=one.node, scores=dict(one.scores))
-                for one in answer.considered
+                for one in answer.scored_nodes
             ),
         )
     return model.Explanation(
@@ -48,18 +48,20 @@ def of(
     )
 
 
-def _refusals(answer: allocator_types.NoFit) -> Iterator[model.Refusal]:
+def _refusals(answer: allocator_types.Unschedulable) -> Iterator[model.Refusal]:
     """Those of the most nodes first."""
-    for one, found in sorted(answer.nodes.items(), key=lambda item: (-len(item[1]), item[1][0])):
+    for one, found in sorted(
+        answer.rejections.items(), key=lambda item: (-len(item[1]), item[1][0])
+    ):
         yield model.Refusal(
             count=len(found),
             nodes=tuple(found[:_MOST_NAMED]),
             reason=one.node_reason.value if one.node_reason else "",
             detail=one.detail,
             fits=one.fits,
-            wanted=one.wanted,
-            devices={reason.value: count for reason, count in one.devices},
-            gave_up=one.given_up,
+            wanted=one.requested,
+            devices={reason.value: count for reason, count in one.device_reasons},
+            gave_up=one.budget_exceeded,
         )
 
 

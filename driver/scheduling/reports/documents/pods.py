@@ -8,7 +8,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.reports import model, read_model
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 
 _State: TypeAlias = Literal["waiting", "placed", "running", "finished", "leaving"]
 _Word = tuple[str, str]
@@ -79,14 +79,14 @@ def pod(
         claims=tuple(claim.key for claim in claims_of),
         reason=reason,
         message=message,
-        advice=remediation.of(known) if known else "",
+        advice=remediation.remedy(known) if known else "",
         explanation=explained,
     )
 
 
 def _node(found: tuple[claims.Claim, ...]) -> str:
     """Where its claims are allocated."""
-    there = (cluster.pinned_node(claim) for claim in found)
+    there = (snapshot.pinned_node(claim) for claim in found)
     return next((node for node in there if node is not None), "")
 
 

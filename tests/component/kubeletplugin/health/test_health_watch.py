@@ -35,16 +35,16 @@ class Running:
         self.base = base
         self.told = told
         time = clock.SystemClock()
-        audience = health_events.Audience(
+        audience = health_events.EventTargets(
             ids.NodeName("node-a"),
             lambda: "node-uid",
             lambda gpu, _: (CLAIM,) if gpu == GPUS[3] else (),
         )
-        news = health_events.HealthNews(plugin_events.Teller(told), audience, time)
+        news = health_events.HealthEvents(plugin_events.EventReporter(told), audience, time)
         self.watch = health_watch.HealthWatch(
             watcher,
             health_watch.Settings(poll_s=0.05, wait_s=0.05),
-            health_watch.Tools(
+            health_watch.Deps(
                 news, counters, time, quarantine.Quarantine(base / "quarantine.json", time)
             ),
         )
@@ -193,7 +193,7 @@ def test_the_kubelet_hears_of_a_fault_and_of_its_end(
         ailments = running.watch.ailments()[GPUS[3]]
         text = "; ".join(one.message for one in ailments)
         devices[:] = [health_stream.DeviceHealth("node-a", "gpu-0", not ailments, text)]
-        streams.changed()
+        streams.notify()
 
     running.watch.subscribe(show)
     stream = kubelet.register().watch_health()

@@ -33,13 +33,13 @@ class SlowNvml:
             raise errors.DeviceFault("node", "nvmlInit", 9, "driver not loaded")
         return self.found
 
-    def again(self, gpu: model.Gpu) -> model.Gpu:
+    def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
         return gpu
 
-    def know(self, inventory: model.Inventory) -> None:
+    def set_gpus(self, inventory: model.Inventory) -> None:
         """It is told, and forgets."""
 
-    def hung(self, gpu: ids.GpuUuid) -> None:
+    def hung_call(self, gpu: ids.GpuUuid) -> None:
         """No call of it ever hangs: that of `inventory` is of all."""
 
 

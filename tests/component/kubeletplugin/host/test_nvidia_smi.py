@@ -27,8 +27,8 @@ def base(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Path]:
     running.stop()
 
 
-def smi(base: Path) -> nvidia_smi.Smi:
-    return nvidia_smi.Smi(driver_root.DriverRoot(layout.Layout(base).driver_root))
+def smi(base: Path) -> nvidia_smi.NvidiaSmi:
+    return nvidia_smi.NvidiaSmi(driver_root.DriverRoot(layout.Layout(base).driver_root))
 
 
 def program(base: Path) -> Path:
@@ -55,7 +55,7 @@ def test_the_time_slice_is_set(base: Path, name: str, number: int) -> None:
 def test_a_gpu_without_the_knob_says_so_in_its_words(base: Path) -> None:
     found = smi(base).set_interval(uuid("vgpu-guest"), "Long")
     assert isinstance(found, ports.Unsupported)
-    assert "not supported" in found.words.lower()
+    assert "not supported" in found.message.lower()
 
 
 def test_a_gpu_that_is_not_there_is_a_fault(base: Path) -> None:

@@ -13,12 +13,12 @@ from driver.kubeletplugin.rpc import unix_server
 
 @pytest.fixture
 def path(root: Path) -> Path:
-    return sockets.paths(root, "gpu.ration.dev").service
+    return sockets.socket_paths(root, "gpu.ration.dev").service
 
 
 @pytest.fixture
-def taken(path: Path) -> Iterator[sockets.Instance]:
-    found = sockets.Instance.take(path)
+def taken(path: Path) -> Iterator[sockets.InstanceLock]:
+    found = sockets.InstanceLock.acquire(path)
     yield found
     found.release()
 
@@ -40,13 +40,13 @@ def served(path: Path) -> unix_server.UnixServer:
 @pytest.mark.usefixtures("taken")
 def test_a_second_instance_is_refused(path: Path) -> None:
     with pytest.raises(errors.NodeFault, match="another instance runs with it"):
-        sockets.Instance.take(path)
+        sockets.InstanceLock.acquire(path)
 
 
 def test_a_released_instance_leaves_nothing_and_can_be_taken_again(path: Path) -> None:
-    sockets.Instance.take(path).release()
+    sockets.InstanceLock.acquire(path).release()
     assert not list(path.parent.iterdir())
-    sockets.Instance.take(path).release()
+    sockets.InstanceLock.acquire(path).release()
 
 
 def test_a_socket_somebody_listens_on_is_not_taken_over(path: Path) -> None:
@@ -58,7 +58,7 @@ def test_a_socket_somebody_listens_on_is_not_taken_over(path: Path) -> None:
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(str(path))
         other.accept()[0].close()
-    assert not sockets.hidden(path).exists()
+    assert not sockets.bind_path(path).exists()
 
 
 def test_a_dead_socket_is_replaced(path: Path) -> None:

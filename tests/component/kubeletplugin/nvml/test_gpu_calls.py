@@ -47,7 +47,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     inside = lanes.Lanes(clock.SystemClock(), 0.5)
     library = nvml.NvmlLibrary(at.driver_root, at.host_root, inside)
     found = library.inventory()
-    library.know(found)
+    library.set_gpus(found)
     made = World(tmp_path, library, found)
     try:
         yield made
@@ -65,11 +65,11 @@ def test_seven_gpus_are_read_beside_one_that_hangs_and_all_eight_after_it(world:
         gpu for number, gpu in enumerate(world.uuids) if number != SICK
     ]
     (broken,) = beside.broken
-    assert broken.where == world.uuids[SICK]
+    assert broken.location == world.uuids[SICK]
     assert "hangs: it has not returned" in broken.problem
     assert world.library.session.number == 1, "the library is not started anew for that"
     world.end()
-    waiting.until(lambda: not world.library.session.lanes.any_hung())
+    waiting.until(lambda: not world.library.session.lanes.has_hung())
     assert world.library.inventory() == world.found
 
 
@@ -89,26 +89,26 @@ def test_a_handle_of_a_gpu_is_had_beside_one_that_hangs_before_it(world: World) 
     session.close()
     world.hang()
     well = world.uuids[WELL]
-    assert gpu_processes.Busy(session).count(well) == 0
-    assert power.Meter(session).watts(well)
-    assert session.on(well, lambda _: 1) == 1
+    assert gpu_processes.NvmlProcesses(session).count(well) == 0
+    assert power.NvmlMeter(session).power_watts(well)
+    assert session.run_on(well, lambda _: 1) == 1
     with pytest.raises(errors.Hung):
-        gpu_processes.Busy(session).count(world.uuids[SICK])
-    assert session.hung(world.uuids[SICK]) is not None
-    assert session.hung(well) is None
+        gpu_processes.NvmlProcesses(session).count(world.uuids[SICK])
+    assert session.hung_call(world.uuids[SICK]) is not None
+    assert session.hung_call(well) is None
 
 
 def test_a_handle_is_looked_up_once_a_start(world: World) -> None:
     session, well = world.library.session, world.uuids[WELL]
-    first = session.on(well, lambda handle: handle)
-    assert session.on(well, lambda handle: handle) is first
+    first = session.run_on(well, lambda handle: handle)
+    assert session.run_on(well, lambda handle: handle) is first
     session.close()
-    assert session.on(well, lambda handle: handle) is not first
+    assert session.run_on(well, lambda handle: handle) is not first
 
 
 def test_a_compute_mode_that_hangs_keeps_no_other_from_its_own(world: World) -> None:
     session = world.library.session
-    setting = bounded_settings.Modes(compute_mode.Modes(session), session)
+    setting = bounded_settings.BoundedComputeModes(compute_mode.NvmlComputeModes(session), session)
     world.hang("device_get_compute_mode")
     with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode"):
         setting.read(world.uuids[SICK])
@@ -120,20 +120,20 @@ def test_the_watch_hears_of_others_while_one_gpu_hangs_and_says_which_call_it_is
     world: World,
 ) -> None:
     watcher = nvml_health.NvmlHealth(world.library.session, patience_s=0.05)
-    present = waiting.value(watcher.gpus, lambda gpus: len(gpus) == 8)
+    present = waiting.value(watcher.readable_gpus, lambda gpus: len(gpus) == 8)
     assert {one.problem for one in watcher.watch(present)} == {""}
     world.hang()
     sick, well = world.uuids[SICK], world.uuids[WELL]
     signs = waiting.value(lambda: watcher.poll(sick), lambda found: bool(found.hung))
-    assert signs == health.Signs(hung="nvmlDeviceGetMemoryInfo")
+    assert signs == health.PollResult(hung="nvmlDeviceGetMemoryInfo")
     assert waiting.value(lambda: watcher.poll(well), bool).recovery == 0
-    assert sick in watcher.gpus(), "it stays watched: taking it out would call into it"
-    assert watcher.watch(watcher.gpus()) == ()
+    assert sick in watcher.readable_gpus(), "it stays watched: taking it out would call into it"
+    assert watcher.watch(watcher.readable_gpus()) == ()
     control.send(world.base, "xid", well, "48", str(0xFFFFFFFF), str(0xFFFFFFFF))
     assert watcher.wait(5) == health.XidEvent(well, 48)
     world.end()
     assert waiting.value(lambda: watcher.poll(sick), lambda found: not found.hung).recovery == 0
-    assert sick in watcher.known()
+    assert sick in watcher.known_gpus()
     watcher.close()
 
 
@@ -142,10 +142,10 @@ def test_a_gpu_that_hangs_from_the_start_is_left_out_until_it_answers(world: Wor
     world.hang()
     watcher = nvml_health.NvmlHealth(world.library.session, patience_s=0.3)
     sick = world.uuids[SICK]
-    present = waiting.value(watcher.gpus, lambda gpus: len(gpus) == 7)
+    present = waiting.value(watcher.readable_gpus, lambda gpus: len(gpus) == 7)
     assert sick not in present
-    assert sick in watcher.known()
+    assert sick in watcher.known_gpus()
     assert waiting.value(lambda: watcher.poll(sick), bool).hung
     world.end()
-    waiting.value(watcher.gpus, lambda gpus: len(gpus) == 8)
+    waiting.value(watcher.readable_gpus, lambda gpus: len(gpus) == 8)
     watcher.close()

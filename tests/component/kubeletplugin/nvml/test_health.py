@@ -8,7 +8,7 @@ import pynvml
 import pytest
 
 from driver import errors, ids
-from driver.devices.health import Instance, Signs, XidEvent
+from driver.devices.health import Instance, PollResult, XidEvent
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import health as nvml_health
 from simulator import control, machine, node, profile
@@ -46,7 +46,7 @@ def test_every_gpu_is_watched_and_an_xid_names_its_own(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
     assert not watcher.watching
-    assert list(watcher.gpus()) == GPUS
+    assert list(watcher.readable_gpus()) == GPUS
     watched = watcher.watch(GPUS)
     assert sorted(one.gpu for one in watched) == sorted(GPUS)
     assert {one.problem for one in watched} == {""}
@@ -63,7 +63,7 @@ def test_every_gpu_is_watched_and_an_xid_names_its_own(
 def test_an_xid_of_an_instance_names_the_instance(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)
     assert pynvml.nvmlDeviceSetMigMode(handle, 1) == pynvml.NVML_SUCCESS
     made = pynvml.nvmlDeviceCreateGpuInstance(handle, 19)
@@ -79,9 +79,9 @@ def test_an_xid_of_an_instance_names_the_instance(
 
 
 def test_other_events_are_reasons_to_look(watcher: nvml_health.NvmlHealth, base: Path) -> None:
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     control.send(base, "ecc", GPUS[2], "0", "1")
-    assert watcher.wait(5) == ports.Stirred(GPUS[2])
+    assert watcher.wait(5) == ports.GpuChanged(GPUS[2])
     control.send(base, "ecc", GPUS[2], "1", "0")
     assert watcher.wait(0.05) is None
 
@@ -89,13 +89,13 @@ def test_other_events_are_reasons_to_look(watcher: nvml_health.NvmlHealth, base:
 def test_a_poll_reads_what_a_gpu_says_of_itself(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    before = watcher.signs(GPUS[0])
-    assert before == Signs(recovery=0, energy_mj=before.energy_mj)
+    before = watcher.probe(GPUS[0])
+    assert before == PollResult(recovery=0, energy_mj=before.energy_mj)
     control.send(base, "remap", GPUS[0], "1", "0")
     control.send(base, "remap", GPUS[0], "0", "1")
     control.send(base, "recovery", GPUS[0], "GPU_RESET")
     control.send(base, "sram", GPUS[0], "0", "1", "1")
-    after = watcher.signs(GPUS[0])
+    after = watcher.probe(GPUS[0])
     assert after.repair_pending
     assert after.repair_failed
     assert after.sram_exceeded
@@ -103,9 +103,9 @@ def test_a_poll_reads_what_a_gpu_says_of_itself(
     assert before.energy_mj is not None
     assert after.energy_mj is not None
     assert after.energy_mj >= before.energy_mj
-    assert watcher.signs(GPUS[1]).recovery == 0
+    assert watcher.probe(GPUS[1]).recovery == 0
     control.send(base, "restore", GPUS[0])
-    reset = watcher.signs(GPUS[0])
+    reset = watcher.probe(GPUS[0])
     assert reset.energy_mj is not None
     assert reset.energy_mj < before.energy_mj
 
@@ -115,7 +115,7 @@ def test_memory_that_cannot_be_repaired_is_read(library: Path, base: Path) -> No
     control.send(base, "reboot")
     control.send(base, "repair", "2", "memory")
     with fakes.simulated(library) as watcher:
-        signs = [watcher.signs(gpu) for gpu in watcher.gpus()]
+        signs = [watcher.probe(gpu) for gpu in watcher.readable_gpus()]
         watcher.close()
     assert [index for index, sign in enumerate(signs) if sign.unrepairable] == [2]
 
@@ -123,23 +123,23 @@ def test_memory_that_cannot_be_repaired_is_read(library: Path, base: Path) -> No
 def test_a_lost_gpu_is_left_out_until_it_is_back(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     control.send(base, "lose", GPUS[4])
     for _ in range(2):
         with pytest.raises(errors.DeviceFault) as lost:
             watcher.wait(5)
         assert lost.value.code == pynvml.NVML_ERROR_GPU_IS_LOST
     rest = [gpu for gpu in GPUS if gpu != GPUS[4]]
-    assert list(watcher.gpus()) == rest
-    assert "error 15" in watcher.signs(GPUS[4]).problem
-    assert not watcher.signs(GPUS[3]).problem
+    assert list(watcher.readable_gpus()) == rest
+    assert "error 15" in watcher.probe(GPUS[4]).problem
+    assert not watcher.probe(GPUS[3]).problem
     watcher.watch(rest)
     xid(base, 31, 6)
     assert watcher.wait(5) == XidEvent(GPUS[6], 31)
     assert watcher.wait(0.01) is None
     control.send(base, "restore", GPUS[4])
-    assert not watcher.signs(GPUS[4]).problem
-    (back,) = watcher.watch(watcher.gpus())
+    assert not watcher.probe(GPUS[4]).problem
+    (back,) = watcher.watch(watcher.readable_gpus())
     assert (back.gpu, back.problem) == (GPUS[4], "")
     xid(base, 31, 4)
     assert watcher.wait(5) == XidEvent(GPUS[4], 31)
@@ -148,7 +148,7 @@ def test_a_lost_gpu_is_left_out_until_it_is_back(
 def test_no_event_is_lost_while_a_lost_gpu_is_left_out(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     control.send(base, "lose", GPUS[4])
     xid(base, 79, 4)
     xid(base, 74, 5)
@@ -169,24 +169,24 @@ def test_a_lost_gpu_is_not_watched_and_the_others_are(
 def test_a_gpu_that_left_the_bus_cannot_be_reached(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    assert len(watcher.gpus()) == 8
+    assert len(watcher.readable_gpus()) == 8
     control.send(base, "remove", GPUS[7])
-    assert len(watcher.gpus()) == 7
-    assert watcher.signs(GPUS[7]).problem
+    assert len(watcher.readable_gpus()) == 7
+    assert watcher.probe(GPUS[7]).problem
 
 
 def test_an_event_set_that_the_driver_forgot_is_made_anew(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     control.send(base, "reboot")
-    assert len(watcher.watch(watcher.gpus())) == 0
+    assert len(watcher.watch(watcher.readable_gpus())) == 0
     with pytest.raises(errors.DeviceFault) as forgotten:
         watcher.wait(1)
     assert forgotten.value.code == pynvml.NVML_ERROR_UNKNOWN
     watcher.close()
     assert not watcher.watching
-    assert len(watcher.watch(watcher.gpus())) == 8
+    assert len(watcher.watch(watcher.readable_gpus())) == 8
     xid(base, 13, 0)
     assert watcher.wait(5) == XidEvent(GPUS[0], 13)
 
@@ -203,16 +203,20 @@ def test_a_gpu_that_joins_a_forgotten_set_is_not_to_blame(
 
 def test_without_the_driver_everything_is_a_fault_of_the_library(tmp_path: Path) -> None:
     with worlds.running(tmp_path, "hgx-h100") as library, fakes.simulated(library) as watcher:
-        watcher.watch(watcher.gpus())
+        watcher.watch(watcher.readable_gpus())
         library_of = library
     again = node.Node(tmp_path)
     with fakes.simulated(library_of) as watcher:
-        for call in (watcher.gpus, lambda: watcher.signs(GPUS[0]), lambda: watcher.watch(GPUS)):
+        for call in (
+            watcher.readable_gpus,
+            lambda: watcher.probe(GPUS[0]),
+            lambda: watcher.watch(GPUS),
+        ):
             with pytest.raises(errors.DeviceFault) as absent:
                 call()
             assert absent.value.code == pynvml.NVML_ERROR_DRIVER_NOT_LOADED
         again.start()
-        assert len(watcher.watch(watcher.gpus())) == 8
+        assert len(watcher.watch(watcher.readable_gpus())) == 8
         again.stop()
         with pytest.raises(errors.DeviceFault):
             watcher.wait(0.1)
@@ -223,18 +227,18 @@ def test_an_older_driver_has_no_recovery_action_and_an_older_gpu_retires_pages(
     tmp_path: Path,
 ) -> None:
     with worlds.running(tmp_path, "t4") as library, fakes.simulated(library) as watcher:
-        (gpu, *_) = watcher.gpus()
-        signs = watcher.signs(gpu)
-        assert signs == Signs(recovery=None, energy_mj=signs.energy_mj)
+        (gpu, *_) = watcher.readable_gpus()
+        signs = watcher.probe(gpu)
+        assert signs == PollResult(recovery=None, energy_mj=signs.energy_mj)
         assert {one.problem for one in watcher.watch([gpu])} == {""}
 
 
 @pytest.mark.parametrize("name", profile.names())
 def test_the_gpus_of_every_machine_are_watched_and_well(tmp_path: Path, name: str) -> None:
     with worlds.running(tmp_path, name) as library, fakes.simulated(library) as watcher:
-        found = watcher.gpus()
+        found = watcher.readable_gpus()
         assert len(found) == len(profile.load(name).gpus)
         assert {one.problem for one in watcher.watch(found)} == {""}
-        signs = [watcher.signs(gpu) for gpu in found]
+        signs = [watcher.probe(gpu) for gpu in found]
         assert [one for one in signs if one.problem or one.repair_pending] == []
         assert {one.recovery for one in signs} <= {None, 0}

@@ -26,7 +26,7 @@ class Gpu:
         return 7
 
     def asked(self) -> int:
-        return int(nvml_errors.ask("GPU-a", self.nvmlDeviceGetMemoryInfo))
+        return int(nvml_errors.call_nvml("GPU-a", self.nvmlDeviceGetMemoryInfo))
 
 
 @pytest.fixture
@@ -69,19 +69,19 @@ def test_a_call_that_does_not_return_is_named_and_its_caller_goes(hung: errors.H
 def test_a_lane_that_hangs_takes_nothing_until_the_call_returns(
     inside: lanes.Lanes, sick: Gpu
 ) -> None:
-    assert inside.hung("GPU-a") is not None
-    assert inside.any_hung()
+    assert inside.hung_call("GPU-a") is not None
+    assert inside.has_hung()
     for _ in range(50):
         with pytest.raises(errors.Hung):
             inside.call("GPU-a", sick.asked)
         with pytest.raises(errors.Hung):
-            inside.ask("GPU-a", "what", sick.asked, 1)
+            inside.poll("GPU-a", "what", sick.asked, 1)
     assert sick.begun == 1, "nobody is called into it"
     assert inside.call("GPU-b", lambda: 4) == 4, "other lanes go on"
     sick.may_return.set()
-    waiting.until(lambda: inside.hung("GPU-a") is None)
+    waiting.until(lambda: inside.hung_call("GPU-a") is None)
     assert inside.call("GPU-a", sick.asked) == 7
-    assert not inside.any_hung()
+    assert not inside.has_hung()
 
 
 @pytest.mark.usefixtures("hung")
@@ -90,12 +90,12 @@ def test_an_act_that_was_given_up_makes_no_further_call(inside: lanes.Lanes) -> 
 
     def act() -> None:
         slow.asked()
-        made.append(nvml_errors.ask("GPU-c", lambda: 1))
+        made.append(nvml_errors.call_nvml("GPU-c", lambda: 1))
 
     with pytest.raises(errors.Hung):
         inside.call("GPU-c", act)
     slow.may_return.set()
-    waiting.until(lambda: inside.hung("GPU-c") is None)
+    waiting.until(lambda: inside.hung_call("GPU-c") is None)
     inside.call("GPU-c", lambda: None)
     assert made == []
 
@@ -107,14 +107,17 @@ def test_an_act_of_many_short_calls_is_as_long_as_it_takes(inside: lanes.Lanes) 
         pause.wait(LIMIT_S / 4)
         return 1
 
-    assert inside.call("GPU-a", lambda: sum(nvml_errors.ask("GPU-a", nap) for _ in range(12))) == 12
+    assert (
+        inside.call("GPU-a", lambda: sum(nvml_errors.call_nvml("GPU-a", nap) for _ in range(12)))
+        == 12
+    )
 
 
 def test_who_asks_again_gets_the_answer_that_was_late(inside: lanes.Lanes, sick: Gpu) -> None:
-    assert inside.ask("GPU-a", "signs", sick.asked, 0.01) is None
-    waiting.until(lambda: inside.hung("GPU-a"))
+    assert inside.poll("GPU-a", "signs", sick.asked, 0.01) is None
+    waiting.until(lambda: inside.hung_call("GPU-a"))
     with pytest.raises(errors.Hung):
-        inside.ask("GPU-a", "signs", sick.asked, 0.01)
+        inside.poll("GPU-a", "signs", sick.asked, 0.01)
     sick.may_return.set()
     found = waiting.value(lambda: _answered(inside, sick), lambda value: value == 7)
     assert (found, sick.begun) == (7, 1)
@@ -122,7 +125,7 @@ def test_who_asks_again_gets_the_answer_that_was_late(inside: lanes.Lanes, sick:
 
 def _answered(inside: lanes.Lanes, sick: Gpu) -> int | None:
     try:
-        return inside.ask("GPU-a", "signs", sick.asked, 0.01)
+        return inside.poll("GPU-a", "signs", sick.asked, 0.01)
     except errors.Hung:
         return None
 
@@ -139,8 +142,8 @@ def test_lanes_are_gathered_at_once_and_the_one_that_hangs_is_told(
 def test_a_lane_takes_no_more_than_it_can_bear() -> None:
     patient = lanes.Lanes(clock.SystemClock(), 20)
     slow = Gpu()
-    for number in range(lanes.MOST):
-        patient.begin("GPU-a", f"act {number}", slow.asked)
+    for number in range(lanes.MAX_TASKS):
+        patient.submit("GPU-a", f"act {number}", slow.asked)
     with pytest.raises(errors.DeviceFault, match="calls are under way"):
         patient.call("GPU-a", slow.asked)
     slow.may_return.set()

@@ -30,13 +30,13 @@ def node(tmp_path: Path) -> Iterator[simulated_node.SimulatedNode]:
 def watcher(node: simulated_node.SimulatedNode) -> nvml_health.NvmlHealth:
     """It has all GPUs open, and their events."""
     made = nvml_health.NvmlHealth(node.library.session)
-    made.watch(made.gpus())
+    made.watch(made.readable_gpus())
     return made
 
 
-def hands(node: simulated_node.SimulatedNode) -> nvml_reset.Resetter:
-    smi = nvidia_smi.Smi(driver_root.DriverRoot(node.at.driver_root))
-    return nvml_reset.Resetter(node.library.session, smi.reset)
+def hands(node: simulated_node.SimulatedNode) -> nvml_reset.GpuResetter:
+    smi = nvidia_smi.NvidiaSmi(driver_root.DriverRoot(node.at.driver_root))
+    return nvml_reset.GpuResetter(node.library.session, smi.reset)
 
 
 def persistence(node: simulated_node.SimulatedNode, gpu: ids.GpuUuid) -> bool:
@@ -49,12 +49,12 @@ def test_a_gpu_that_this_process_watches_is_reset_and_watched_again(
 ) -> None:
     gpu, other = (one.uuid for one in node.gpus()[:2])
     node.fault("recovery", gpu, "GPU_RESET")
-    assert watcher.signs(gpu).recovery == health.Recovery.GPU_RESET
+    assert watcher.probe(gpu).recovery == health.RecoveryAction.GPU_RESET
     hands(node).reset(gpu)
     assert not watcher.watching
-    assert watcher.signs(gpu).recovery == health.Recovery.NONE
+    assert watcher.probe(gpu).recovery == health.RecoveryAction.NONE
     assert persistence(node, gpu)
-    watcher.watch(watcher.gpus())
+    watcher.watch(watcher.readable_gpus())
     node.fault("xid", other, 48, WHOLE, WHOLE)
     assert watcher.wait(5) == health.XidEvent(other, 48)
 
@@ -77,9 +77,9 @@ def test_a_gpu_in_use_is_not_reset_and_is_left_as_it_was(
 ) -> None:
     gpu = node.gpus()[0].uuid
     node.fault("process", gpu, 7, 1 << 30, WHOLE, WHOLE)
-    assert gpu_processes.Busy(node.library.session).count_all(gpu) == 1
+    assert gpu_processes.NvmlProcesses(node.library.session).count_all(gpu) == 1
     with pytest.raises(errors.NodeFault, match="In use by another client"):
         hands(node).reset(gpu)
     assert persistence(node, gpu)
-    waiting.until(lambda: watcher.watch(watcher.gpus()))
+    waiting.until(lambda: watcher.watch(watcher.readable_gpus()))
     assert watcher.watching

@@ -121,7 +121,7 @@ def test_while_it_is_paused_the_library_is_ended_and_who_comes_waits(
 def test_what_belongs_to_a_start_is_freed_before_every_end(
     session: nvml_session.Session, library: Library
 ) -> None:
-    session.before_end(lambda number: library.acts.append(f"free of {number}"))
+    session.on_end(lambda number: library.acts.append(f"free of {number}"))
     with session.paused(1):
         assert library.acts == []
     with session.use():

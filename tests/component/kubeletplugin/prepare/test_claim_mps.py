@@ -33,7 +33,7 @@ def supervised() -> Iterator[mpsnode.Node]:
 @pytest.fixture
 def node(supervised: mpsnode.Node) -> Iterator[simulated_node.SimulatedNode]:
     state = supervised.layout.lock.parent
-    door = mps_client.MpsDoor(state, mpsnode.BOOT_ID, clock.SystemClock())
+    door = mps_client.MpsClient(state, mpsnode.BOOT_ID, clock.SystemClock())
     made = simulated_node.SimulatedNode(supervised.base, door)
     if not (made.at.driver_root / "dev/nvidia0").is_char_device():
         pytest.skip("this user may not make device nodes")

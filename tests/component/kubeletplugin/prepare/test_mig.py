@@ -93,7 +93,7 @@ def test_a_part_is_made_given_and_taken_back(
         f"/dev/nvidia-caps/nvidia-cap{minors[name]}"
         for name in (f"{gi}/access", f"{gi}/ci{made.compute_instance}/access")
     ]
-    assert node.process().recover().kept == [ref.uid]
+    assert node.process().recover().unchanged == [ref.uid]
     assert process.preparer.unprepare(ref) is None
     assert (node.gpus(), node.files()) == (before, [])
 
@@ -119,7 +119,7 @@ def test_three_parts_and_other_gpus_in_other_modes_at_once(
 
 
 def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.SimulatedNode) -> None:
-    half = mig.Place(node.gpus()[0].uuid, 9, mig.Placement(4, 4))
+    half = mig.InstanceRef(node.gpus()[0].uuid, 9, mig.Placement(4, 4))
     uuid = node.by_hand(half)
     process = node.process()
     adopted = a_claim(node, "0-mig-3g40gb-4", number=1)
@@ -240,7 +240,7 @@ def test_a_death_at_any_act_of_prepare_or_unprepare_ends_in_the_right_state(
             node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
         process = node.process()
         if number % 2:
-            assert process.recover().complete
+            assert process.recover().is_complete
         assert process.preparer.unprepare(ref) is None
         assert (node.gpus(), node.files()) == (before, [])
 
@@ -265,7 +265,7 @@ class Gate:
         self.opened = threading.Event()
         self.in_time = False
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         if point == "GPU instance made" and not self.reached.is_set():
             self.reached.set()
             self.in_time = self.opened.wait(20)
@@ -357,15 +357,15 @@ def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
     plugin = config.PluginConfig.read([f"--{name}={value}" for name, value in flags.items()])
     static = a_claim(node, "1-mig-1g10gb-4", number=2)
     node.library.close()
-    core = composition.core(plugin, node.reader, clock.SystemClock())
+    core = composition.build_core(plugin, node.reader, clock.SystemClock())
     assert core.recover() == ()
     assert isinstance(core.preparation.prepare(made, gpunode.never), ports.Prepared)
     answer = core.preparation.prepare(static, gpunode.never)
     assert isinstance(answer, ports.Refused)
     assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
-    found = core.look().gpus[0].mig
+    found = core.read_gpus().gpus[0].mig
     assert found is not None
     assert [one.ours for one in found.instances] == [True]
-    assert core.held() == {core.records()[0].devices[0].device}
+    assert core.held_devices() == {core.records()[0].devices[0].device}
     assert core.preparation.unprepare(made) is None
     core.close()

@@ -29,23 +29,25 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
         pytest.skip("this user may not make device nodes")
     gpus = discovery.Discovery(library)
     gpus.refresh()
-    kind = model.kind("gpu.ration.dev")
+    kind = model.cdi_kind("gpu.ration.dev")
     cdi = at.base / "cdi"
-    specs = spec_writer.Injection(
+    specs = spec_writer.CdiSpecWriter(
         kind,
         gpus,
         driver_files.DriverFiles(driver_root.DriverRoot(at.driver_root), at.host_root),
-        spec_writer.Files(store.Store(cdi, kind), metadata_files.MetadataFiles(at.base / "told")),
+        spec_writer.ClaimFiles(
+            store.SpecStore(cdi, kind), metadata_files.MetadataFiles(at.base / "told")
+        ),
         capabilities.Capabilities(at.host_root),
     )
-    records = checkpoint.Checkpoint(at.base / "claims", boot_id.boot_id(at.host_root))
+    records = checkpoint.Checkpoint(at.base / "claims", boot_id.read_boot_id(at.host_root))
     acting = executor.Executor(records, specs)
     holding = locks.Locks(at.base / "locks", clock.SystemClock())
     reader = gpunode.FakeReader()
     claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = claim_preparer.Place(builders.NODE)
+    place = claim_preparer.NodeScope(builders.NODE)
     preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
 
     assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)

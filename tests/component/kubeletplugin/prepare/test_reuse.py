@@ -73,7 +73,7 @@ def plugin(
     root: Path,
     core: composition.Core,
     streams: health_stream.HealthStreams,
-    tools: dra_service.Tools,
+    tools: dra_service.Deps,
 ) -> Iterator[fake_kubelet.Plugin]:
     """The core behind its sockets, as the kubelet has it."""
     shell = plugin_shell.Shell(
@@ -182,7 +182,7 @@ def test_gpus_that_are_given_on_before_they_are_let_go_are_never_two_claims(
     reader: gpunode.FakeReader,
     plugin: fake_kubelet.Plugin,
 ) -> None:
-    devices = [faces.device_name(gpu.pci) for gpu in core.look().gpus]
+    devices = [faces.device_name(gpu.pci) for gpu in core.read_gpus().gpus]
 
     def endure(number: int) -> int:
         reuse = Reuse(number, devices[number], reader, plugin)
@@ -217,7 +217,7 @@ def test_who_comes_while_the_last_one_is_never_let_go_is_refused_after_the_wait(
     plugin: fake_kubelet.Plugin,
     face: str,
 ) -> None:
-    reuse = Reuse(0, faces.device_name(core.look().gpus[0].pci), reader, plugin)
+    reuse = Reuse(0, faces.device_name(core.read_gpus().gpus[0].pci), reader, plugin)
     first = reuse.first()
     reuse.free(first, deleted=True)
     second = reuse.claim(face)

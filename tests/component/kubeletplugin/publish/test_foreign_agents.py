@@ -103,35 +103,37 @@ def test_slices_of_another_driver_of_our_name_are_left_alone_until_they_go(
 
 
 def test_another_drivers_plugin_is_told_from_ours_of_an_older_pod(root: Path) -> None:
-    own = sockets.paths(root, "gpu.ration.dev", "new").registration
+    own = sockets.socket_paths(root, "gpu.ration.dev", "new").registration
     with strangers.Stranger(root, "gpu.ration.dev", "old") as other:
-        assert found.find(root, "gpu.ration.dev", own) == (str(other.socket),)
-        ours = sockets.Instance.take(sockets.paths(root, "gpu.ration.dev", "old").service)
-        assert found.find(root, "gpu.ration.dev", own) == ()
+        assert found.find_foreign_plugins(root, "gpu.ration.dev", own) == (str(other.socket),)
+        ours = sockets.InstanceLock.acquire(
+            sockets.socket_paths(root, "gpu.ration.dev", "old").service
+        )
+        assert found.find_foreign_plugins(root, "gpu.ration.dev", own) == ()
         ours.release()
-        assert found.find(root, "gpu.ration.dev", other.socket) == ()
-    assert found.find(root, "gpu.ration.dev", own) == ()
+        assert found.find_foreign_plugins(root, "gpu.ration.dev", other.socket) == ()
+    assert found.find_foreign_plugins(root, "gpu.ration.dev", own) == ()
 
 
 def test_plugins_of_other_names_and_of_other_kinds_are_no_strangers(root: Path) -> None:
-    own = sockets.paths(root, "gpu.ration.dev").registration
+    own = sockets.socket_paths(root, "gpu.ration.dev").registration
     with (
         strangers.Stranger(root, "gpu.ration.dev-2") as longer,
         strangers.Stranger(root, "gpu.ration.dev", kind="CSIPlugin"),
         strangers.Stranger(root, "csi.example.com") as csi,
     ):
-        assert found.find(root, "gpu.ration.dev", own) == ()
+        assert found.find_foreign_plugins(root, "gpu.ration.dev", own) == ()
         assert (longer.asked, csi.asked) == (1, 0)
 
 
 def test_a_socket_that_nobody_serves_is_no_stranger(root: Path) -> None:
-    own = sockets.paths(root, "gpu.ration.dev").registration
+    own = sockets.socket_paths(root, "gpu.ration.dev").registration
     other = strangers.Stranger(root, "gpu.ration.dev")
     with other:
         pass
     other.socket.parent.mkdir(exist_ok=True)
     other.socket.touch()
-    assert found.find(root, "gpu.ration.dev", own) == ()
+    assert found.find_foreign_plugins(root, "gpu.ration.dev", own) == ()
 
 
 @pytest.fixture

@@ -54,12 +54,12 @@ def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_one_that_serve
     path = battered.own / f"state/claims/{refs[0].uid}.json"
     written, offered, serving = path.read_bytes(), battered.offered(), battered.plugin
     later = {**json.loads(written)["record"], "version": checkpoint.VERSION + 2}
-    path.write_bytes(checkpoint.sealed(later))
+    path.write_bytes(checkpoint.seal(later))
     battered.launch("--instance=older")
     said = f"it has schema {checkpoint.VERSION + 2}"
     waiting.until(lambda: said in battered.log.read_text(), battering.WITHIN_S)
     assert battered.offered() == offered
-    assert path.read_bytes() == checkpoint.sealed(later)
+    assert path.read_bytes() == checkpoint.seal(later)
 
     path.write_bytes(written)
     waiting.until(lambda: len(battered.offered()) == len(offered) + 1, battering.WITHIN_S)

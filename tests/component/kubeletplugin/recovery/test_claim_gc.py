@@ -40,15 +40,15 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         rounds.release()
         return plugin.mend()
 
-    watched = claim_gc.Node(
-        plugin.executor.records.all,
+    watched = claim_gc.GcTargets(
+        plugin.executor.records.list_records,
         claims_api.KubeClaimReader(kube),
         lambda _: "",
         plugin.preparer.unprepare,
         mend,
     )
     stop = threading.Event()
-    looking = claim_gc.Reclaim(watched, told.append, fake_clock.Hasty(), lambda: 0.0)
+    looking = claim_gc.ClaimCollector(watched, told.append, fake_clock.Hasty(), lambda: 0.0)
     thread = threading.Thread(target=looking.run, args=(stop,))
     thread.start()
     try:
@@ -88,15 +88,15 @@ def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Pa
             thread.join(10)
         assert not failures
         assert len(list(tmp_path.glob("*.damaged-*"))) == number + 1
-    record = plugins[0].started(builders.a_ref(), planner.Plan((), ()))
-    assert plugins[1].all() == (record,)
+    record = plugins[0].write_started(builders.a_ref(), planner.Plan((), ()))
+    assert plugins[1].list_records() == (record,)
 
 
 def test_the_processes_of_a_gpu_are_counted_by_nvml(
     at: layout.Layout, library: nvml.NvmlLibrary
 ) -> None:
     first, second = library.inventory().gpus[:2]
-    on_gpus = gpu_processes.Busy(library.session)
+    on_gpus = gpu_processes.NvmlProcesses(library.session)
     assert on_gpus.count(first.uuid) == 0
     for pid in (4711, 4712):
         where = (codes.WHOLE_GPU, codes.WHOLE_GPU)
@@ -105,9 +105,9 @@ def test_the_processes_of_a_gpu_are_counted_by_nvml(
 
 
 def test_a_daemon_is_asked_for_by_a_file_without_waiting(tmp_path: Path) -> None:
-    door = mps_client.MpsDoor(tmp_path, "boot-1", clock.SystemClock())
-    assert door.wanted() == ()
+    door = mps_client.MpsClient(tmp_path, "boot-1", clock.SystemClock())
+    assert door.desired_keys() == ()
     desired = mps_files.Desired(key="GPU-1", devices=("GPU-1",), pinned_memory=(mps_files.MIB,))
-    door.put(desired)
-    assert door.wanted() == ("GPU-1",)
+    door.request(desired)
+    assert door.desired_keys() == ("GPU-1",)
     assert mps_files.Layout(tmp_path).desired("GPU-1").read_bytes() == desired.render()

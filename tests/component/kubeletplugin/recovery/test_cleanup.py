@@ -13,17 +13,17 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 
 
 def test_what_daemons_shared_with_tenants_is_unmounted_and_not_walked(tmp_path: Path) -> None:
-    place = cleanup.Place(
+    place = cleanup.NodePaths(
         "gpu.ration.dev", tmp_path / "kubelet", tmp_path / "cdi", tmp_path / "state"
     )
     mounted = [place.state_dir / "mps/run/k/pipe", place.state_dir / "mps/shm/k 1/shm"]
     for path in mounted:
-        mounts.tmpfs(path, 1 << 24)
+        mounts.mount_tmpfs(path, 1 << 24)
     deep = "/".join(["d"] * 1_500)
     command = ("mkdir", "--parents", deep)
     subprocess.run(command, cwd=mounted[1], check=True)
     try:
-        cleanup.clear(place)
+        cleanup.clear_node(place)
         assert list(place.state_dir.iterdir()) == []
     finally:
         for path in mounted:

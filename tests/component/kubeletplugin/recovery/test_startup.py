@@ -29,9 +29,12 @@ class Node:
         return found
 
 
-def running(node: Node) -> tuple[startup.Recovery, threading.Event, threading.Thread]:
+def running(node: Node) -> tuple[startup.StartupRecovery, threading.Event, threading.Thread]:
     pause = backoff.Backoff(FAST, lambda: 0.0)
-    made, stop = startup.Recovery(node.recover, pause, clock.SystemClock()), threading.Event()
+    made, stop = (
+        startup.StartupRecovery(node.recover, pause, clock.SystemClock()),
+        threading.Event(),
+    )
     thread = threading.Thread(target=made.run, args=(stop,))
     thread.start()
     return made, stop, thread
@@ -40,7 +43,7 @@ def running(node: Node) -> tuple[startup.Recovery, threading.Event, threading.Th
 def test_claims_that_cannot_be_mended_yet_do_not_keep_the_kubelet_waiting() -> None:
     node = Node(("uid-a: no driver",), ())
     made, stop, thread = running(node)
-    assert made.once.wait(5)
+    assert made.ran_once.wait(5)
     waiting.until(lambda: node.count == 2)
     assert made.problem() == "not recovered: uid-a: no driver"
     node.go_on.set()
@@ -54,10 +57,10 @@ def test_a_round_that_failed_lets_nobody_in() -> None:
     node = Node(errors.NodeFault("read", "records", "input/output error"), ())
     made, stop, thread = running(node)
     waiting.until(lambda: node.count == 2)
-    assert not made.once.is_set()
+    assert not made.ran_once.is_set()
     assert made.problem() == "recovery failed: read records: input/output error"
     node.go_on.set()
-    assert made.once.wait(5)
+    assert made.ran_once.wait(5)
     stop.set()
     thread.join(5)
 
@@ -69,11 +72,11 @@ def test_what_was_never_let_in_ends_when_told() -> None:
         raise AssertionError
 
     stop.set()
-    lifecycle.after(threading.Event(), never, clock.SystemClock())(stop)
+    lifecycle.start_after(threading.Event(), never, clock.SystemClock())(stop)
 
 
 def test_a_dead_thread_of_a_library_is_raised_by_name() -> None:
-    orphans = startup.Orphans(clock.SystemClock())
+    orphans = startup.LibraryThreadGuard(clock.SystemClock())
     fault = ValueError("out of luck")
     died = (ValueError, fault, None, threading.Thread(name="lost"))
     orphans.hook(threading.ExceptHookArgs(died))

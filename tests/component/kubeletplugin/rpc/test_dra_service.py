@@ -255,7 +255,7 @@ def test_how_prepare_ended_is_said_on_the_claim(
     kubelet: fake_kubelet.Kubelet,
     preparation: fakes.Preparation,
     conditions: fake_conditions.Conditions,
-    tools: dra_service.Tools,
+    tools: dra_service.Deps,
 ) -> None:
     never = ports.Refused(reasons.Reason.CONFIG_INVALID, "shape: is not a field", permanent=True)
     overlap = ports.Refused(reasons.Reason.DEVICE_OVERLAP, "GPU-1 is held by claim x")
@@ -266,7 +266,7 @@ def test_how_prepare_ended_is_said_on_the_claim(
     }
     plugin = kubelet.register()
     plugin.prepare(*(fakes.ref(name) for name in ("good", "refused", "never", "broken")))
-    tools.refusals.look(threading.Event())
+    tools.readiness.check_due(threading.Event())
     plugin.unprepare(fakes.ref("good"))
     said = {name: conditions.of(name) for name in ("good", "refused", "never", "broken")}
     assert said == {

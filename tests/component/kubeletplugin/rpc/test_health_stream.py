@@ -42,7 +42,7 @@ def test_a_watcher_hears_of_every_device_at_once_and_again_on_a_change(
     assert all(one.health_check_timeout_seconds == 30 for one in first.devices)
     assert all(one.last_updated_time > 1_700_000_000 for one in first.devices)
     devices[0] = DeviceHealth("node-a", "gpu-0", healthy=False, message="Xid 79")
-    streams.changed()
+    streams.notify()
     assert told(next(stream)) == [
         ("node-a", "gpu-0", UNHEALTHY, "Xid 79"),
         ("node-a", "gpu-1", UNKNOWN, "not polled yet"),
@@ -51,8 +51,8 @@ def test_a_watcher_hears_of_every_device_at_once_and_again_on_a_change(
 
 class TestWithoutChanges:
     @pytest.fixture
-    def pace(self) -> health_stream.Pace:
-        return health_stream.Pace(period_s=0.05)
+    def pace(self) -> health_stream.StreamSettings:
+        return health_stream.StreamSettings(period_s=0.05)
 
     def test_all_is_told_again_before_it_grows_stale(self, plugin: fake_kubelet.Plugin) -> None:
         stream = plugin.watch_health()
@@ -71,15 +71,15 @@ class TestWithOneWorker:
         open_streams = [plugin.watch_health() for _ in range(8)]
         for stream in open_streams:
             next(stream)
-        assert streams.open() == 8
+        assert streams.stream_count() == 8
         one = fakes.ref("one")
         assert not plugin.prepare(one)[one.uid].error
 
 
 class TestWithTwoStreams:
     @pytest.fixture
-    def pace(self) -> health_stream.Pace:
-        return health_stream.Pace(limit=2)
+    def pace(self) -> health_stream.StreamSettings:
+        return health_stream.StreamSettings(limit=2)
 
     def test_one_too_many_is_refused_and_finds_room_when_another_leaves(
         self, plugin: fake_kubelet.Plugin, streams: health_stream.HealthStreams
@@ -92,7 +92,7 @@ class TestWithTwoStreams:
         assert refused.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
         assert refused.value.details() == "there are 2 streams already"
         first.cancel()
-        waiting.until(lambda: streams.open() == 1)
+        waiting.until(lambda: streams.stream_count() == 1)
         next(plugin.watch_health())
 
     def test_fifty_reconnects_leave_nothing_behind(
@@ -102,7 +102,7 @@ class TestWithTwoStreams:
             stream = plugin.watch_health()
             next(stream)
             stream.cancel()
-            waiting.until(lambda: streams.open() == 0)
+            waiting.until(lambda: streams.stream_count() == 0)
 
 
 def test_streams_end_cleanly_when_the_plugin_stops(

@@ -22,9 +22,9 @@ REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
 @pytest.fixture
 def conditions(
     api: api_server.ApiServer, kube: client.KubeClient
-) -> Iterator[claim_status.DeviceConditions]:
+) -> Iterator[claim_status.ClaimStatusWriter]:
     api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(status=objects.allocated("node-a", "gpu-0")))
-    made = claim_status.DeviceConditions(
+    made = claim_status.ClaimStatusWriter(
         names.DRIVER,
         "node-a",
         claims_api.KubeClaimStatus(kube),
@@ -41,8 +41,10 @@ def conditions(
     assert not thread.is_alive()
 
 
-def a_word(reason: reasons.Reason, *, holds: bool, permanent: bool = False) -> ports.Word:
-    return ports.Word(names.CONDITION_READY, holds, reason, "words", permanent)
+def a_word(
+    reason: reasons.Reason, *, holds: bool, permanent: bool = False
+) -> ports.ConditionUpdate:
+    return ports.ConditionUpdate(names.CONDITION_READY, holds, reason, "words", permanent)
 
 
 def found(api: api_server.ApiServer) -> dict[str, Any]:
@@ -52,12 +54,14 @@ def found(api: api_server.ApiServer) -> dict[str, Any]:
 
 
 def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
-    api: api_server.ApiServer, conditions: claim_status.DeviceConditions
+    api: api_server.ApiServer, conditions: claim_status.ClaimStatusWriter
 ) -> None:
-    conditions.say(REF, a_word(reasons.Reason.CONFIG_INVALID, holds=False, permanent=True))
+    conditions.set_condition(
+        REF, a_word(reasons.Reason.CONFIG_INVALID, holds=False, permanent=True)
+    )
     both = {"Ready": ("False", "ConfigInvalid"), "Stalled": ("True", "ConfigInvalid")}
     waiting.until(lambda: found(api) == both)
-    conditions.say(REF, a_word(reasons.Reason.PREPARED, holds=True))
+    conditions.set_condition(REF, a_word(reasons.Reason.PREPARED, holds=True))
     waiting.until(lambda: found(api) == {"Ready": ("True", "Prepared")})
     (first, *_) = [one for one in api.requests if one.method == "PATCH"]
     assert first.path.endswith("/resourceclaims/claim/status")
@@ -66,12 +70,12 @@ def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
 
 
 def test_a_server_that_refuses_and_goes_away_gets_the_last_word_when_it_is_back(
-    api: api_server.ApiServer, conditions: claim_status.DeviceConditions
+    api: api_server.ApiServer, conditions: claim_status.ClaimStatusWriter
 ) -> None:
     api.faults.add(faults.Answer(403, "Forbidden"), faults.writes, times=2)
-    conditions.say(REF, a_word(reasons.Reason.DRIVER_NOT_READY, holds=False))
+    conditions.set_condition(REF, a_word(reasons.Reason.DRIVER_NOT_READY, holds=False))
     waiting.until(lambda: sum(one.method == "PATCH" for one in api.requests) >= 2)
     api.down()
-    conditions.say(REF, a_word(reasons.Reason.PREPARED, holds=True))
+    conditions.set_condition(REF, a_word(reasons.Reason.PREPARED, holds=True))
     api.up()
     waiting.until(lambda: found(api) == {"Ready": ("True", "Prepared")}, within_s=15)

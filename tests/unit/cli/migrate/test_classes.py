@@ -127,7 +127,7 @@ def test_what_is_said_of_several_shares_is_what_the_controller_does() -> None:
         used = neighbours.containers(("two",))
         two = objects.claim("two", neighbours.part(count=2))
         alone = worlds.view(objects.a_slice("node-a", [objects.a_share_device("a", kind)]))
-        assert isinstance(decide(alone, two, containers=used), allocator_types.NoFit)
+        assert isinstance(decide(alone, two, containers=used), allocator_types.Unschedulable)
         pair = [objects.a_share_device(name, kind) for name in "ab"]
         answer = decide(worlds.view(objects.a_slice("node-a", pair)), two, containers=used)
         fits = isinstance(answer, allocator_types.Placement)

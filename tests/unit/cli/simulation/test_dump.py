@@ -44,9 +44,9 @@ def test_every_kind_is_read_into_the_picture_that_the_controller_has() -> None:
     found = dump.read(a_cluster())
     assert not found.problems
     view = cluster_state.build("gpu.ration.dev", found.caches)
-    assert view.use[ids.NodeName("node-a")].count == 1
-    assert view.used(view.pools["gpu.ration.dev", "node-a"]) == {"gpu-0"}
-    assert [*view.stored.claims] == ["default/data"]
+    assert view.usage[ids.NodeName("node-a")].pod_count == 1
+    assert view.used_devices(view.pools["gpu.ration.dev", "node-a"]) == {"gpu-0"}
+    assert [*view.storage.claims] == ["default/data"]
     taints = view.pools["gpu.ration.dev", "node-a"].devices["gpu-7"].taints
     assert "example.com/old" in {one.key for one in taints}
     assert [*found.templates] == ["default/one-gpu"]

@@ -88,7 +88,7 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
         answers.append(at.decide(task.pod))
     assert [type(one) for one in answers] == [
         scheduler.Bound,
-        allocator_types.NoFit,
+        allocator_types.Unschedulable,
         scheduler.Bound,
     ]
 

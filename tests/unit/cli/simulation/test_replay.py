@@ -46,7 +46,7 @@ def test_a_small_one_goes_past_a_large_one_that_does_not_fit() -> None:
 
 def test_one_that_never_fits_is_told_why() -> None:
     fates = run(a_desk({"node-a": 1}), a_task("huge", 4), a_task("one", lasts=1.0))
-    assert isinstance(fates["huge"].answer, allocator_types.NoFit)
+    assert isinstance(fates["huge"].answer, allocator_types.Unschedulable)
     assert (fates["huge"].placed, fates["huge"].waited, node_of(fates["one"])) == (
         None,
         None,

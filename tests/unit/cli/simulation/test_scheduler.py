@@ -24,8 +24,8 @@ def test_what_was_decided_stays_and_is_in_the_way_of_the_next() -> None:
     at = a_desk({"node-a": 1})
     assert devices(sat_down(at, "one")) == ["gpu-0"]
     answer = sat_down(at, "two")
-    assert isinstance(answer, allocator_types.NoFit)
-    assert "DeviceTaken" in allocator_messages.no_fit(answer)
+    assert isinstance(answer, allocator_types.Unschedulable)
+    assert "DeviceTaken" in allocator_messages.unschedulable(answer)
 
 
 def test_a_pod_takes_cpu_of_its_node_too() -> None:
@@ -34,8 +34,8 @@ def test_a_pod_takes_cpu_of_its_node_too() -> None:
         task = a_task(name, containers=asking_cpu("5"))
         at.add(task.claims)
         answer = at.decide(task.pod)
-    assert isinstance(answer, allocator_types.NoFit)
-    assert [one.node_reason for one in answer.nodes] == [reasons.Reason.NODE_FULL]
+    assert isinstance(answer, allocator_types.Unschedulable)
+    assert [one.node_reason for one in answer.rejections] == [reasons.Reason.NODE_FULL]
 
 
 def test_what_leaves_is_free_and_all_is_as_it_was() -> None:
@@ -59,7 +59,7 @@ def test_pods_that_share_a_claim_go_where_it_is_and_the_last_frees_it() -> None:
     assert first.placement.node == second.placement.node
     assert ([one.name for one in first.made], second.made) == (["both"], ())
     at.leave(first)
-    assert isinstance(sat_down(at, "three", 2), allocator_types.NoFit)
+    assert isinstance(sat_down(at, "three", 2), allocator_types.Unschedulable)
     (both,) = at.claims_of(second.pod)
     assert [one.name for one in both.consumers] == ["two"]
     at.leave(second)
@@ -104,7 +104,7 @@ def test_a_pod_without_a_claim_that_has_its_node_takes_of_it() -> None:
     at = a_desk({"node-a": 8})
     answer = at.decide(a_pod_alone("busy", nodeName="node-a", containers=asking_cpu("8")).pod)
     assert isinstance(answer, scheduler.Aside)
-    assert isinstance(sat_down(at, "one"), allocator_types.NoFit)
+    assert isinstance(sat_down(at, "one"), allocator_types.Unschedulable)
 
 
 def test_devices_of_another_driver_are_left_to_kube_scheduler() -> None:
@@ -124,7 +124,7 @@ def test_a_claim_that_mixes_drivers_is_refused_as_the_controller_refuses_it() ->
     mixed = objects.a_request("tpu", deviceClassName=FOREIGN)
     at.add([objects.claim("both", objects.a_request(), mixed)])
     answer = at.decide(objects.pod("one", "both"))
-    assert isinstance(answer, allocator_types.NoFit)
+    assert isinstance(answer, allocator_types.Unschedulable)
     assert answer.blocker is reasons.Reason.FOREIGN_DEVICES
 
 

@@ -147,4 +147,4 @@ def test_all_that_ran_is_given_back(backfill: bool) -> None:  # noqa: FBT001 - a
     found = turns.Turns(at, by, turns.Manner(backfill=backfill)).run(jobs)
     assert all(fate.ended is not None for fate in found)
     assert by.used("q").gpus == by.used("").gpus == 0
-    assert not any(at.view.used(pool) for pool in at.view.pools.values())
+    assert not any(at.view.used_devices(pool) for pool in at.view.pools.values())

@@ -40,7 +40,7 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
 
 
 def test_what_was_there_before_is_brought_first() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.Picture(worlds.DRIVER)
+    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
     fed = snapshot_updater.Feed(found, view, gang_index.Roster())
     assert dict(view.nodes) == {}
     fed.bring()
@@ -48,16 +48,16 @@ def test_what_was_there_before_is_brought_first() -> None:
 
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
-    found, view = filled(), cluster_state.Picture(worlds.DRIVER)
+    found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
     fed = snapshot_updater.Feed(found, view, gang_index.Roster())
     found.nodes.apply(at(2, objects.a_node()))
     found.slices.apply(at(3, objects.a_slice("node-a", 1)))
     assert dict(view.nodes) == {}
     fed.bring()
-    assert [share.pool.name for share in view.shares(A)] == ["node-a"]
+    assert [share.pool.name for share in view.reachable_pools(A)] == ["node-a"]
     found.slices.apply(at(4, objects.a_slice("node-a", 1)), deleted=True)
     fed.bring()
-    assert view.shares(A) == ()
+    assert view.reachable_pools(A) == ()
 
 
 def test_every_kind_is_brought() -> None:
@@ -76,37 +76,37 @@ def test_every_kind_is_brought() -> None:
         volumes={"metadata": objects.meta("disk", None), "spec": {"nodeAffinity": affinity}},
         rules=rule,
     )
-    view = cluster_state.Picture(worlds.DRIVER)
+    view = cluster_state.ClusterState(worlds.DRIVER)
     snapshot_updater.Feed(found, view, gang_index.Roster()).bring()
-    (share,) = view.shares(A)
+    (share,) = view.reachable_pools(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
-    assert ([*view.classes], [*view.stored.claims]) == (["one"], ["default/data"])
-    assert view.use[A].count == 1
+    assert ([*view.classes], [*view.storage.claims]) == (["one"], ["default/data"])
+    assert view.usage[A].pod_count == 1
     assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
 
 
 def test_of_several_changes_the_last_word_is_read_once() -> None:
-    found, view = filled(), cluster_state.Picture(worlds.DRIVER)
+    found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
     fed = snapshot_updater.Feed(found, view, gang_index.Roster())
     found.nodes.apply(at(2, objects.a_node()))
     found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
-    mark = view.mark
+    mark = view.revision
     fed.bring()
     assert view.nodes[A].cordoned
-    assert view.since(mark) == (mark + 1, [A])
+    assert view.changed_since(mark) == (mark + 1, [A])
 
 
 def test_without_a_change_nothing_is_brought() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.Picture(worlds.DRIVER)
+    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
     fed = snapshot_updater.Feed(found, view, gang_index.Roster())
     fed.bring()
-    mark = view.mark
+    mark = view.revision
     fed.bring()
-    assert view.mark == mark
+    assert view.revision == mark
 
 
 def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
-    found, view = filled(claims=objects.a_claim()), cluster_state.Picture(worlds.DRIVER)
+    found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(worlds.DRIVER)
     fed = snapshot_updater.Feed(found, view, gang_index.Roster())
     fed.bring()
     found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))

@@ -30,7 +30,7 @@ def test_a_claim_is_written_finalizer_first_then_one_status_patch_with_the_hold(
     assert claim.finalizers == (names.CLAIM_FINALIZER,)
     assert claim.allocation is not None
     assert claim.allocation.stamped
-    assert claim.consumers == (allocation_hold.of_pod(objects.pod()),)
+    assert claim.consumers == (allocation_hold.pod_hold(objects.pod()),)
 
 
 def test_a_claim_that_no_patch_can_be_made_of_gets_its_finalizer_byte_for_byte() -> None:
@@ -156,7 +156,7 @@ def test_a_dead_leaders_half_decision_is_completed_on_the_same_node() -> None:
     pod = objects.pod("pod", "one", "two")
     entries = [
         claims.render_consumer(e)
-        for e in (allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod))
+        for e in (allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod))
     ]
     status = objects.allocated("node-1", "gpu-0", reserved=entries)
     world.add(objects.a_claim("one", status=status), objects.a_claim("two"))
@@ -170,7 +170,7 @@ def test_a_half_decision_that_cannot_be_completed_is_freed_and_decided_anew() ->
     pod = objects.pod("pod", "one", "two")
     entries = [
         claims.render_consumer(e)
-        for e in (allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod))
+        for e in (allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod))
     ]
     status = objects.allocated("node-0", "gpu-0", reserved=entries)
     world.add(objects.a_claim("one", status=status), objects.a_claim("two"))
@@ -201,7 +201,7 @@ def test_the_hold_of_a_bound_pod_stays_until_the_pod_has_reserved_the_claim() ->
     world.add(objects.a_pod(nodeName="node-0"))
     world.settle(60)
     assert world.device() == "gpu-0"
-    assert world.claim().consumers == (allocation_hold.of_pod(objects.pod()),)
+    assert world.claim().consumers == (allocation_hold.pod_hold(objects.pod()),)
 
 
 def test_a_refused_pod_gives_its_gpu_back_and_is_placed_elsewhere_with_the_words_told() -> None:

@@ -11,7 +11,7 @@ def told() -> memory.Memory:
     found = memory.Memory()
     found.meet(KEY, UID)
     found.told[UID] = "No node fits"
-    found.explained[UID] = explanation.Explanation(KEY, "", allocator_types.NoFit())
+    found.explained[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
     return found
 
 

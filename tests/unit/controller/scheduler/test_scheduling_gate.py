@@ -63,7 +63,7 @@ def test_a_gate_that_another_leader_left_on_an_allocated_pod_goes() -> None:
     pod = objects.pod("pod", "claim")
     entries = [
         claims.render_consumer(e)
-        for e in (allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod))
+        for e in (allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod))
     ]
     status = objects.allocated("node-0", "gpu-0", reserved=entries)
     world.add(objects.a_claim(status=status), a_gated_pod())

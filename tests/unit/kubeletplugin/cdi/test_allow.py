@@ -11,7 +11,7 @@ LINK = f"libcuda.so.1::{FOLDER}/libcuda.so"
 
 
 def refused(*words: str, path: str = HOOK, env: tuple[str, ...] = allow.HOOK_ENVIRONMENT) -> bool:
-    return bool([*LIMITS.hook(path, words, env)])
+    return bool([*LIMITS.check_hook(path, words, env)])
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_a_hook_is_the_program_that_was_found_under_its_own_name_in_our_environm
     assert refused("sh", known, path="/bin/sh")
     assert refused(NAME, known, env=("LD_PRELOAD=/x",))
     assert refused(NAME, known, env=())
-    assert [*allow.Limits(ROOT).hook("", ("", known), allow.HOOK_ENVIRONMENT)]
+    assert [*allow.Limits(ROOT).check_hook("", ("", known), allow.HOOK_ENVIRONMENT)]
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_hook_is_the_program_that_was_found_under_its_own_name_in_our_environm
     ],
 )
 def test_the_drivers_places_are_known(place: str) -> None:
-    assert allow.is_place(place)
+    assert allow.is_driver_path(place)
 
 
 @pytest.mark.parametrize(
@@ -103,4 +103,4 @@ def test_the_drivers_places_are_known(place: str) -> None:
     ],
 )
 def test_no_other_place_is(place: str) -> None:
-    assert not allow.is_place(place)
+    assert not allow.is_driver_path(place)

@@ -105,7 +105,9 @@ def test_the_version_is_the_least_that_has_what_is_used() -> None:
         text = template.render(
             "gpu.ration.dev/claim", template.Common((), ()), (template.Device(name, (node,)),)
         )
-        return str(json.loads(model.canonical(model.parse(text, allow.Limits(root))))["cdiVersion"])
+        return str(
+            json.loads(model.render_canonical(model.parse(text, allow.Limits(root))))["cdiVersion"]
+        )
 
     assert version("d", "/dev/nvidia0", "/") == "0.3.0"
     assert version("d", f"{ROOT}/dev/nvidia0", ROOT) == "0.5.0"
@@ -113,13 +115,13 @@ def test_the_version_is_the_least_that_has_what_is_used() -> None:
 
 
 def test_a_driver_name_that_is_no_vendor_is_refused() -> None:
-    assert model.kind("gpu.nvidia.com") == "gpu.nvidia.com/claim"
+    assert model.cdi_kind("gpu.nvidia.com") == "gpu.nvidia.com/claim"
     with pytest.raises(errors.BadInput, match="driver name"):
-        model.kind("0gpu.example.com")
+        model.cdi_kind("0gpu.example.com")
 
 
 def test_the_canonical_bytes_hold_no_empty_field() -> None:
-    data = json.loads(model.canonical(model.parse(a_spec(), allow.Limits(ROOT))))
+    data = json.loads(model.render_canonical(model.parse(a_spec(), allow.Limits(ROOT))))
     assert data["containerEdits"] == {"env": ["NVIDIA_VISIBLE_DEVICES=void"]}
 
 

@@ -10,7 +10,7 @@ UID = ids.ClaimUid("uid-1")
 
 
 def test_a_spec_is_readable_by_all_in_a_folder_made_for_it(tmp_path: Path) -> None:
-    made = store.Store(tmp_path / "cdi", "gpu.ration.dev/claim")
+    made = store.SpecStore(tmp_path / "cdi", "gpu.ration.dev/claim")
     made.write(UID, b"{}")
     path = tmp_path / "cdi/gpu.ration.dev-claim_uid-1.json"
     assert path.read_bytes() == b"{}"
@@ -19,16 +19,16 @@ def test_a_spec_is_readable_by_all_in_a_folder_made_for_it(tmp_path: Path) -> No
 
 
 def test_a_runtime_never_sees_half_a_spec(tmp_path: Path) -> None:
-    store.Store(tmp_path, "gpu.ration.dev/claim").write(UID, b"old")
+    store.SpecStore(tmp_path, "gpu.ration.dev/claim").write(UID, b"old")
     with pytest.raises(gpunode.Killed):
-        store.Store(tmp_path, "gpu.ration.dev/claim", gpunode.DiesAt(0)).write(UID, b"new")
+        store.SpecStore(tmp_path, "gpu.ration.dev/claim", gpunode.DiesAt(0)).write(UID, b"new")
     seen = {path.name: path.read_bytes() for path in tmp_path.glob("*.json")}
     assert seen == {"gpu.ration.dev-claim_uid-1.json": b"old"}
     assert [path.suffix for path in tmp_path.iterdir() if path.name.startswith(".")] == [".new"]
 
 
 def test_only_specs_of_ours_are_listed(tmp_path: Path) -> None:
-    made = store.Store(tmp_path, "gpu.ration.dev/claim")
+    made = store.SpecStore(tmp_path, "gpu.ration.dev/claim")
     made.write(UID, b"{}")
     for name in ("nvidia.yaml", "gpu.ration.dev-claim_.json", "gpu.ration.dev-claim_a b.json"):
         (tmp_path / name).touch()
@@ -41,4 +41,4 @@ def test_only_specs_of_ours_are_listed(tmp_path: Path) -> None:
 
 def test_a_uid_never_leaves_the_folder(tmp_path: Path) -> None:
     with pytest.raises(errors.BadInput, match="claim UID"):
-        store.Store(tmp_path, "gpu.ration.dev/claim").path(ids.ClaimUid("../x"))
+        store.SpecStore(tmp_path, "gpu.ration.dev/claim").path(ids.ClaimUid("../x"))

@@ -4,7 +4,7 @@ import prometheus_client
 import pytest
 
 from driver import ids
-from driver.devices.health import Signs, XidEvent
+from driver.devices.health import PollResult, XidEvent
 from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.health import events as health_events
@@ -16,7 +16,7 @@ from tests.fakes import health as fakes
 from tests.fakes import plugin_shell
 
 FIRST, SECOND = fakes.GPUS
-WELL, LOST = Signs(recovery=0), Signs("GPU is lost")
+WELL, LOST = PollResult(recovery=0), PollResult("GPU is lost")
 GPU_IS_LOST, DRIVER_NOT_LOADED, UNKNOWN = 15, 9, 999
 
 
@@ -28,13 +28,15 @@ class World:
         self.script = fakes.ScriptedWatcher(self.clock)
         self.told = plugin_shell.Events()
         self.registry = prometheus_client.CollectorRegistry()
-        audience = health_events.Audience(ids.NodeName("node-a"), lambda: "", lambda *_: ())
-        news = health_events.HealthNews(plugin_events.Teller(self.told), audience, self.clock)
+        audience = health_events.EventTargets(ids.NodeName("node-a"), lambda: "", lambda *_: ())
+        news = health_events.HealthEvents(
+            plugin_events.EventReporter(self.told), audience, self.clock
+        )
         self.kept = quarantine.Quarantine(base / "quarantine.json", self.clock)
         self.watch = health_watch.HealthWatch(
             self.script,
             health_watch.Settings(jitter=lambda: jitter),
-            health_watch.Tools(news, metrics.Metrics(self.registry), self.clock, self.kept),
+            health_watch.Deps(news, metrics.Metrics(self.registry), self.clock, self.kept),
         )
         self.heard: list[list[str]] = []
         self.watch.subscribe(lambda: self.heard.append(self.values()))
@@ -47,7 +49,7 @@ class World:
         self.script.stop.clear()
         self.watch.run(self.script.stop)
 
-    def becomes(self, signs: Signs, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
+    def becomes(self, signs: PollResult, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
         def change() -> None:
             self.script.now[gpu] = signs
             self.clock.advance(health_watch.Settings().poll_s)
@@ -90,7 +92,7 @@ def test_a_grave_xid_is_heard_of_before_the_gpu_is_asked(world: World) -> None:
 
 
 def test_what_the_poll_after_an_xid_finds_is_told_too(world: World) -> None:
-    found = {FIRST: Signs(recovery=1, repair_pending=True)}
+    found = {FIRST: PollResult(recovery=1, repair_pending=True)}
     world.run(lambda: world.script.now.update(found), XidEvent(FIRST, 154))
     assert world.values() == ["GPU_RESET", "pending"]
     assert [reason for _, _, reason, _ in world.told.told] == [
@@ -136,7 +138,7 @@ def test_codes_that_nobody_knows_share_one_series(world: World) -> None:
 
 
 def test_a_stirred_gpu_is_polled_at_once_and_an_unknown_one_means_all(world: World) -> None:
-    world.run(ports.Stirred(SECOND), ports.Stirred(None), None)
+    world.run(ports.GpuChanged(SECOND), ports.GpuChanged(None), None)
     assert world.script.polls == [(0, gpu) for gpu in (FIRST, SECOND, SECOND, FIRST, SECOND)]
 
 
@@ -225,7 +227,7 @@ def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_c
     assert again.values() == ["3"]
     assert again.values(SECOND) == []
     assert again.told.told == []
-    again.kept.follow(nodes.Node(ids.NodeName("n"), "", clear_quarantine=FIRST))
+    again.kept.update(nodes.Node(ids.NodeName("n"), "", clear_quarantine=FIRST))
     again.run(again.becomes(WELL), None)
     assert again.values() == []
     assert [reason for _, _, reason, _ in again.told.good_news] == ["GpuQuarantineCleared"]
@@ -233,7 +235,7 @@ def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_c
 
 
 def test_what_ails_a_gpu_at_every_start_anew_is_no_failure_that_is_over(tmp_path: Path) -> None:
-    broken = Signs(recovery=0, repair_failed=True)
+    broken = PollResult(recovery=0, repair_failed=True)
     for _ in range(5):
         world = World(tmp_path)
         world.script.now[FIRST] = broken
@@ -252,7 +254,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
     world.script.now[FIRST] = None
 
     def answer() -> None:
-        world.script.now[FIRST] = Signs(hung="nvmlDeviceGetMemoryInfo")
+        world.script.now[FIRST] = PollResult(hung="nvmlDeviceGetMemoryInfo")
 
     polled = len(world.script.polls)
     world.run(*[None] * 6, XidEvent(SECOND, 79), answer, None, None)
@@ -260,7 +262,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
     assert asked.count(FIRST) > asked.count(SECOND)
     assert world.values(SECOND) == ["79"]
     assert world.values() == ["hung"]
-    assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.sick() or "")
+    assert "nvmlDeviceGetMemoryInfo does not return" in (world.watch.unhealthy_summary() or "")
     assert [reason for _, _, reason, _ in world.told.told] == ["GpuUnhealthy", "GpuUnhealthy"]
     world.script.now[FIRST] = WELL
     world.run(*[None] * 6)
@@ -269,7 +271,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
 
 
 def test_a_gpu_that_is_known_from_before_is_polled_though_it_is_not_found(world: World) -> None:
-    world.script.now[FIRST] = Signs(hung="nvmlDeviceGetHandleByPciBusId")
+    world.script.now[FIRST] = PollResult(hung="nvmlDeviceGetHandleByPciBusId")
     world.script.before_gpus = lambda: None
     world.run(None)
     assert world.values() == ["hung"]

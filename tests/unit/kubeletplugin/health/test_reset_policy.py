@@ -1,11 +1,11 @@
 import pytest
 
 from driver import ids, names
-from driver.devices.health import Ailment, Recovery, Signs
+from driver.devices.health import Ailment, PollResult, RecoveryAction
 from driver.kubeletplugin.health import reset_policy
-from driver.kubeletplugin.health.reset_policy import Use
+from driver.kubeletplugin.health.reset_policy import GpuUse
 
-ASKS = Signs(recovery=Recovery.GPU_RESET)
+ASKS = PollResult(recovery=RecoveryAction.GPU_RESET)
 CLAIM = ids.ClaimUid("uid-1")
 
 
@@ -13,29 +13,34 @@ def ailing(key: str, value: str) -> Ailment:
     return Ailment(key, value, "NoSchedule", "")
 
 
-@pytest.mark.parametrize("action", list(Recovery))
-def test_a_reset_answers_two_of_the_actions_and_no_other(action: Recovery) -> None:
-    answers = action in {Recovery.GPU_RESET, Recovery.DRAIN_AND_RESET}
-    assert reset_policy.asked([ailing(names.TAINT_RECOVERY, action.name)]) is answers
-    assert (reset_policy.hindrance(Use(Signs(recovery=action))) == "") is answers
+@pytest.mark.parametrize("action", list(RecoveryAction))
+def test_a_reset_answers_two_of_the_actions_and_no_other(action: RecoveryAction) -> None:
+    answers = action in {RecoveryAction.GPU_RESET, RecoveryAction.DRAIN_AND_RESET}
+    assert reset_policy.asks_for_reset([ailing(names.TAINT_RECOVERY, action.name)]) is answers
+    assert (reset_policy.blocking_reason(GpuUse(PollResult(recovery=action))) == "") is answers
 
 
 def test_what_else_ails_a_gpu_asks_for_nothing() -> None:
-    assert not reset_policy.asked([ailing(names.TAINT_XID, "48"), ailing(names.TAINT_LOST, "lost")])
-    assert not reset_policy.asked([])
+    assert not reset_policy.asks_for_reset(
+        [ailing(names.TAINT_XID, "48"), ailing(names.TAINT_LOST, "lost")]
+    )
+    assert not reset_policy.asks_for_reset([])
 
 
 @pytest.mark.parametrize(
     ("use", "why"),
     [
-        (Use(Signs(problem="GPU is lost")), "cannot be read: GPU is lost"),
-        (Use(Signs(recovery=None)), "does not ask"),
-        (Use(Signs(recovery=77)), "does not ask"),
-        (Use(ASKS, claims=(CLAIM,)), "held by claims: uid-1"),
-        (Use(ASKS, daemons=("a", "b", "c", "d")), "MPS daemons are wanted on it: a, b, c and 1 mo"),
-        (Use(ASKS, parts=2), "2 MIG instances"),
-        (Use(ASKS, processes=1), "1 processes"),
+        (GpuUse(PollResult(problem="GPU is lost")), "cannot be read: GPU is lost"),
+        (GpuUse(PollResult(recovery=None)), "does not ask"),
+        (GpuUse(PollResult(recovery=77)), "does not ask"),
+        (GpuUse(ASKS, claims=(CLAIM,)), "held by claims: uid-1"),
+        (
+            GpuUse(ASKS, daemons=("a", "b", "c", "d")),
+            "MPS daemons are wanted on it: a, b, c and 1 mo",
+        ),
+        (GpuUse(ASKS, mig_instances=2), "2 MIG instances"),
+        (GpuUse(ASKS, processes=1), "1 processes"),
     ],
 )
-def test_anything_on_a_gpu_keeps_it_from_being_reset(use: Use, why: str) -> None:
-    assert why in reset_policy.hindrance(use)
+def test_anything_on_a_gpu_keeps_it_from_being_reset(use: GpuUse, why: str) -> None:
+    assert why in reset_policy.blocking_reason(use)

@@ -7,17 +7,17 @@ import prometheus_client
 import pytest
 
 from driver import errors, ids, names
-from driver.devices.health import Ailment, Recovery, Signs
+from driver.devices.health import Ailment, PollResult, RecoveryAction
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.health import reset_watch
-from driver.kubeletplugin.health.reset_policy import Use
+from driver.kubeletplugin.health.reset_policy import GpuUse
 from driver.kubeletplugin.host import locks
 from tests.fakes import clock as fake_clock
 
 GPU, OTHER = ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1")
-ASKS = Signs(recovery=Recovery.GPU_RESET)
+ASKS = PollResult(recovery=RecoveryAction.GPU_RESET)
 RESET = Ailment(names.TAINT_RECOVERY, "GPU_RESET", "NoSchedule", "")
-HELD = Use(ASKS, claims=(ids.ClaimUid("uid-1"),))
+HELD = GpuUse(ASKS, claims=(ids.ClaimUid("uid-1"),))
 
 
 class World:
@@ -27,7 +27,7 @@ class World:
         self.clock = fake_clock.FakeClock()
         self.registry = prometheus_client.CollectorRegistry()
         self.ailing: dict[ids.GpuUuid, list[Ailment]] = {GPU: [RESET], OTHER: []}
-        self.uses: list[Use | errors.RationError] = [Use(ASKS)]
+        self.uses: list[GpuUse | errors.RationError] = [GpuUse(ASKS)]
         self.asked: list[bool] = []
         self.acts: list[ids.GpuUuid] = []
         self.fault: errors.NodeFault | None = None
@@ -35,14 +35,14 @@ class World:
         self.failed: list[str] = []
         self.locks = locks.Locks(folder, self.clock, wait_s=0)
         self.watch = reset_watch.ResetWatch(
-            reset_watch.Node(self.use, self.reset, self.locks),
+            reset_watch.ResetTarget(self.use, self.reset, self.locks),
             lambda: self.ailing,
-            reset_watch.Tools(
+            reset_watch.Deps(
                 self.done.append, self.failed.append, metrics.Metrics(self.registry), self.clock
             ),
         )
 
-    def use(self, gpu: ids.GpuUuid) -> Use:
+    def use(self, gpu: ids.GpuUuid) -> GpuUse:
         assert gpu == GPU
         self.asked.append(self.is_held())
         found = self.uses.pop(0) if len(self.uses) > 1 else self.uses[0]
@@ -63,7 +63,7 @@ class World:
         return True
 
     def look(self) -> None:
-        self.watch.look(threading.Event())
+        self.watch.check_gpus(threading.Event())
 
     def resets(self, result: str) -> float | None:
         name = "dra_gpu_plugin_gpu_resets_total"
@@ -107,19 +107,19 @@ def test_a_gpu_with_something_on_it_is_not_taken_in_hand(world: World) -> None:
     world.uses = [HELD]
     world.look()
     assert (world.acts, world.asked) == ([], [False])
-    world.uses = [Use(ASKS)]
+    world.uses = [GpuUse(ASKS)]
     world.look()
     assert world.acts == [GPU]
 
 
 def test_what_came_onto_the_gpu_until_it_was_in_hand_keeps_it(world: World) -> None:
-    world.uses = [Use(ASKS), HELD]
+    world.uses = [GpuUse(ASKS), HELD]
     world.look()
     assert (world.acts, world.asked) == ([], [False, True])
 
 
 def test_what_cannot_be_asked_may_be_on_the_gpu(world: World) -> None:
-    world.uses = [errors.NodeFault("list", "desired", "no"), Use(ASKS)]
+    world.uses = [errors.NodeFault("list", "desired", "no"), GpuUse(ASKS)]
     world.look()
     assert world.acts == []
     world.look()
@@ -142,12 +142,12 @@ def test_it_looks_every_minute_and_at_once_when_health_has_changed(world: World)
     def ailing() -> dict[ids.GpuUuid, list[Ailment]]:
         looks.append(world.clock.elapsed_s)
         if len(looks) == 3:
-            world.watch.hurry()
+            world.watch.wake()
         elif len(looks) == 4:
             stop.set()
-            world.watch.hurry()
+            world.watch.wake()
         return {}
 
-    world.watch._ailing = ailing
+    world.watch._read_ailments = ailing
     world.watch.run(stop)
     assert looks == [0.0, 60.0, 120.0, 120.0]

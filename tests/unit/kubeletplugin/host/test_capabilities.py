@@ -29,7 +29,7 @@ def write(proc: Path, name: str, text: str) -> None:
 
 
 def numbers(proc: Path) -> tuple[capabilities.Numbers, ...]:
-    return capabilities.Capabilities(proc.parent).of_instance(2, 7, 0)
+    return capabilities.Capabilities(proc.parent).instance_minors(2, 7, 0)
 
 
 def test_numbers_are_what_the_files_say(proc: Path) -> None:

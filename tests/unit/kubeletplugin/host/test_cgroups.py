@@ -29,12 +29,12 @@ V1 = f"""\
     ids=["v1", "v2", "systemd", "besteffort", "kind", "namespaced", "rooted", "nested"],
 )
 def test_a_process_is_of_the_pod_that_its_group_is_named_after(text: str) -> None:
-    assert cgroups.pods(text) == (POD,)
+    assert cgroups.parse_pod_uids(text) == (POD,)
 
 
 def test_where_a_kubelet_runs_in_a_pod_the_outermost_pod_comes_first() -> None:
     text = f"0::/kubepods/pod{DASHED}/7cbd/kubelet/kubepods/burstable/pod{OTHER}/11aa\n"
-    assert cgroups.pods(text) == (POD, OTHER)
+    assert cgroups.parse_pod_uids(text) == (POD, OTHER)
 
 
 @pytest.mark.parametrize(
@@ -55,4 +55,4 @@ def test_where_a_kubelet_runs_in_a_pod_the_outermost_pod_comes_first() -> None:
     ],
 )
 def test_other_processes_and_garbage_are_of_no_pod(text: str) -> None:
-    assert cgroups.pods(text) == ()
+    assert cgroups.parse_pod_uids(text) == ()

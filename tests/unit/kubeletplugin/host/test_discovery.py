@@ -55,8 +55,8 @@ def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
     assert (len(found.gpus), found.lost) == (7, ())
 
 
-def a_place(gpu: model.Gpu, start: int = 0) -> mig.Place:
-    return mig.Place(gpu.uuid, 9, mig.Placement(start, 4))
+def a_place(gpu: model.Gpu, start: int = 0) -> mig.InstanceRef:
+    return mig.InstanceRef(gpu.uuid, 9, mig.Placement(start, 4))
 
 
 def test_our_instances_are_told_apart_from_everybody_elses() -> None:
@@ -65,9 +65,9 @@ def test_our_instances_are_told_apart_from_everybody_elses() -> None:
     acts = partitioning.FakePartitions(fake.library)
     acts.enable(gpu.uuid)
     for start in (0, 4):
-        acts.make(a_place(gpu, start))
+        acts.create(a_place(gpu, start))
     gpus = discovery.Discovery(fake, lambda: frozenset({a_place(gpu, 4)}))
-    for found in (gpus.refresh().gpus[0], gpus.again(gpu.uuid)):
+    for found in (gpus.refresh().gpus[0], gpus.refresh_gpu(gpu.uuid)):
         assert found.mig is not None
         assert [(one.placement.start, one.ours) for one in found.mig.instances] == [
             (0, False),
@@ -80,8 +80,8 @@ def test_an_instance_whose_record_comes_or_goes_while_it_is_read_is_ours() -> No
     gpu = fake.inventory().gpus[0]
     acts = partitioning.FakePartitions(fake.library)
     acts.enable(gpu.uuid)
-    acts.make(a_place(gpu))
-    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.Place]()
+    acts.create(a_place(gpu))
+    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.InstanceRef]()
     for answers in ([ours, nothing], [nothing, ours]):
         gpus = discovery.Discovery(fake, functools.partial(next, iter(answers)))
         found = gpus.refresh().gpus[0].mig
@@ -98,7 +98,7 @@ def test_a_gpu_that_was_read_again_meanwhile_is_not_overwritten_by_what_was_befo
         def inventory(self) -> model.Inventory:
             found = super().inventory()
             partitioning.FakePartitions(self.library).enable(uuid)
-            gpus.again(uuid)
+            gpus.refresh_gpu(uuid)
             return found
 
     gpus._nvml = Slow(fake.machine)
@@ -114,7 +114,7 @@ def test_after_a_gpu_could_not_be_read_again_all_are_before_they_are_trusted() -
     uuid = gpus.refresh().gpus[0].uuid
     made.lose(made.gpus[0])
     with pytest.raises(errors.DeviceFault):
-        gpus.again(uuid)
+        gpus.refresh_gpu(uuid)
     readings = fake.readings
     made.restore(made.gpus[0])
     assert gpus.trusted().by_uuid(uuid) is not None
@@ -126,7 +126,7 @@ def test_after_a_gpu_could_not_be_read_again_all_are_before_they_are_trusted() -
 def test_a_gpu_that_is_not_here_cannot_be_read_again() -> None:
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build("hgx-h100", seed="node-1")))
     with pytest.raises(errors.DeviceFault, match="not, or no longer, on this node"):
-        gpus.again(ids.GpuUuid("GPU-0"))
+        gpus.refresh_gpu(ids.GpuUuid("GPU-0"))
 
 
 def a_hang(gpu: ids.GpuUuid) -> errors.Hung:
@@ -140,18 +140,18 @@ def test_a_gpu_that_hangs_as_it_is_read_again_is_lost_alone_and_nothing_else_is_
     sick = before.gpus[2]
     fake.hangs[sick.uuid] = a_hang(sick.uuid)
     with pytest.raises(errors.Hung):
-        gpus.again(sick.uuid)
+        gpus.refresh_gpu(sick.uuid)
     assert gpus.current().lost == (sick,)
     assert len(gpus.trusted().gpus) == 7
     assert fake.readings == 1, "the others are not read again for it"
     assert gpus.refresh().lost == (sick,)
     fake.hangs.clear()
-    assert gpus.again(sick.uuid) == sick
+    assert gpus.refresh_gpu(sick.uuid) == sick
     assert gpus.current() == before
 
 
 def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> None:
-    class Memory(discovery.Forgetful):
+    class Memory(discovery.NoInventoryStore):
         def read(self) -> model.Inventory:
             return model.Inventory(lost=before.gpus)
 

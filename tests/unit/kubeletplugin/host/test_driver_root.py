@@ -69,7 +69,7 @@ def test_a_root_below_the_hosts_is_on_the_host_without_it(
     root: str, host: str | None, seen: str, expected: str
 ) -> None:
     opened = driver_root.DriverRoot(Path(root), host=Path(host) if host else None)
-    assert opened.on_host(seen) == expected
+    assert opened.host_path(seen) == expected
 
 
 def test_a_device_that_the_root_lacks_is_the_hosts(root: Path, tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path) -> None:
-    root = driver_root.DriverRoot(driver_search.of("auto", tmp_path), host=tmp_path)
+    root = driver_root.DriverRoot(driver_search.build_search("auto", tmp_path), host=tmp_path)
     with pytest.raises(driver_root.DriverNotReady, match=r"/usr/local is not there$"):
         root.require("libnvidia-ml.so.1")
     there = tmp_path / "run/nvidia/driver"
@@ -96,4 +96,4 @@ def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path
     found = root.require("libnvidia-ml.so.1")
     assert found == there / gpunode.LIBRARIES / f"libnvidia-ml.so.{gpunode.VERSION}"
     assert root.path == there
-    assert root.on_host(str(found)) == f"/run/nvidia/driver/{found.relative_to(there)}"
+    assert root.host_path(str(found)) == f"/run/nvidia/driver/{found.relative_to(there)}"

@@ -36,7 +36,7 @@ def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
     found = gpus.refresh()
     before = file.stat().st_mtime_ns
     gpus.refresh()
-    gpus.again(found.gpus[3].uuid)
+    gpus.refresh_gpu(found.gpus[3].uuid)
     assert file.stat().st_mtime_ns == before
     last_inventory.LastInventory(file).write(dataclasses.replace(found, gpus=found.gpus[:1]))
     assert file.stat().st_mtime_ns != before

@@ -20,11 +20,11 @@ def a_whole(**changes: Any) -> steps.Grant:
 
 def own(grant: steps.Grant, **settings: Any) -> sharing_claim_mps.Own | None:
     sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(**settings))
-    return claim_mps.of_claim([(grant, v1alpha1.GpuConfig(sharing=sharing))])
+    return claim_mps.claim_daemon([(grant, v1alpha1.GpuConfig(sharing=sharing))])
 
 
 def test_a_claim_without_mps_has_no_daemon() -> None:
-    assert claim_mps.of_claim([(a_whole(), v1alpha1.GpuConfig())]) is None
+    assert claim_mps.claim_daemon([(a_whole(), v1alpha1.GpuConfig())]) is None
 
 
 def test_a_limit_is_cut_to_whole_mebibytes() -> None:
@@ -36,7 +36,7 @@ def test_a_limit_is_cut_to_whole_mebibytes() -> None:
 def test_a_device_without_a_limit_has_the_whole_mebibytes_of_its_memory() -> None:
     found = own(a_whole(memory_bytes=(80 << 30) + 5))
     assert found is not None
-    assert claim_mps.arguments(found)[claim_mps.MEMORY] == str(80 << 30)
+    assert claim_mps.step_arguments(found)[claim_mps.MEMORY] == str(80 << 30)
 
 
 def test_a_gpu_that_does_not_tell_its_memory_needs_a_limit() -> None:
@@ -44,7 +44,7 @@ def test_a_gpu_that_does_not_tell_its_memory_needs_a_limit() -> None:
         own(a_whole(memory_bytes=None))
     found = own(a_whole(memory_bytes=None), pinnedMemory="4Gi")
     assert found is not None
-    assert claim_mps.arguments(found)[claim_mps.MEMORY] == str(4 << 30)
+    assert claim_mps.step_arguments(found)[claim_mps.MEMORY] == str(4 << 30)
 
 
 def test_several_users_at_once_need_volta() -> None:
@@ -59,13 +59,15 @@ def test_no_limit_can_name_a_mig_device_that_is_not_made_yet() -> None:
     settings = v1alpha1.Mps(pinnedMemoryPerDevice={"MIG-1": "1Gi"})
     config = v1alpha1.MigDeviceConfig(sharing=v1alpha1.MpsSharing(mps=settings))
     with pytest.raises(errors.BadInput, match="MIG-1 is no device of the claim"):
-        claim_mps.of_claim([(part, config)])
+        claim_mps.claim_daemon([(part, config)])
 
 
 def test_a_step_says_which_device_it_is_for() -> None:
     known = {"profile": 19, "start": 0, "size": 1}
     of_part = steps.Step(claim_mps.SERVE, claim_mps.LEAVE, ids.GpuUuid("GPU-1"), known)
-    assert claim_mps.place(of_part) == mig.Place(ids.GpuUuid("GPU-1"), 19, mig.Placement(0, 1))
+    assert claim_mps.step_instance(of_part) == mig.InstanceRef(
+        ids.GpuUuid("GPU-1"), 19, mig.Placement(0, 1)
+    )
     of_whole = dataclasses.replace(of_part, arguments={claim_mps.DEVICES: "GPU-1,GPU-2"})
-    assert claim_mps.place(of_whole) is None
-    assert claim_mps.devices(of_whole) == ("GPU-1", "GPU-2")
+    assert claim_mps.step_instance(of_whole) is None
+    assert claim_mps.step_devices(of_whole) == ("GPU-1", "GPU-2")

@@ -73,15 +73,15 @@ def test_a_step_and_its_inverse_take_each_other_back() -> None:
 
 def test_overlap_counts_gpus() -> None:
     held = planned(a_grant()).devices
-    found = planner.overlap(planned(a_grant()), "me", [("them", held)])
+    found = planner.find_overlap(planned(a_grant()), "me", [("them", held)])
     assert found == planner.Overlap(GPU, ("them",))
-    assert planner.overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
+    assert planner.find_overlap(planned(a_grant(gpu="GPU-2")), "me", [("them", held)]) is None
 
 
 def test_admin_access_neither_holds_nor_is_held_off() -> None:
     admin = planned(a_grant(admin=True))
-    assert planner.overlap(planned(a_grant()), "me", [("them", admin.devices)]) is None
-    assert planner.overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
+    assert planner.find_overlap(planned(a_grant()), "me", [("them", admin.devices)]) is None
+    assert planner.find_overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
 
 
 def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> None:
@@ -92,7 +92,7 @@ def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> Non
     assert make.arguments == {"profile": 9, "start": 4, "size": 4}
     (device,) = made.devices
     assert device.device == f"{NAME}-mig-3g40gb-4"
-    assert device.edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4))
+    assert device.edits.instance == mig.InstanceRef(GPU, 9, mig.Placement(4, 4))
 
 
 def test_mig_that_is_on_for_others_stays_on_and_for_our_claims_the_last_turns_it_off() -> None:
@@ -108,7 +108,9 @@ def test_an_instance_that_somebody_else_made_is_taken_as_it_is() -> None:
     face = faces.MigFace(gpu, HALF, mig.Placement(4, 4), there)
     made = planned(steps.Grant("gpu", "node-1", face))
     assert made.steps == ()
-    assert made.devices[0].edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4), there.uuid)
+    assert made.devices[0].edits.instance == mig.InstanceRef(
+        GPU, 9, mig.Placement(4, 4), there.uuid
+    )
 
 
 def test_a_whole_gpu_ends_mig_for_as_long_as_it_is_held() -> None:
@@ -133,12 +135,14 @@ def test_parts_meet_by_memory_slices_and_the_whole_meets_every_part(
     one: steps.Grant, other: steps.Grant, *, meet: bool
 ) -> None:
     for first, second in ((one, other), (other, one)):
-        found = planner.overlap(planned(first), "me", [("them", planned(second).devices)])
+        found = planner.find_overlap(planned(first), "me", [("them", planned(second).devices)])
         assert (found is not None) is meet
-        within = planner.overlap(planned(first, second), "me", [])
+        within = planner.find_overlap(planned(first, second), "me", [])
         assert (within is not None) is meet
 
 
 def test_an_overlap_of_parts_names_the_slices() -> None:
-    found = planner.overlap(planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)])
+    found = planner.find_overlap(
+        planned(a_part(HALF, 4)), "me", [("them", planned(a_grant()).devices)]
+    )
     assert str(found) == "a part of memory slices 4 to 7 of GPU-1"

@@ -18,9 +18,9 @@ class World:
     folder: Path
     load: str = "load-1"
 
-    def modes(self) -> compute_modes.Remembered:
+    def modes(self) -> compute_modes.PersistentComputeModes:
         """As a process that has just started."""
-        return compute_modes.Remembered(self.knob, self.folder, lambda: self.load)
+        return compute_modes.PersistentComputeModes(self.knob, self.folder, lambda: self.load)
 
     @property
     def mode(self) -> int | None:
@@ -40,19 +40,19 @@ def test_the_mode_before_is_there_again_whichever_it_was(
 ) -> None:
     exclusive = shared == EXCLUSIVE
     world.knob.write(world.gpu, before)
-    assert world.modes().share(world.gpu, exclusive=exclusive) == before
+    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == before
     assert world.mode == shared
-    assert world.modes().share(world.gpu, exclusive=exclusive) == before
-    world.modes().give_back(world.gpu, DEFAULT)
+    assert world.modes().set_shared(world.gpu, exclusive=exclusive) == before
+    world.modes().restore(world.gpu, DEFAULT)
     assert world.mode == before
 
 
 def test_what_was_given_back_is_forgotten(world: World) -> None:
-    world.modes().share(world.gpu, exclusive=True)
-    world.modes().give_back(world.gpu)
+    world.modes().set_shared(world.gpu, exclusive=True)
+    world.modes().restore(world.gpu)
     world.knob.write(world.gpu, PROHIBITED)
-    assert world.modes().share(world.gpu, exclusive=False) == PROHIBITED
-    world.modes().give_back(world.gpu)
+    assert world.modes().set_shared(world.gpu, exclusive=False) == PROHIBITED
+    world.modes().restore(world.gpu)
     assert world.mode == PROHIBITED
 
 
@@ -68,20 +68,20 @@ def test_a_change_that_hangs_and_is_made_later_is_undone_all_the_same(world: Wor
 
     world.knob.read = read_then_hang  # type: ignore[method-assign]
     with pytest.raises(errors.Hung):
-        setting.share(world.gpu, exclusive=True)
+        setting.set_shared(world.gpu, exclusive=True)
     world.knob.read = real  # type: ignore[method-assign]
     with pytest.raises(errors.Hung):
-        setting.give_back(world.gpu, DEFAULT)
+        setting.restore(world.gpu, DEFAULT)
     world.knob.end()
     assert world.mode == EXCLUSIVE, "the call came to its end"
-    setting.give_back(world.gpu, DEFAULT)
+    setting.restore(world.gpu, DEFAULT)
     assert world.mode == PROHIBITED
 
 
 def test_a_mode_whose_reading_hangs_is_told_so_and_leaves_nothing_to_undo(world: World) -> None:
     world.knob.hung.add(world.gpu)
     with pytest.raises(errors.Hung, match="nvmlDeviceGetComputeMode hangs") as told:
-        world.modes().share(world.gpu, exclusive=True)
+        world.modes().set_shared(world.gpu, exclusive=True)
     assert isinstance(told.value, errors.Unchanged)
     assert not world.folder.exists()
 
@@ -90,19 +90,19 @@ def test_a_driver_that_was_loaded_again_has_lost_the_mode_and_what_was_before(
     world: World,
 ) -> None:
     world.knob.write(world.gpu, EXCLUSIVE)
-    world.modes().share(world.gpu, exclusive=False)
+    world.modes().set_shared(world.gpu, exclusive=False)
     world.load = "load-2"
-    world.modes().give_back(world.gpu)
+    world.modes().restore(world.gpu)
     assert world.mode == DEFAULT
 
 
 def test_claims_of_a_version_that_remembered_nothing_say_what_was_before(world: World) -> None:
     world.knob.write(world.gpu, EXCLUSIVE)
-    assert world.modes().share(world.gpu, exclusive=True, known=DEFAULT) == DEFAULT
-    world.modes().give_back(world.gpu)
+    assert world.modes().set_shared(world.gpu, exclusive=True, known=DEFAULT) == DEFAULT
+    world.modes().restore(world.gpu)
     assert world.mode == DEFAULT
     world.knob.write(world.gpu, EXCLUSIVE)
-    world.modes().give_back(world.gpu, DEFAULT)
+    world.modes().restore(world.gpu, DEFAULT)
     assert world.mode == DEFAULT
 
 
@@ -111,4 +111,4 @@ def test_a_file_that_is_torn_counts_as_none(world: World, torn: bytes) -> None:
     world.folder.mkdir()
     (world.folder / world.gpu).write_bytes(torn)
     world.knob.write(world.gpu, PROHIBITED)
-    assert world.modes().share(world.gpu, exclusive=False) == PROHIBITED
+    assert world.modes().set_shared(world.gpu, exclusive=False) == PROHIBITED

@@ -19,7 +19,7 @@ FIRST_S = mig_mode_refusals.PACE.base_s
 def refusing(value: str) -> tuple[mig_mode_refusals.ModeRefusals, fake_clock.FakeClock]:
     time = fake_clock.FakeClock()
     made = mig_mode_refusals.ModeRefusals(time)
-    made.refused(GPU.uuid, value)
+    made.add(GPU.uuid, value)
     return made, time
 
 
@@ -35,7 +35,7 @@ def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
         (slices.Taint(names.MIG_MODE_TAINT, "stays-off", "NoSchedule"),)
     }
     assert kept_back.keys() == {
-        face.name for face in faces.every(GPU) if isinstance(face, faces.MigFace)
+        face.name for face in faces.all_faces(GPU) if isinstance(face, faces.MigFace)
     }
 
 
@@ -57,7 +57,7 @@ def test_it_is_tried_again_after_a_while_that_doubles_with_each_refusal() -> Non
     assert made.taints(INVENTORY)
     time.advance(1)
     assert made.taints(INVENTORY) == {}
-    made.refused(GPU.uuid, mig_mode_refusals.OFF)
+    made.add(GPU.uuid, mig_mode_refusals.OFF)
     time.advance(2 * FIRST_S - 1)
     assert made.taints(INVENTORY)
     time.advance(1)
@@ -68,8 +68,8 @@ def test_a_change_that_worked_ends_it_and_both_are_told() -> None:
     changes: list[int] = []
     made = mig_mode_refusals.ModeRefusals(fake_clock.FakeClock())
     made.subscribe(lambda: changes.append(len(made.taints(INVENTORY))))
-    made.changed(GPU.uuid)
-    made.refused(GPU.uuid, mig_mode_refusals.OFF)
-    made.changed(GPU.uuid)
+    made.clear(GPU.uuid)
+    made.add(GPU.uuid, mig_mode_refusals.OFF)
+    made.clear(GPU.uuid)
     assert changes[0] > 0
     assert changes[1:] == [0]

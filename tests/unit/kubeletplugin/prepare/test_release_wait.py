@@ -66,7 +66,7 @@ class Several:
 def prepare(
     inner: Inner, holder: claims.Claim | errors.ApiError, *, cancelled: bool = False
 ) -> ports.Prepared | ports.Refused:
-    waiting = release_wait.Patient(inner, Reader(holder), clocks.FakeClock())
+    waiting = release_wait.ReleaseWaiter(inner, Reader(holder), clocks.FakeClock())
     return waiting.prepare(MINE, lambda: cancelled)
 
 
@@ -84,7 +84,7 @@ def test_of_many_holders_one_that_leaves_is_enough_and_is_asked_about_first_from
     crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
     inner = Inner([crowd, crowd, crowd, DONE])
     reader = Several({HOLDER.uid: GONE})
-    waiting = release_wait.Patient(inner, reader, clocks.FakeClock())
+    waiting = release_wait.ReleaseWaiter(inner, reader, clocks.FakeClock())
     assert waiting.prepare(MINE, lambda: False) == DONE
     assert reader.read_refs == [STAYS, HOLDER, HOLDER, HOLDER]
 
@@ -92,7 +92,7 @@ def test_of_many_holders_one_that_leaves_is_enough_and_is_asked_about_first_from
 def test_of_many_holders_that_all_stay_none_is_waited_for() -> None:
     crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
     reader = Several({})
-    waiting = release_wait.Patient(Inner([crowd]), reader, clocks.FakeClock())
+    waiting = release_wait.ReleaseWaiter(Inner([crowd]), reader, clocks.FakeClock())
     assert waiting.prepare(MINE, lambda: False) == crowd
     assert reader.read_refs == [STAYS, HOLDER]
 

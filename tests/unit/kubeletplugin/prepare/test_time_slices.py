@@ -32,8 +32,8 @@ class World:
         self.load = "load-1"
         self.known = self.process()
 
-    def process(self) -> time_slices.Remembered:
-        return time_slices.Remembered(self.slices, self.folder, lambda: self.load)
+    def process(self) -> time_slices.CachedTimeSlices:
+        return time_slices.CachedTimeSlices(self.slices, self.folder, lambda: self.load)
 
 
 @pytest.fixture

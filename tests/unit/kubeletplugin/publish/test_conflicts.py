@@ -12,14 +12,14 @@ def a_node(resources: dict[str, int] | None = None, **labels: str) -> nodes.Node
 
 
 def test_alone_on_the_node_nothing_stands_in_the_way() -> None:
-    alone = conflicts.Neighbourhood(DRIVER)
-    assert alone.refusals(a_node({"cpu": 64000})) == ()
-    assert alone.name_taken([]) is None
+    alone = conflicts.ConflictDetector(DRIVER)
+    assert alone.node_conflicts(a_node({"cpu": 64000})) == ()
+    assert alone.check_name([]) is None
 
 
 def test_a_device_plugin_is_told_with_what_it_serves_and_what_to_do() -> None:
     served = {"nvidia.com/gpu": 6, "nvidia.com/mig-1g.10gb": 7}
-    (found,) = conflicts.Neighbourhood(DRIVER).refusals(a_node(served))
+    (found,) = conflicts.ConflictDetector(DRIVER).node_conflicts(a_node(served))
     assert found.reason is reasons.Reason.DEVICE_PLUGIN_BESIDE
     assert "(nvidia.com/gpu: 6, nvidia.com/mig-1g.10gb: 7)" in found.message
     assert "kubectl label node node-1 nvidia.com/gpu.deploy.device-plugin=false" in found.message
@@ -27,22 +27,24 @@ def test_a_device_plugin_is_told_with_what_it_serves_and_what_to_do() -> None:
 
 
 def test_a_device_plugin_that_is_allowed_for_is_no_obstacle() -> None:
-    allowing = conflicts.Neighbourhood(DRIVER, "device-plugin")
-    assert allowing.refusals(a_node({"nvidia.com/gpu": 6})) == ()
+    allowing = conflicts.ConflictDetector(DRIVER, "device-plugin")
+    assert allowing.node_conflicts(a_node({"nvidia.com/gpu": 6})) == ()
 
 
 def test_a_mig_manager_at_work_is_waited_for_whoever_is_allowed() -> None:
     node = a_node({"nvidia.com/gpu": 6}, nvidia_com__mig_config_state="pending")
-    allowing = conflicts.Neighbourhood(DRIVER, "device-plugin")
-    (found,) = allowing.refusals(node)
+    allowing = conflicts.ConflictDetector(DRIVER, "device-plugin")
+    (found,) = allowing.node_conflicts(node)
     assert found.reason is reasons.Reason.MIG_CONFIG_PENDING
     assert "nvidia.com/mig.config.state is pending" in found.message
-    both = conflicts.Neighbourhood(DRIVER).refusals(node)
+    both = conflicts.ConflictDetector(DRIVER).node_conflicts(node)
     assert [one.reason.value for one in both] == ["DevicePluginBeside", "MigConfigPending"]
 
 
 def test_a_plugin_registered_under_our_name_is_told_by_its_socket() -> None:
-    found = conflicts.Neighbourhood(DRIVER, strangers=lambda: ("/reg/a.sock",)).name_taken([])
+    found = conflicts.ConflictDetector(DRIVER, foreign_sockets=lambda: ("/reg/a.sock",)).check_name(
+        []
+    )
     assert found is not None
     assert found.reason is reasons.Reason.OTHER_DRIVER
     assert "it is registered at /reg/a.sock. Nothing is published; uninstall it" in found.message
@@ -50,7 +52,7 @@ def test_a_plugin_registered_under_our_name_is_told_by_its_socket() -> None:
 
 def test_slices_under_our_name_that_are_not_ours_are_told_with_how_to_remove_them() -> None:
     slices = [strangers.a_slice(DRIVER, name=f"s-{index}") for index in range(5)]
-    found = conflicts.Neighbourhood(DRIVER).name_taken(slices)
+    found = conflicts.ConflictDetector(DRIVER).check_name(slices)
     assert found is not None
     assert "ResourceSlices s-0, s-1, s-2 and 2 more are its own" in found.message
     assert found.message.endswith("kubectl delete resourceslices s-0 s-1 s-2")

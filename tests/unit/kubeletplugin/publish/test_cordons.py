@@ -17,14 +17,16 @@ NAME = faces.device_name(FIRST.pci)
 def tainted(annotation: str) -> set[str]:
     """The devices that are published with the cordon's taint."""
     made = cordons.Cordons()
-    made.follow(nodes.Node(NODE, "uid", cordon=annotation))
+    made.update(nodes.Node(NODE, "uid", cordon=annotation))
     looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
     gpus = plugin_shell.Gpus(plugin_shell.inventory(2))
-    sources = pool_builder.Sources(gpus.look, cordoned=made.taints)
-    devices = pool_builder.Supply(sources, 60.0, looking, fake_clock.FakeClock())
+    sources = pool_builder.Sources(gpus.look, cordon_taints=made.taints)
+    devices = pool_builder.PoolBuilder(sources, 60.0, looking, fake_clock.FakeClock())
     devices.refresh()
-    place = pool_builder.Place("gpu.ration.dev", NODE, handover.Shown("controller"))
-    pool = devices.offer(place, ()).pool
+    place = pool_builder.PublishOptions(
+        "gpu.ration.dev", NODE, handover.AllocatorState("controller")
+    )
+    pool = devices.build(place, ()).pool
     assert pool is not None
     return {
         one.name
@@ -53,9 +55,9 @@ def test_the_annotation_is_read_from_the_node() -> None:
 
 
 def test_what_is_written_is_read_again() -> None:
-    assert cordon.written({"gpu-b", "all"}) == "all,gpu-b"
-    assert cordon.named(cordon.written({"gpu-b", "all"})) == {"gpu-b", "all"}
-    assert cordon.named(cordon.written(())) == frozenset()
+    assert cordon.render_names({"gpu-b", "all"}) == "all,gpu-b"
+    assert cordon.parse_names(cordon.render_names({"gpu-b", "all"})) == {"gpu-b", "all"}
+    assert cordon.parse_names(cordon.render_names(())) == frozenset()
 
 
 def test_the_monitor_of_a_cordoned_gpu_is_no_exception() -> None:

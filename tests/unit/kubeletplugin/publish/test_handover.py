@@ -4,43 +4,45 @@ import pytest
 
 from driver import ids, names
 from driver.kubeletplugin.publish import handover
-from driver.kubeletplugin.publish.handover import Past, Seen, Shown
+from driver.kubeletplugin.publish.handover import AllocatorState, HandoverHistory, StoredAllocators
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
 from tests.unit.devices.test_faces import NAME, PLAIN
 from tests.unit.kubeletplugin.publish import test_in_use_devices
 
-NOTHING = Seen()
+NOTHING = StoredAllocators()
 OURS, KUBES = frozenset({"controller"}), frozenset({"scheduler"})
 OWNER = slice_builder.Owner(ids.NodeName("node-a"), "uid")
 
 
 @pytest.mark.parametrize("wanted", handover.ALLOCATORS)
 def test_a_node_of_which_nothing_is_known_begins_as_it_is_wanted(wanted: str) -> None:
-    assert handover.decide(NOTHING, wanted, Past()) == Shown(wanted)
+    assert handover.decide(NOTHING, wanted, HandoverHistory()) == AllocatorState(wanted)
 
 
 def test_as_long_as_the_wanted_one_is_published_nothing_happens() -> None:
-    assert handover.decide(Seen(OURS), "controller", Past("controller")) == Shown("controller")
+    assert handover.decide(
+        StoredAllocators(OURS), "controller", HandoverHistory("controller")
+    ) == AllocatorState("controller")
 
 
 @pytest.mark.parametrize("last", ["", "controller"])
 def test_another_wanted_than_published_begins_a_handover(last: str) -> None:
-    shown = handover.decide(Seen(OURS), "scheduler", Past(last))
-    assert shown == Shown("controller", handing=True)
+    shown = handover.decide(StoredAllocators(OURS), "scheduler", HandoverHistory(last))
+    assert shown == AllocatorState("controller", in_handover=True)
 
 
 @pytest.mark.parametrize(
     ("waited_s", "shown"),
     [
-        (None, Shown("controller", handing=True)),
-        (29.9, Shown("controller", handing=True)),
-        (30.0, Shown("scheduler")),
+        (None, AllocatorState("controller", in_handover=True)),
+        (29.9, AllocatorState("controller", in_handover=True)),
+        (30.0, AllocatorState("scheduler")),
     ],
 )
-def test_a_handover_lasts_its_time(waited_s: float | None, shown: Shown) -> None:
-    past = Past("controller", waited_s)
-    assert handover.decide(Seen(handed=OURS), "scheduler", past) == shown
+def test_a_handover_lasts_its_time(waited_s: float | None, shown: AllocatorState) -> None:
+    past = HandoverHistory("controller", waited_s)
+    assert handover.decide(StoredAllocators(in_handover=OURS), "scheduler", past) == shown
 
 
 @pytest.mark.parametrize(
@@ -49,67 +51,75 @@ def test_a_handover_lasts_its_time(waited_s: float | None, shown: Shown) -> None
 def test_back_to_the_former_allocator_it_takes_the_whole_time_too(
     waited_s: float | None, *, handing: bool
 ) -> None:
-    past = Past("controller", waited_s)
-    shown = handover.decide(Seen(handed=OURS), "controller", past)
-    assert shown == Shown("controller", handing=handing)
+    past = HandoverHistory("controller", waited_s)
+    shown = handover.decide(StoredAllocators(in_handover=OURS), "controller", past)
+    assert shown == AllocatorState("controller", in_handover=handing)
 
 
 def test_one_device_that_the_former_still_gives_out_keeps_all_from_the_other() -> None:
-    past = Past("controller", 100.0)
-    shown = handover.decide(Seen(OURS, OURS), "scheduler", past)
-    assert shown == Shown("controller", handing=True)
-    assert not handover.settles(Seen(OURS, OURS), "scheduler")
+    past = HandoverHistory("controller", 100.0)
+    shown = handover.decide(StoredAllocators(OURS, OURS), "scheduler", past)
+    assert shown == AllocatorState("controller", in_handover=True)
+    assert not handover.is_settled(StoredAllocators(OURS, OURS), "scheduler")
 
 
 def test_a_new_state_that_is_half_written_is_written_whole() -> None:
-    past = Past("scheduler", 31.0)
-    assert handover.decide(Seen(KUBES, OURS), "scheduler", past) == Shown("scheduler")
+    past = HandoverHistory("scheduler", 31.0)
+    assert handover.decide(StoredAllocators(KUBES, OURS), "scheduler", past) == AllocatorState(
+        "scheduler"
+    )
 
 
 def test_a_new_state_that_is_half_written_is_left_by_a_handover() -> None:
-    past = Past("scheduler", 31.0)
-    shown = handover.decide(Seen(KUBES, OURS), "controller", past)
-    assert shown == Shown("scheduler", handing=True)
+    past = HandoverHistory("scheduler", 31.0)
+    shown = handover.decide(StoredAllocators(KUBES, OURS), "controller", past)
+    assert shown == AllocatorState("scheduler", in_handover=True)
 
 
 def test_slices_that_were_wiped_still_count_as_whose_they_were() -> None:
-    shown = handover.decide(NOTHING, "scheduler", Past("controller"))
-    assert shown == Shown("controller", handing=True)
-    assert handover.decide(NOTHING, "controller", Past("controller")) == Shown("controller")
+    shown = handover.decide(NOTHING, "scheduler", HandoverHistory("controller"))
+    assert shown == AllocatorState("controller", in_handover=True)
+    assert handover.decide(NOTHING, "controller", HandoverHistory("controller")) == AllocatorState(
+        "controller"
+    )
 
 
 def test_a_handover_goes_on_while_there_is_no_device() -> None:
-    assert handover.decide(NOTHING, "scheduler", Past("controller", 29.0)).handing
-    assert handover.decide(NOTHING, "scheduler", Past("controller", 30.0)) == Shown("scheduler")
+    assert handover.decide(NOTHING, "scheduler", HandoverHistory("controller", 29.0)).in_handover
+    assert handover.decide(
+        NOTHING, "scheduler", HandoverHistory("controller", 30.0)
+    ) == AllocatorState("scheduler")
 
 
 def test_a_last_one_that_cannot_be_read_is_a_stranger() -> None:
-    shown = handover.decide(NOTHING, "scheduler", Past("\ufffd"))
-    assert shown == Shown("scheduler", handing=True)
+    shown = handover.decide(NOTHING, "scheduler", HandoverHistory("\ufffd"))
+    assert shown == AllocatorState("scheduler", in_handover=True)
 
 
 def test_a_device_whose_allocator_taint_is_gone_is_kube_schedulers() -> None:
     pool = test_in_use_devices.pool(PLAIN)
     (obj,) = [one for one in slice_builder.render(pool, OWNER, 1) if _devices(one)]
-    assert handover.seen([obj]) == Seen(OURS)
+    assert handover.stored_allocators([obj]) == StoredAllocators(OURS)
     del _devices(obj)[0]["taints"]
-    assert handover.seen([obj]) == Seen(OURS | KUBES)
+    assert handover.stored_allocators([obj]) == StoredAllocators(OURS | KUBES)
 
 
 def test_a_handover_alters_nothing_but_taints() -> None:
     pool = test_in_use_devices.pool(PLAIN)
-    handed = handover.dressed(pool, Shown("controller", handing=True))
-    assert handover.seen(slice_builder.render(handed, OWNER, 1)) == Seen(handed=OURS)
+    handed = handover.with_allocator(pool, AllocatorState("controller", in_handover=True))
+    assert handover.stored_allocators(slice_builder.render(handed, OWNER, 1)) == StoredAllocators(
+        in_handover=OURS
+    )
     bare = [
         [dataclasses.replace(one, taints=()) for one in each.devices] for each in (pool, handed)
     ]
     assert bare[0] == bare[1]
-    assert handover.dressed(handed, Shown("controller")) == pool
+    assert handover.with_allocator(handed, AllocatorState("controller")) == pool
 
 
 def test_a_monitor_face_takes_no_part() -> None:
     pool = test_in_use_devices.pool(PLAIN)
-    handed = handover.dressed(pool, Shown("scheduler", handing=True))
+    handed = handover.with_allocator(pool, AllocatorState("scheduler", in_handover=True))
     for one in (pool, handed):
         (monitor,) = [device for device in one.devices if device.name.endswith("-monitor")]
         assert [taint.key for taint in monitor.taints] == [names.MONITOR_TAINT]
@@ -118,7 +128,7 @@ def test_a_monitor_face_takes_no_part() -> None:
 def test_what_is_withdrawn_and_in_use_goes_along() -> None:
     before = test_in_use_devices.pool(PLAIN)
     left = test_in_use_devices.kept(test_in_use_devices.pool(), before, NAME)
-    (device,) = handover.dressed(left, Shown("scheduler", handing=True)).devices
+    (device,) = handover.with_allocator(left, AllocatorState("scheduler", in_handover=True)).devices
     assert [taint.key for taint in device.taints] == [names.HANDOVER_TAINT, names.WITHDRAWN_TAINT]
     assert device.attributes == {**before.devices[0].attributes, "allocator": "scheduler"}
 
@@ -126,7 +136,7 @@ def test_what_is_withdrawn_and_in_use_goes_along() -> None:
 def test_what_ails_a_device_is_told_during_a_handover() -> None:
     lost = slices.Taint(names.TAINT_LOST, "", "NoExecute")
     pool = test_in_use_devices.pool(PLAIN, taints={ids.DeviceName(NAME): (lost,)})
-    handed = handover.dressed(pool, Shown("controller", handing=True))
+    handed = handover.with_allocator(pool, AllocatorState("controller", in_handover=True))
     assert [taint.key for taint in handed.devices[0].taints] == [
         names.ALLOCATOR_TAINT,
         names.HANDOVER_TAINT,

@@ -25,7 +25,7 @@ def pool(
 def kept(
     wanted: slice_builder.Pool, before: slice_builder.Pool, *holding: str
 ) -> slice_builder.Pool:
-    return in_use_devices.keep(wanted, before, frozenset(map(ids.DeviceName, holding)))
+    return in_use_devices.retain_in_use(wanted, before, frozenset(map(ids.DeviceName, holding)))
 
 
 def device(found: slice_builder.Pool, name: str) -> slices.Device:
@@ -83,7 +83,7 @@ def test_the_published_pool_is_read_back_from_its_slices() -> None:
     wanted = pool(PLAIN, a_gpu_at("0000:2a:00.0"))
     written = slice_builder.render(wanted, slice_builder.Owner(NODE, "uid"), 3)
     assert (
-        in_use_devices.published(map(slices.parse, written), wanted.driver, wanted.name) == wanted
+        in_use_devices.stored_pool(map(slices.parse, written), wanted.driver, wanted.name) == wanted
     )
 
 

@@ -45,7 +45,7 @@ def test_a_name_that_nobody_has_is_free_at_once() -> None:
     looks = Looks(None, None)
     gate = looks.gate()
     gate.run(looks.stop)
-    assert gate.free.is_set()
+    assert gate.name_free.is_set()
     assert gate.problem() is None
     assert len(looks.found) == 1
 
@@ -54,7 +54,7 @@ def test_while_another_has_the_name_it_is_not_free_and_that_is_told() -> None:
     looks = Looks(TAKEN, TAKEN)
     gate = looks.gate()
     gate.run(looks.stop)
-    assert not gate.free.is_set()
+    assert not gate.name_free.is_set()
     assert looks.told == [TAKEN, TAKEN]
     assert gate.problem() == "OtherDriver: it is another's"
 
@@ -64,7 +64,7 @@ def test_a_claim_that_is_prepared_here_opens_the_gate_and_the_rest_is_told() -> 
     looks.holds = True
     gate = looks.gate()
     gate.run(looks.stop)
-    assert gate.free.is_set()
+    assert gate.name_free.is_set()
     assert looks.told == [TAKEN]
 
 
@@ -72,7 +72,7 @@ def test_a_look_that_fails_is_no_leave_to_register() -> None:
     looks = Looks(errors.NodeFault("list", "plugins_registry", "denied"), TAKEN)
     gate = looks.gate()
     gate.run(looks.stop)
-    assert not gate.free.is_set()
+    assert not gate.name_free.is_set()
     assert looks.told == [TAKEN]
 
 
@@ -88,7 +88,7 @@ def test_a_server_that_is_away_keeps_nobody_from_his_prepared_claims() -> None:
         looks.look, lambda: looks.holds, tell, looks.synced, fake_clock.FakeClock()
     )
     gate.run(looks.stop)
-    assert gate.free.is_set()
+    assert gate.name_free.is_set()
 
 
 def test_slices_that_are_not_known_yet_are_waited_for_a_little() -> None:
@@ -99,5 +99,5 @@ def test_slices_that_are_not_known_yet_are_waited_for_a_little() -> None:
         looks.look, lambda: looks.holds, looks.told.append, looks.synced, time
     )
     gate.run(looks.stop)
-    assert gate.free.is_set()
+    assert gate.name_free.is_set()
     assert time.waits == [5.0]

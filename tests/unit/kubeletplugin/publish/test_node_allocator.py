@@ -36,7 +36,7 @@ def test_a_new_label_is_followed_through_a_handover_of_thirty_seconds(
     plugin.turn()
     before = node.generation()
     node.label = other
-    assert plugin.turn() == handover.Shown(flag, handing=True)
+    assert plugin.turn() == handover.AllocatorState(flag, in_handover=True)
     assert node.generation() == before
     turns(plugin, node, 29)
     assert node.allocators() == {None}
@@ -226,7 +226,7 @@ def test_one_that_was_not_the_newest_for_a_while_trusts_nothing_it_saw_before(
     plugin.turn()
     node.label = "scheduler"
     turns(plugin, node, 20)
-    plugin.allocator.leave()
+    plugin.allocator.reset()
     assert node.metrics.handing_over._value.get() == 0
     turns(plugin, node, 30)
     assert node.allocators() == {None}

@@ -23,27 +23,29 @@ def time() -> fake_clock.FakeClock:
 
 
 @pytest.fixture
-def devices(gpus: plugin_shell.Gpus, time: fake_clock.FakeClock) -> pool_builder.Supply:
+def devices(gpus: plugin_shell.Gpus, time: fake_clock.FakeClock) -> pool_builder.PoolBuilder:
     looking = backoff.Backoff(backoff.Pace(2.0, 20.0), lambda: 0.0)
-    return pool_builder.Supply(pool_builder.Sources(gpus.look), 60.0, looking, time)
+    return pool_builder.PoolBuilder(pool_builder.Sources(gpus.look), 60.0, looking, time)
 
 
-def offer(devices: pool_builder.Supply) -> pool_builder.Offer:
-    shown = handover.Shown("controller")
-    return devices.offer(pool_builder.Place("gpu.ration.dev", NODE, shown), ())
+def offer(devices: pool_builder.PoolBuilder) -> pool_builder.PoolUpdate:
+    shown = handover.AllocatorState("controller")
+    return devices.build(pool_builder.PublishOptions("gpu.ration.dev", NODE, shown), ())
 
 
-def told(found: pool_builder.Offer) -> list[reasons.Reason]:
+def told(found: pool_builder.PoolUpdate) -> list[reasons.Reason]:
     return [problem.reason for problem in found.problems]
 
 
-def test_before_the_first_look_there_is_nothing_to_publish(devices: pool_builder.Supply) -> None:
-    assert offer(devices) == pool_builder.Offer(None)
+def test_before_the_first_look_there_is_nothing_to_publish(
+    devices: pool_builder.PoolBuilder,
+) -> None:
+    assert offer(devices) == pool_builder.PoolUpdate(None)
     assert devices.due_in_s() == 0
 
 
 def test_the_gpus_are_looked_at_now_and_then(
-    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
 ) -> None:
     devices.refresh()
     time.advance(59)
@@ -56,7 +58,10 @@ def test_the_gpus_are_looked_at_now_and_then(
 
 @pytest.mark.parametrize("code", [9, 12])
 def test_an_absent_driver_is_an_empty_pool_with_its_reason_and_looked_for_soon(
-    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock, code: int
+    devices: pool_builder.PoolBuilder,
+    gpus: plugin_shell.Gpus,
+    time: fake_clock.FakeClock,
+    code: int,
 ) -> None:
     present, gpus.found = gpus.found, errors.DeviceFault("", "nvmlInit", code, "no driver")
     waits = []
@@ -76,7 +81,7 @@ def test_an_absent_driver_is_an_empty_pool_with_its_reason_and_looked_for_soon(
 
 
 def test_another_fault_keeps_what_was_seen_last(
-    devices: pool_builder.Supply, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus, time: fake_clock.FakeClock
 ) -> None:
     devices.refresh()
     gpus.found = errors.DeviceFault("", "nvmlDeviceGetCount", 999, "Unknown error")
@@ -89,7 +94,7 @@ def test_another_fault_keeps_what_was_seen_last(
 
 
 def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
-    devices: pool_builder.Supply, gpus: plugin_shell.Gpus
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus
 ) -> None:
     good, bad = plugin_shell.inventory(2).gpus
     odd = dataclasses.replace(bad, brand="B" * 65)
@@ -103,7 +108,7 @@ def test_a_gpu_that_breaks_a_limit_is_left_out_and_hides_no_other(
 
 
 def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
-    devices: pool_builder.Supply, gpus: plugin_shell.Gpus
+    devices: pool_builder.PoolBuilder, gpus: plugin_shell.Gpus
 ) -> None:
     two = plugin_shell.inventory(2)
     gpus.found = dataclasses.replace(two, broken=(model.BrokenGpu("GPU at index 2", "lost"),))
@@ -111,20 +116,20 @@ def test_a_gpu_that_cannot_be_read_is_told_and_looked_at_again_soon(
     assert told(offer(devices)) == [reasons.Reason.GPU_UNREADABLE]
     assert devices.due_in_s() == 2
     gpus.found = two
-    devices.look_soon()
+    devices.request_refresh()
     devices.refresh()
     assert not offer(devices).problems
 
 
 def test_kube_scheduler_gets_shared_faces_only_where_that_was_asked_for(
-    devices: pool_builder.Supply,
+    devices: pool_builder.PoolBuilder,
 ) -> None:
     devices.refresh()
 
     def sharing(allocator: str, *, shares: bool) -> bool:
-        shown = handover.Shown(allocator)
-        place = pool_builder.Place("gpu.ration.dev", NODE, shown, shares=shares)
-        pool = devices.offer(place, ()).pool
+        shown = handover.AllocatorState(allocator)
+        place = pool_builder.PublishOptions("gpu.ration.dev", NODE, shown, shares=shares)
+        pool = devices.build(place, ()).pool
         assert pool is not None
         return any(device.allow_multiple for device in pool.devices)
 

@@ -14,18 +14,18 @@ class World:
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "publishers"
         self.clock = fake_clock.FakeClock()
-        self.plugins: list[publisher_election.Newest] = []
+        self.plugins: list[publisher_election.PublisherElection] = []
 
-    def plugin(self, name: str) -> publisher_election.Newest:
+    def plugin(self, name: str) -> publisher_election.PublisherElection:
         self.clock.advance(1)
-        self.plugins.append(publisher_election.Newest(self.folder, name, self.clock))
+        self.plugins.append(publisher_election.PublisherElection(self.folder, name, self.clock))
         return self.plugins[-1]
 
     def names(self) -> list[str]:
         return sorted(path.name.partition("-")[2] for path in self.folder.iterdir())
 
 
-def die(plugin: publisher_election.Newest) -> None:
+def die(plugin: publisher_election.PublisherElection) -> None:
     """Without a farewell: the file stays, and nobody has it locked."""
     assert plugin._file is not None
     plugin._file.close()
@@ -41,78 +41,78 @@ def world(tmp_path: Path) -> Iterator[World]:
 
 def test_a_plugin_that_is_alone_publishes(world: World) -> None:
     one = world.plugin("a")
-    assert one.is_newest()
-    assert one.is_newest()
+    assert one.is_elected()
+    assert one.is_elected()
     assert world.names() == ["a"]
 
 
 def test_the_later_one_publishes_and_the_earlier_is_quiet(world: World) -> None:
     earlier, later = world.plugin("b"), world.plugin("a")
-    assert earlier.is_newest()
-    assert later.is_newest()
-    assert not earlier.is_newest()
-    assert later.is_newest()
+    assert earlier.is_elected()
+    assert later.is_elected()
+    assert not earlier.is_elected()
+    assert later.is_elected()
 
 
 def test_it_counts_from_when_it_first_wants_to_publish(world: World) -> None:
     made_first, made_second = world.plugin("a"), world.plugin("b")
-    assert made_second.is_newest()
-    assert made_first.is_newest()
-    assert not made_second.is_newest()
+    assert made_second.is_elected()
+    assert made_first.is_elected()
+    assert not made_second.is_elected()
 
 
-@pytest.mark.parametrize("end", [die, publisher_election.Newest.leave])
+@pytest.mark.parametrize("end", [die, publisher_election.PublisherElection.leave])
 def test_when_the_later_one_is_gone_the_earlier_publishes_again(
-    world: World, end: Callable[[publisher_election.Newest], None]
+    world: World, end: Callable[[publisher_election.PublisherElection], None]
 ) -> None:
     earlier, later = world.plugin("a"), world.plugin("b")
-    earlier.is_newest()
-    later.is_newest()
-    assert not earlier.is_newest()
+    earlier.is_elected()
+    later.is_elected()
+    assert not earlier.is_elected()
     end(later)
-    assert earlier.is_newest()
+    assert earlier.is_elected()
     assert world.names() == ["a"]
 
 
 def test_of_three_the_last_publishes_and_then_the_one_before_it(world: World) -> None:
     plugins = [world.plugin(name) for name in "abc"]
     for one in plugins:
-        assert one.is_newest()
-    assert [one.is_newest() for one in plugins] == [False, False, True]
+        assert one.is_elected()
+    assert [one.is_elected() for one in plugins] == [False, False, True]
     die(plugins[2])
-    assert [one.is_newest() for one in plugins[:2]] == [False, True]
+    assert [one.is_elected() for one in plugins[:2]] == [False, True]
 
 
 def test_what_the_dead_have_left_is_removed_and_what_is_no_plugins_stays(world: World) -> None:
     dead = world.plugin("dead")
-    dead.is_newest()
+    dead.is_elected()
     die(dead)
     (world.folder / "README").write_text("mine")
-    assert world.plugin("a").is_newest()
+    assert world.plugin("a").is_elected()
     assert world.names() == ["", "a"]
 
 
 def test_a_clock_that_was_put_back_does_not_make_the_later_one_the_earlier(world: World) -> None:
     earlier = world.plugin("b")
-    earlier.is_newest()
+    earlier.is_elected()
     world.clock.advance(-86400)
     later = world.plugin("a")
-    assert later.is_newest()
-    assert not earlier.is_newest()
+    assert later.is_elected()
+    assert not earlier.is_elected()
 
 
 def test_a_file_that_somebody_removed_comes_back_under_its_name(world: World) -> None:
     earlier, later = world.plugin("a"), world.plugin("b")
     for one in (earlier, later):
-        one.is_newest()
+        one.is_elected()
     for path in world.folder.iterdir():
         path.unlink()
-    assert earlier.is_newest()
-    assert later.is_newest()
-    assert not earlier.is_newest()
+    assert earlier.is_elected()
+    assert later.is_elected()
+    assert not earlier.is_elected()
 
 
 def test_a_folder_that_cannot_be_had_is_a_fault(world: World) -> None:
     world.folder.write_text("a file")
     with pytest.raises(errors.NodeFault, match="publishers"):
-        world.plugin("a").is_newest()
+        world.plugin("a").is_elected()

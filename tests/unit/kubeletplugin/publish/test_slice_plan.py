@@ -62,7 +62,7 @@ class Server:
         self.objects[kept["metadata"]["name"]] = kept
 
     def plan(
-        self, wanted: slice_builder.Pool, memory: slice_plan.Memory | None = None
+        self, wanted: slice_builder.Pool, memory: slice_plan.WriteHistory | None = None
     ) -> slice_plan.Writes:
         return slice_plan.plan_writes(wanted, OWNER, self.objects.values(), memory)
 
@@ -104,7 +104,9 @@ def test_a_change_of_one_slice_keeps_the_generation(server: Server) -> None:
 def test_another_allocator_is_another_generation_even_in_one_slice(server: Server) -> None:
     plain = slice_builder.Pool("gpu.ration.dev", "node-a", tuple(map(_allocated, pool(8).groups)))
     for allocator in handover.ALLOCATORS:
-        server.apply(server.plan(handover.dressed(plain, handover.Shown(allocator))))
+        server.apply(
+            server.plan(handover.with_allocator(plain, handover.AllocatorState(allocator)))
+        )
     assert server.generations() == [2]
 
 
@@ -135,7 +137,7 @@ def test_a_half_written_generation_is_not_taken_for_whole(server: Server) -> Non
 
 
 def test_wiped_slices_come_back_with_a_generation_above_the_last(server: Server) -> None:
-    writes = server.plan(pool(8), slice_plan.Memory(generation=4))
+    writes = server.plan(pool(8), slice_plan.WriteHistory(generation=4))
     assert [one["spec"]["pool"]["generation"] for one in writes.creates] == [5]
 
 
@@ -178,13 +180,13 @@ def test_what_the_server_dropped_is_named_and_not_written_again(server: Server) 
     for device in kept["spec"]["devices"]:
         del device["taints"]
     server.put(kept)
-    assert slice_plan.dropped(asked, kept) == (
+    assert slice_plan.dropped_fields(asked, kept) == (
         "spec.devices[0].taints",
         "spec.devices[1].taints",
     )
     name = asked["metadata"]["name"]
     version = server.objects[name]["metadata"]["resourceVersion"]
-    memory = slice_plan.Memory(1, {name: slice_plan.Answered(asked, version)})
+    memory = slice_plan.WriteHistory(1, {name: slice_plan.WrittenSlice(asked, version)})
     assert len(server.plan(wanted)) == 1
     assert len(server.plan(wanted, memory)) == 0
     assert len(server.plan(pool(2, brand="Other", taints=(TAINT,)), memory)) == 1
@@ -203,9 +205,9 @@ def test_several_gpus_that_fall_ill_at_once_are_a_write_a_slice_and_no_new_gener
 def test_what_was_settled_once_is_known_until_another_writes_it(server: Server) -> None:
     wanted = pool(2, taints=(TAINT,))
     server.apply(server.plan(wanted))
-    memory = slice_plan.Memory(1, server.plan(wanted).settled)
+    memory = slice_plan.WriteHistory(1, server.plan(wanted).unchanged)
     (name,) = server.objects
     found = server.objects[name]
-    assert memory.of(found) == server.plan(wanted).meant[name]
+    assert memory.intended(found) == server.plan(wanted).intended[name]
     server.put(found)
-    assert memory.of(server.objects[name]) is None
+    assert memory.intended(server.objects[name]) is None

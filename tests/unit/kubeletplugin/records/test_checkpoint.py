@@ -46,7 +46,7 @@ def records(tmp_path: Path) -> checkpoint.Checkpoint:
 def test_a_file_is_json_with_the_checksum_of_its_own_bytes(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    records.started(builders.a_ref(UID), a_plan())
+    records.write_started(builders.a_ref(UID), a_plan())
     path = tmp_path / "uid-1.json"
     written = json.loads(path.read_bytes())
     assert written["record"] == json.loads(GOLDEN)["record"]
@@ -58,7 +58,7 @@ def test_spaces_in_the_record_do_not_matter_but_the_checksum_does(
 ) -> None:
     path = tmp_path / "uid-1.json"
     raw = json.loads(GOLDEN)["record"]
-    path.write_bytes(checkpoint.sealed(raw))
+    path.write_bytes(checkpoint.seal(raw))
     assert records.read(UID) is not None
     path.write_bytes(GOLDEN)
     assert records.read(UID) is None
@@ -67,10 +67,10 @@ def test_spaces_in_the_record_do_not_matter_but_the_checksum_does(
 def test_a_record_under_another_claims_name_is_damaged(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    records.started(builders.a_ref(UID), a_plan())
+    records.write_started(builders.a_ref(UID), a_plan())
     (tmp_path / "uid-1.json").rename(tmp_path / "uid-2.json")
     assert records.read(ids.ClaimUid("uid-2")) is None
-    assert records.damaged() == ("uid-2",)
+    assert records.damaged_uids() == ("uid-2",)
 
 
 def test_a_record_that_is_nested_too_deeply_is_damaged(
@@ -83,7 +83,7 @@ def test_a_record_that_is_nested_too_deeply_is_damaged(
         b'{"record":' + record + b',"sha256":"' + digest + b'"}\n'
     )
     assert records.read(UID) is None
-    assert records.damaged() == (UID,)
+    assert records.damaged_uids() == (UID,)
 
 
 def test_each_damaged_record_of_a_claim_is_kept_apart(
@@ -98,10 +98,10 @@ def test_each_damaged_record_of_a_claim_is_kept_apart(
 
 
 def test_the_answer_comes_from_the_record(records: checkpoint.Checkpoint) -> None:
-    records.completed(records.started(builders.a_ref(UID), a_plan()), [])
+    records.write_completed(records.write_started(builders.a_ref(UID), a_plan()), [])
     record = records.read(UID)
     assert record is not None
-    (device,) = record.answer().devices
+    (device,) = record.response().devices
     assert device.cdi_ids == ("gpu.ration.dev/claim=uid-1-gpu-0",)
     assert record.state is checkpoint.State.COMPLETED
 
@@ -109,21 +109,21 @@ def test_the_answer_comes_from_the_record(records: checkpoint.Checkpoint) -> Non
 def test_a_record_of_another_boot_is_known_as_such(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    record = records.started(builders.a_ref(UID), a_plan())
-    assert records.is_of_this_boot(record)
-    assert not checkpoint.Checkpoint(tmp_path, "boot-2").is_of_this_boot(record)
+    record = records.write_started(builders.a_ref(UID), a_plan())
+    assert records.is_current_boot(record)
+    assert not checkpoint.Checkpoint(tmp_path, "boot-2").is_current_boot(record)
 
 
 def test_completing_a_record_that_is_gone_is_a_fault(records: checkpoint.Checkpoint) -> None:
-    record = records.started(builders.a_ref(UID), a_plan())
+    record = records.write_started(builders.a_ref(UID), a_plan())
     records.remove(UID)
     with pytest.raises(errors.NodeFault, match="gone"):
-        records.completed(record, [])
+        records.write_completed(record, [])
 
 
 def test_a_folder_that_does_not_exist_holds_nothing(tmp_path: Path) -> None:
     records = checkpoint.Checkpoint(tmp_path / "none", "boot-1")
-    assert (records.all(), records.damaged(), records.read(UID)) == ((), (), None)
+    assert (records.list_records(), records.damaged_uids(), records.read(UID)) == ((), (), None)
     records.remove(UID)
 
 
@@ -138,23 +138,25 @@ def two_steps() -> planner.Plan:
 def test_a_record_can_be_narrowed_to_what_was_begun(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    record = records.started(builders.a_ref(UID), two_steps())
+    record = records.write_started(builders.a_ref(UID), two_steps())
     raw = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
     newer = {**raw, "newer": 1, "steps": [{**one, "newer": 2} for one in raw["steps"]]}
-    (tmp_path / "uid-1.json").write_bytes(checkpoint.sealed(newer))
+    (tmp_path / "uid-1.json").write_bytes(checkpoint.seal(newer))
     begun = dataclasses.replace(record, steps=record.steps[:1], facts=({},))
-    assert records.begun(begun) == begun == records.read(UID)
+    assert records.write_begun(begun) == begun == records.read(UID)
     kept = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
     assert (kept["newer"], kept["steps"]) == (1, newer["steps"][:1])
 
 
 def test_a_record_is_put_back_as_it_was(tmp_path: Path) -> None:
     first = checkpoint.Checkpoint(tmp_path, "boot-1")
-    done = first.completed(first.started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}])
+    done = first.write_completed(
+        first.write_started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
+    )
     second = checkpoint.Checkpoint(tmp_path, "boot-2")
-    begun = second.begun(dataclasses.replace(done, facts=()))
+    begun = second.write_begun(dataclasses.replace(done, facts=()))
     assert (begun.state, begun.boot_id) == (checkpoint.State.STARTED, "boot-2")
-    assert second.put_back(done) == done == second.read(UID)
+    assert second.rewrite(done) == done == second.read(UID)
 
 
 @pytest.mark.parametrize("path", sorted(RECORDS.iterdir()), ids=lambda path: path.stem)
@@ -164,10 +166,10 @@ def test_every_record_ever_written_is_read(path: Path, tmp_path: Path) -> None:
     record = records.read(builders.UID)
     assert record is not None
     assert record.state is checkpoint.State.COMPLETED
-    (device,) = record.answer().devices
+    (device,) = record.response().devices
     assert device.cdi_ids == (f"gpu.ration.dev/claim={builders.UID}-{device.device}",)
     assert (record.devices[0].edits.instance is not None) is ("-mig-" in device.device)
-    assert records.put_back(record) == record
+    assert records.rewrite(record) == record
     assert (tmp_path / f"{builders.UID}.json").read_bytes() == path.read_bytes()
 
 
@@ -176,16 +178,16 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
 ) -> None:
     path = tmp_path / "uid-1.json"
     path.write_bytes(b"{")
-    unsealed = checkpoint._unsealed
+    unsealed = checkpoint._unseal
 
     def meanwhile(data: bytes) -> object:
         """Another thread meets the damaged file first, and the claim is prepared anew."""
-        monkeypatch.setattr(checkpoint, "_unsealed", unsealed)
+        monkeypatch.setattr(checkpoint, "_unseal", unsealed)
         assert records.read(UID) is None
-        records.started(builders.a_ref(UID), a_plan())
+        records.write_started(builders.a_ref(UID), a_plan())
         return unsealed(data)
 
-    monkeypatch.setattr(checkpoint, "_unsealed", meanwhile)
+    monkeypatch.setattr(checkpoint, "_unseal", meanwhile)
     assert records.read(UID) is None
     assert records.read(UID) is not None
     assert [one.name for one in tmp_path.glob("*.damaged-*")] == ["uid-1.json.damaged-1"]
@@ -193,11 +195,13 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
 
 def of_schema(records: checkpoint.Checkpoint, folder: Path, version: int) -> bytes:
     """A completed record as a later version may write it; the bytes of its file."""
-    records.completed(records.started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}])
+    records.write_completed(
+        records.write_started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
+    )
     raw = json.loads((folder / "uid-1.json").read_bytes())["record"]
     later = {"version": version, "later": {"a": [1]}}
     steps_of_it = [{**one, "later": 1} for one in raw["steps"]]
-    (folder / "uid-1.json").write_bytes(checkpoint.sealed({**raw, **later, "steps": steps_of_it}))
+    (folder / "uid-1.json").write_bytes(checkpoint.seal({**raw, **later, "steps": steps_of_it}))
     return (folder / "uid-1.json").read_bytes()
 
 
@@ -208,8 +212,8 @@ def test_a_record_of_the_next_version_is_read_and_stays_of_that_version(
     record = records.read(UID)
     assert record is not None
     assert (record.version, record.state) == (checkpoint.VERSION + 1, checkpoint.State.COMPLETED)
-    records.begun(record)
-    assert records.put_back(record) == record
+    records.write_begun(record)
+    assert records.rewrite(record) == record
     assert (tmp_path / "uid-1.json").read_bytes() == written
     records.remove(UID)
     assert list(tmp_path.iterdir()) == []
@@ -218,15 +222,17 @@ def test_a_record_of_the_next_version_is_read_and_stays_of_that_version(
 def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    done = records.completed(records.started(builders.a_ref(UID), two_steps()), [{}, {}])
+    done = records.write_completed(
+        records.write_started(builders.a_ref(UID), two_steps()), [{}, {}]
+    )
     written = of_schema(records, tmp_path, checkpoint.VERSION + 2)
     told = f"schema {checkpoint.VERSION + 2}, .* reads {checkpoint.VERSION + 1} at most"
-    with pytest.raises(checkpoint.TooNew, match=told):
+    with pytest.raises(checkpoint.NewerSchema, match=told):
         records.read(UID)
-    with pytest.raises(checkpoint.TooNew, match=told):
-        records.all()
-    with pytest.raises(checkpoint.TooNew, match=told):
-        records.put_back(done)
+    with pytest.raises(checkpoint.NewerSchema, match=told):
+        records.list_records()
+    with pytest.raises(checkpoint.NewerSchema, match=told):
+        records.rewrite(done)
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [written]
     assert records.uids() == (UID,)
 
@@ -236,11 +242,11 @@ def test_the_disk_is_waited_for_where_there_is_something_to_take_back(
 ) -> None:
     waits: list[int] = []
     monkeypatch.setattr("os.fsync", waits.append)
-    begun = records.started(builders.a_ref(UID), a_plan())
+    begun = records.write_started(builders.a_ref(UID), a_plan())
     assert waits == []
-    records.completed(begun, ())
+    records.write_completed(begun, ())
     assert len(waits) == 2, "the file, then its folder"
     waits.clear()
     with_steps = dataclasses.replace(a_plan(), steps=(steps.Step("mig-on", "mig-off-again", GPU),))
-    records.started(builders.a_ref(ids.ClaimUid("uid-2")), with_steps)
+    records.write_started(builders.a_ref(ids.ClaimUid("uid-2")), with_steps)
     assert len(waits) == 2

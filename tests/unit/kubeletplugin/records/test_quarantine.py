@@ -25,15 +25,15 @@ class World:
 
     def fails(self, times: int = 1, gpu: ids.GpuUuid = GPU) -> None:
         for _ in range(times):
-            self.kept.note(gpu, ill=True)
+            self.kept.record(gpu, ill=True)
             self.clock.advance(60)
-            self.kept.note(gpu, ill=False)
+            self.kept.record(gpu, ill=False)
 
     def annotated(self, value: str) -> None:
-        self.kept.follow(nodes.Node(ids.NodeName("node-a"), "uid", clear_quarantine=value))
+        self.kept.update(nodes.Node(ids.NodeName("node-a"), "uid", clear_quarantine=value))
 
     def values(self) -> dict[str, str]:
-        return {gpu: one.value for gpu, (one,) in self.kept.all().items()}
+        return {gpu: one.value for gpu, (one,) in self.kept.all_ailments().items()}
 
 
 @pytest.fixture
@@ -48,19 +48,19 @@ def test_failures_are_counted_over_restarts_by_uuid(world: World) -> None:
     world.fails(2, OTHER)
     world.restart()
     assert world.values() == {GPU: "3"}
-    assert world.kept.of(GPU)[0].value == "3"
-    assert world.kept.of(OTHER) == ()
+    assert world.kept.ailments(GPU)[0].value == "3"
+    assert world.kept.ailments(OTHER) == ()
 
 
 def test_a_failure_that_a_restart_falls_into_is_one(world: World) -> None:
     world.fails(2)
-    world.kept.note(GPU, ill=True)
+    world.kept.record(GPU, ill=True)
     for _ in range(5):
         world.restart()
-        world.kept.note(GPU, ill=True)
+        world.kept.record(GPU, ill=True)
     assert world.values() == {}
     world.restart()
-    world.kept.note(GPU, ill=False)
+    world.kept.record(GPU, ill=False)
     assert world.values() == {GPU: "3"}
 
 
@@ -89,19 +89,19 @@ def test_an_annotation_is_read_from_a_node_as_it_is_written() -> None:
 
 
 def test_what_stays_as_it_was_is_not_written(world: World) -> None:
-    world.kept.note(GPU, ill=False)
+    world.kept.record(GPU, ill=False)
     world.annotated("")
     assert not world.file.exists()
-    world.kept.note(GPU, ill=True)
+    world.kept.record(GPU, ill=True)
     written = world.file.stat().st_mtime_ns
-    world.kept.note(GPU, ill=True)
+    world.kept.record(GPU, ill=True)
     assert world.file.stat().st_mtime_ns == written
 
 
 def test_what_is_a_day_old_is_forgotten_on_file_too(world: World) -> None:
     world.fails()
     world.clock.advance(24 * 3600)
-    world.kept.note(GPU, ill=False)
+    world.kept.record(GPU, ill=False)
     assert json.loads(world.file.read_text()) == {"version": 1, "cleared": "", "gpus": {}}
 
 
@@ -137,6 +137,6 @@ def test_what_could_not_be_written_is_kept_and_written_later(world: World) -> No
     world.fails(3)
     assert world.values() == {GPU: "3"}
     world.file.parent.unlink()
-    world.kept.note(OTHER, ill=False)
+    world.kept.record(OTHER, ill=False)
     world.restart()
     assert world.values() == {GPU: "3"}

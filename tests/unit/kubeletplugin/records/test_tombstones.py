@@ -80,18 +80,18 @@ def test_a_mark_is_forgotten_after_a_minute(node: gpunode.GpuNode) -> None:
     ref = node.allocate(builders.an_allocated_claim())
     preparer = node.process().preparer
     preparer.unprepare(ref)
-    node.time.advance(tombstones.KEPT_S)
+    node.time.advance(tombstones.LIFETIME_S)
     assert isinstance(preparer.prepare(ref, gpunode.never), ports.Prepared)
 
 
 def test_marks_are_bounded_and_the_oldest_goes_first() -> None:
     marks = tombstones.Tombstones(fake_clock.FakeClock())
-    uids = [ids.ClaimUid(f"uid-{number}") for number in range(tombstones.MOST + 1)]
+    uids = [ids.ClaimUid(f"uid-{number}") for number in range(tombstones.MAX_TOMBSTONES + 1)]
     for uid in uids:
-        marks.put(uid)
-    assert not marks.marked(uids[0])
-    assert all(marks.marked(uid) for uid in uids[1:])
-    marks.put(uids[1])
-    marks.put(ids.ClaimUid("newest"))
-    assert marks.marked(uids[1])
-    assert not marks.marked(uids[2])
+        marks.add(uid)
+    assert not marks.is_marked(uids[0])
+    assert all(marks.is_marked(uid) for uid in uids[1:])
+    marks.add(uids[1])
+    marks.add(ids.ClaimUid("newest"))
+    assert marks.is_marked(uids[1])
+    assert not marks.is_marked(uids[2])

@@ -36,11 +36,11 @@ class World:
         self.told: list[str] = []
         self.unprepared: list[ports.ClaimRef] = []
         self.process = self.node.process()
-        self.reclaim = claim_gc.Reclaim(
-            claim_gc.Node(
-                self.process.executor.records.all,
+        self.reclaim = claim_gc.ClaimCollector(
+            claim_gc.GcTargets(
+                self.process.executor.records.list_records,
                 self.node.reader,
-                lambda record: composition.in_use(record, self.processes),
+                lambda record: composition.gpus_in_use(record, self.processes),
                 self.unprepare,
                 self.process.mend,
             ),
@@ -61,7 +61,7 @@ class World:
 
     def look(self, times: int = 1) -> None:
         for _ in range(times):
-            self.reclaim.look(threading.Event())
+            self.reclaim.check_records(threading.Event())
 
 
 @pytest.fixture
@@ -149,7 +149,7 @@ def test_processes_on_a_shared_gpu_may_be_another_claims(world: World) -> None:
     del world.node.reader.claims[mine.key]
     world.processes.number = 2
     world.look(2)
-    assert [one.uid for one in world.process.executor.records.all()] == [other.uid]
+    assert [one.uid for one in world.process.executor.records.list_records()] == [other.uid]
     assert shares.uuid(world.node) in world.node.daemons.desired
 
 
@@ -179,7 +179,7 @@ def test_it_is_reclaimed_within_three_minutes_and_not_right_after_the_start(worl
     world.prepare()
     world.node.reader.claims.clear()
     stop = threading.Event()
-    world.reclaim._tell = lambda _: stop.set()
+    world.reclaim._report = lambda _: stop.set()
     world.reclaim.run(stop)
     # Gone right after a look, it is seen at the next one and released at the one after that.
     assert 120 <= sum(world.time.waits) <= 150
@@ -197,6 +197,6 @@ def test_records_that_cannot_be_read_end_no_thread(world: World) -> None:
             stop.set()
         raise errors.NodeFault("list", "records", "input/output error")
 
-    node = dataclasses.replace(world.reclaim._node, records=records)
-    claim_gc.Reclaim(node, world.told.append, world.time, lambda: 0.0).run(stop)
+    node = dataclasses.replace(world.reclaim._targets, records=records)
+    claim_gc.ClaimCollector(node, world.told.append, world.time, lambda: 0.0).run(stop)
     assert rounds == 2

@@ -21,10 +21,10 @@ def tmp_path() -> Iterator[Path]:
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> cleanup.Place:
+def place(tmp_path: Path) -> cleanup.NodePaths:
     for folder in ("kubelet/plugins", "kubelet/plugins_registry", "cdi", "state"):
         (tmp_path / folder).mkdir(parents=True)
-    return cleanup.Place(DRIVER, tmp_path / "kubelet", tmp_path / "cdi", tmp_path / "state")
+    return cleanup.NodePaths(DRIVER, tmp_path / "kubelet", tmp_path / "cdi", tmp_path / "state")
 
 
 def write(*paths: Path) -> None:
@@ -45,11 +45,11 @@ def files(tmp_path: Path) -> list[str]:
     return sorted(str(one.relative_to(tmp_path)) for one in tmp_path.rglob("*") if one.is_file())
 
 
-def spec(place: cleanup.Place, uid: str) -> Path:
-    return store.Store(place.cdi_root, model.kind(DRIVER)).path(ids.ClaimUid(uid))
+def spec(place: cleanup.NodePaths, uid: str) -> Path:
+    return store.SpecStore(place.cdi_root, model.cdi_kind(DRIVER)).path(ids.ClaimUid(uid))
 
 
-def used(place: cleanup.Place) -> None:
+def used(place: cleanup.NodePaths) -> None:
     """What a plugin and a supervisor leave that had one claim prepared, another taken back."""
     state = place.state_dir
     write(
@@ -68,9 +68,11 @@ def used(place: cleanup.Place) -> None:
     listen(place.kubelet_root / "plugins_registry" / f"{DRIVER}-a-reg.sock").close()
 
 
-def test_without_records_nothing_of_the_driver_stays(place: cleanup.Place, tmp_path: Path) -> None:
+def test_without_records_nothing_of_the_driver_stays(
+    place: cleanup.NodePaths, tmp_path: Path
+) -> None:
     used(place)
-    assert cleanup.clear(place) == ()
+    assert cleanup.clear_node(place) == ()
     assert files(tmp_path) == ["cdi/gpu.example.com-gpu_c1a1.json"]
     assert list(place.state_dir.iterdir()) == []
     assert list((place.kubelet_root / "plugins").iterdir()) == []
@@ -79,11 +81,11 @@ def test_without_records_nothing_of_the_driver_stays(place: cleanup.Place, tmp_p
 
 @pytest.mark.parametrize("record", [f"{UID}.json", f"{UID}.json.damaged-1", f".{UID}.json.new"])
 def test_what_a_claim_with_a_record_has_stays(
-    place: cleanup.Place, tmp_path: Path, record: str
+    place: cleanup.NodePaths, tmp_path: Path, record: str
 ) -> None:
     used(place)
     write(place.state_dir / "claims" / record)
-    assert cleanup.clear(place) == (UID,)
+    assert cleanup.clear_node(place) == (UID,)
     assert files(tmp_path) == sorted(
         [
             "cdi/gpu.example.com-gpu_c1a1.json",
@@ -96,37 +98,39 @@ def test_what_a_claim_with_a_record_has_stays(
     assert not list(tmp_path.rglob("*.sock"))
 
 
-def test_a_node_where_a_plugin_answers_is_left_alone(place: cleanup.Place, tmp_path: Path) -> None:
+def test_a_node_where_a_plugin_answers_is_left_alone(
+    place: cleanup.NodePaths, tmp_path: Path
+) -> None:
     used(place)
     before = files(tmp_path)
     with listen(place.plugin / "dra-b.sock"), pytest.raises(errors.NodeFault, match="listens"):
-        cleanup.clear(place)
+        cleanup.clear_node(place)
     assert files(tmp_path) == before
 
 
-def test_other_drivers_sockets_stay(place: cleanup.Place) -> None:
+def test_other_drivers_sockets_stay(place: cleanup.NodePaths) -> None:
     theirs = place.kubelet_root / "plugins_registry" / "gpu.example.com-reg.sock"
     with listen(theirs):
-        cleanup.clear(place)
+        cleanup.clear_node(place)
     assert theirs.exists()
 
 
 def test_a_node_that_never_had_a_plugin_is_clear(tmp_path: Path) -> None:
-    nowhere = cleanup.Place(DRIVER, tmp_path / "a", tmp_path / "b", tmp_path / "c")
-    assert cleanup.clear(nowhere) == ()
+    nowhere = cleanup.NodePaths(DRIVER, tmp_path / "a", tmp_path / "b", tmp_path / "c")
+    assert cleanup.clear_node(nowhere) == ()
 
 
-def test_clearing_twice_is_clearing_once(place: cleanup.Place, tmp_path: Path) -> None:
+def test_clearing_twice_is_clearing_once(place: cleanup.NodePaths, tmp_path: Path) -> None:
     used(place)
     write(place.state_dir / "claims" / f"{UID}.json")
-    cleanup.clear(place)
+    cleanup.clear_node(place)
     before = files(tmp_path)
-    assert cleanup.clear(place) == (UID,)
+    assert cleanup.clear_node(place) == (UID,)
     assert files(tmp_path) == before
 
 
 def test_the_process_says_what_stays(
-    place: cleanup.Place, capsys: pytest.CaptureFixture[str]
+    place: cleanup.NodePaths, capsys: pytest.CaptureFixture[str]
 ) -> None:
     flags = [
         f"--kubelet-root={place.kubelet_root}",

@@ -34,9 +34,9 @@ class World:
         self.ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
         self.reader = reader
         self.holders = mps_holders.MpsHolders(
-            plugin_events.Teller(self.told),
+            plugin_events.EventReporter(self.told),
             lambda pid: (self.pods[pid],) if pid in self.pods else (),
-            claim_pods.Consumers(reader),
+            claim_pods.ClaimPods(reader),
             self.time,
         )
 
@@ -53,8 +53,8 @@ class World:
             occupied=occupied,
             holders=holders,
         )
-        self.holders.begin((), (KEY,))
-        self.holders.look(KEY, status, (self.ref,))
+        self.holders.start_round((), (KEY,))
+        self.holders.check(KEY, status, (self.ref,))
         fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
         self.words = fresh[-1][3] if fresh else ""
         return [event[2] for event in fresh]
@@ -133,5 +133,5 @@ def test_many_holders_are_counted(world: World) -> None:
 
 def test_a_daemon_without_claims_is_forgotten(world: World) -> None:
     world.stay(SHELL)
-    world.holders.begin((), ())
+    world.holders.start_round((), ())
     assert world.look(occupied=False) == []

@@ -45,7 +45,7 @@ def test_a_daemon_that_was_forgotten_is_asked_for_again_without_waiting(
 
 def test_a_daemon_without_a_claim_goes_and_its_gpu_is_for_all_again(node: gpunode.GpuNode) -> None:
     gpu = ids.GpuUuid(shares.uuid(node))
-    node.daemons.put(a_daemon(gpu))
+    node.daemons.request(a_daemon(gpu))
     node.modes.write(gpu, compute_modes.EXCLUSIVE)
     assert node.process().mend() == ()
     assert not node.daemons.desired
@@ -53,13 +53,13 @@ def test_a_daemon_without_a_claim_goes_and_its_gpu_is_for_all_again(node: gpunod
 
 
 def test_a_daemon_of_another_name_is_not_ours(node: gpunode.GpuNode) -> None:
-    node.daemons.put(a_daemon("somebody"))
+    node.daemons.request(a_daemon("somebody"))
     node.process().mend()
     assert "somebody" in node.daemons.desired
 
 
 def test_a_daemon_that_does_not_end_is_named(node: gpunode.GpuNode) -> None:
-    node.daemons.put(a_daemon(shares.uuid(node)))
+    node.daemons.request(a_daemon(shares.uuid(node)))
     node.daemons.stuck = "not gone after 10 s"
     (problem,) = node.process().mend()
     assert shares.uuid(node) in problem

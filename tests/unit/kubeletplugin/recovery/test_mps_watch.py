@@ -26,23 +26,23 @@ class Said:
         self.occupied = False
         self.root = node.daemons.root
 
-    def want(self, desired: mps_files.Desired) -> None:
-        self._node.daemons.want(desired)
+    def ensure(self, desired: mps_files.Desired) -> None:
+        self._node.daemons.ensure(desired)
 
-    def answered(self, key: str) -> int | None:
+    def last_pid(self, key: str) -> int | None:
         return self.first if self._node.daemons.status(key) else None
 
-    def put(self, desired: mps_files.Desired) -> None:
-        self._node.daemons.put(desired)
+    def request(self, desired: mps_files.Desired) -> None:
+        self._node.daemons.request(desired)
 
-    def wanted(self) -> tuple[str, ...]:
-        return self._node.daemons.wanted()
+    def desired_keys(self) -> tuple[str, ...]:
+        return self._node.daemons.desired_keys()
 
-    def read(self, key: str) -> mps_files.Desired | None:
-        return self._node.daemons.read(key)
+    def read_desired(self, key: str) -> mps_files.Desired | None:
+        return self._node.daemons.read_desired(key)
 
-    def forget(self, key: str) -> None:
-        self._node.daemons.forget(key)
+    def remove(self, key: str) -> None:
+        self._node.daemons.remove(key)
 
     def status(self, key: str) -> mps_files.Status | None:
         found = self._node.daemons.status(key)
@@ -72,7 +72,7 @@ class World:
     def look(self) -> list[tuple[str, str]]:
         """Who is told what."""
         before = len(self.told.told), len(self.told.good_news)
-        self.watch.look()
+        self.watch.check()
         fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
         return [(event[1], event[2]) for event in fresh]
 
@@ -84,14 +84,14 @@ def world(tmp_path: Path) -> World:
     time = fake_clock.FakeClock()
     said = Said(node)
     registry = prometheus_client.CollectorRegistry()
-    records = node.process().executor.records.all
+    records = node.process().executor.records.list_records
     watch = mps_watch.MpsWatch(
         records,
         said,
-        plugin_events.Teller(told),
+        plugin_events.EventReporter(told),
         metrics.Metrics(registry),
         mps_holders.MpsHolders(
-            plugin_events.Teller(told), lambda _: (), claim_pods.Consumers(node.reader), time
+            plugin_events.EventReporter(told), lambda _: (), claim_pods.ClaimPods(node.reader), time
         ),
         time,
     )

@@ -19,9 +19,9 @@ class World:
         self.hung: dict[ids.GpuUuid, errors.Hung] = {}
         self.done: list[tuple[str, ids.GpuUuid]] = []
         table = dict.fromkeys((mps.EXCLUSIVE, mps.SHARED_AGAIN, time_slicing.UNSLICE), self._act)
-        self.owed = pending_settings.SettingsOwed(
+        self.owed = pending_settings.PendingSettings(
             table,
-            lambda act: pending_mig.Owed(base / "owed" / act, "boot-1"),
+            lambda act: pending_mig.PendingGpus(base / "owed" / act, "boot-1"),
             locks.Locks(base / "locks", clock.SystemClock()),
             self.hung.get,
         )
@@ -46,23 +46,23 @@ def test_the_end_of_a_claim_waits_for_no_gpu_that_hangs(world: World) -> None:
     world.undo(mps.SHARED_AGAIN)
     world.undo(time_slicing.UNSLICE)
     assert world.done == []
-    (problem,) = world.owed.mend()
+    (problem,) = world.owed.repair()
     assert "nvmlDeviceGetComputeMode hangs" in problem
     world.hung.clear()
-    assert world.owed.mend() == ()
+    assert world.owed.repair() == ()
     assert world.done == [(mps.SHARED_AGAIN, GPU), (time_slicing.UNSLICE, GPU)]
-    assert world.owed.mend() == ()
+    assert world.owed.repair() == ()
     assert len(world.done) == 2, "what is paid is owed no more"
 
 
 def test_what_is_owed_is_taken_back_before_anything_else_is_prepared(world: World) -> None:
     world.hung[GPU] = HANGS
     world.undo(mps.SHARED_AGAIN)
-    world.owed.settle([OTHER])
+    world.owed.restore([OTHER])
     with pytest.raises(errors.Hung):
-        world.owed.settle([GPU])
+        world.owed.restore([GPU])
     world.hung.clear()
-    world.owed.settle([OTHER, GPU])
+    world.owed.restore([OTHER, GPU])
     assert world.done == [(mps.SHARED_AGAIN, GPU)], "only what was left"
 
 
@@ -72,4 +72,4 @@ def test_a_setting_that_fails_on_a_gpu_that_answers_is_no_debt(world: World) -> 
         world.undo(mps.EXCLUSIVE)
     world.undo(mps.SHARED_AGAIN, OTHER)
     assert world.done == [(mps.SHARED_AGAIN, OTHER)]
-    assert len(world.owed.mend()) == 0
+    assert len(world.owed.repair()) == 0

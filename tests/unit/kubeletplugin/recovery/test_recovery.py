@@ -27,7 +27,7 @@ def test_what_stands_as_recorded_is_kept(node: gpunode.GpuNode) -> None:
     prepare(node)
     before = node.files()
     report = node.process().recover()
-    assert (report.kept, report.complete, node.files()) == ([builders.UID], True, before)
+    assert (report.unchanged, report.is_complete, node.files()) == ([builders.UID], True, before)
 
 
 def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -> None:
@@ -42,7 +42,7 @@ def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -
 def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
     """What the minute's look does."""
     process = node.process()
-    return recovery.put_back_specs(process.executor, process.locks)
+    return recovery.restore_specs(process.executor, process.locks)
 
 
 def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
@@ -81,7 +81,7 @@ def test_a_spec_of_a_driver_or_toolkit_that_was_replaced_is_renewed_and_only_the
     process = node.process()
 
     def look() -> tuple[bytes, int]:
-        assert recovery.put_back_specs(process.executor, process.locks) == ()
+        assert recovery.restore_specs(process.executor, process.locks) == ()
         return node.spec_path().read_bytes(), node.spec_path().stat().st_mtime_ns
 
     before = look()
@@ -113,9 +113,9 @@ def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuN
     record = records.read(ref.uid)
     assert record is not None
     node.spec_path().unlink()
-    records.begun(record)
+    records.write_begun(record)
     assert put_back(node) == ()
-    records.put_back(record)
+    records.rewrite(record)
     node.boot = "boot-2"
     assert put_back(node) == ()
     assert not node.spec_path().exists()
@@ -157,7 +157,7 @@ def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.Gpu
     process = node.process()
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert node.spec_path().exists()
-    assert process.recover().kept == [builders.UID]
+    assert process.recover().unchanged == [builders.UID]
 
 
 def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) -> None:
@@ -166,7 +166,7 @@ def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) 
     node.boot = "boot-2"
     report = node.process().recover()
     assert list(report.failed) == [builders.UID]
-    assert not report.complete
+    assert not report.is_complete
     assert not node.spec_path().exists()
 
 
@@ -222,8 +222,8 @@ def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.Gp
     process = node.process()
     path = node.records / f"{builders.UID}.json"
     raw = json.loads(path.read_bytes())["record"]
-    path.write_bytes(checkpoint.sealed({**raw, "version": checkpoint.VERSION + 2}))
+    path.write_bytes(checkpoint.seal({**raw, "version": checkpoint.VERSION + 2}))
     before = node.files()
-    with pytest.raises(checkpoint.TooNew):
+    with pytest.raises(checkpoint.NewerSchema):
         process.recover()
     assert node.files() == before

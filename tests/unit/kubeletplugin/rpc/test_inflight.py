@@ -32,15 +32,15 @@ def pool() -> Later:
 
 
 @pytest.fixture
-def running(pool: Later) -> inflight.Jobs[str]:
-    return inflight.Jobs[str](pool)
+def running(pool: Later) -> inflight.InflightJobs[str]:
+    return inflight.InflightJobs[str](pool)
 
 
 def says(word: str) -> inflight.Work[str]:
     return lambda cancelled: "cancelled" if cancelled() else word
 
 
-def test_two_calls_share_one_job(pool: Later, running: inflight.Jobs[str]) -> None:
+def test_two_calls_share_one_job(pool: Later, running: inflight.InflightJobs[str]) -> None:
     first, second = running.join(UID, says("first")), running.join(UID, says("second"))
     assert running.count() == 1
     pool.run()
@@ -48,7 +48,7 @@ def test_two_calls_share_one_job(pool: Later, running: inflight.Jobs[str]) -> No
     assert running.count() == 0
 
 
-def test_a_call_after_the_end_begins_anew(pool: Later, running: inflight.Jobs[str]) -> None:
+def test_a_call_after_the_end_begins_anew(pool: Later, running: inflight.InflightJobs[str]) -> None:
     running.join(UID, says("first"))
     pool.run()
     again = running.join(UID, says("again"))
@@ -56,7 +56,9 @@ def test_a_call_after_the_end_begins_anew(pool: Later, running: inflight.Jobs[st
     assert again.future.result(0) == "again"
 
 
-def test_the_last_caller_to_break_off_cancels(pool: Later, running: inflight.Jobs[str]) -> None:
+def test_the_last_caller_to_break_off_cancels(
+    pool: Later, running: inflight.InflightJobs[str]
+) -> None:
     job = running.join(UID, says("done"))
     assert running.join(UID, says("done")) is job
     running.leave(job, broken_off=True)
@@ -67,7 +69,7 @@ def test_the_last_caller_to_break_off_cancels(pool: Later, running: inflight.Job
 
 
 def test_a_caller_that_was_answered_cancels_nothing(
-    pool: Later, running: inflight.Jobs[str]
+    pool: Later, running: inflight.InflightJobs[str]
 ) -> None:
     job = running.join(UID, says("done"))
     running.leave(job, broken_off=False)
@@ -76,7 +78,7 @@ def test_a_caller_that_was_answered_cancels_nothing(
 
 
 def test_abandoned_work_is_not_joined_and_its_end_leaves_the_new_job(
-    pool: Later, running: inflight.Jobs[str]
+    pool: Later, running: inflight.InflightJobs[str]
 ) -> None:
     old = running.join(UID, says("old"))
     running.abandon(UID)
@@ -89,7 +91,9 @@ def test_abandoned_work_is_not_joined_and_its_end_leaves_the_new_job(
     assert new.future.result(0) == "new"
 
 
-def test_what_work_raises_reaches_everybody(pool: Later, running: inflight.Jobs[str]) -> None:
+def test_what_work_raises_reaches_everybody(
+    pool: Later, running: inflight.InflightJobs[str]
+) -> None:
     def fails(_: Callable[[], bool]) -> str:
         raise ValueError("out of luck")
 
@@ -100,7 +104,7 @@ def test_what_work_raises_reaches_everybody(pool: Later, running: inflight.Jobs[
     assert running.count() == 0
 
 
-def test_everything_can_be_abandoned(pool: Later, running: inflight.Jobs[str]) -> None:
+def test_everything_can_be_abandoned(pool: Later, running: inflight.InflightJobs[str]) -> None:
     found = [running.join(ids.ClaimUid(f"uid-{i}"), says("done")) for i in range(3)]
     running.abandon_all()
     pool.run()

@@ -13,14 +13,16 @@ from tests.fakes import claim_status
 from tests.fakes import clock as clocks
 
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
-READY = ports.Word(names.CONDITION_READY, holds=True, reason=reasons.Reason.PREPARED, message="ok")
+READY = ports.ConditionUpdate(
+    names.CONDITION_READY, holds=True, reason=reasons.Reason.PREPARED, message="ok"
+)
 FIRST, LATER = "2026-11-21T09:00:00Z", "2026-11-21T09:01:00Z"
 
 
 def a_refusal(
     reason: reasons.Reason = reasons.Reason.DEVICE_OVERLAP, *, permanent: bool = False
-) -> ports.Word:
-    return ports.Word(
+) -> ports.ConditionUpdate:
+    return ports.ConditionUpdate(
         names.CONDITION_READY, holds=False, reason=reason, message="no", permanent=permanent
     )
 
@@ -34,14 +36,14 @@ class World:
         self.api.put(objects.a_claim(status=objects.allocated("node-a", "gpu-0", "gpu-1")))
         self.conditions = self.plugin()
 
-    def plugin(self) -> claim_statuses.DeviceConditions:
-        return claim_statuses.DeviceConditions(
+    def plugin(self) -> claim_statuses.ClaimStatusWriter:
+        return claim_statuses.ClaimStatusWriter(
             names.DRIVER, "node-a", self.api, self.time, lambda: 0.0
         )
 
-    def say(self, *words: ports.Word, ref: ports.ClaimRef = REF) -> None:
+    def say(self, *words: ports.ConditionUpdate, ref: ports.ClaimRef = REF) -> None:
         for word in words:
-            self.conditions.say(ref, word)
+            self.conditions.set_condition(ref, word)
         self.conditions.write_due()
 
     def found(self, device: str = "gpu-0") -> dict[str, tuple[str, str, str]]:
@@ -76,7 +78,7 @@ def test_what_stands_already_is_not_written_again_not_even_after_a_restart(world
 
 def test_what_was_said_before_a_restart_is_not_dropped_by_another_word(world: World) -> None:
     kind, reason = names.CONDITION_WITHIN_SHARE, reasons.Reason.GPU_NOTICE
-    world.say(ports.Word(kind, holds=False, reason=reason, message="over"))
+    world.say(ports.ConditionUpdate(kind, holds=False, reason=reason, message="over"))
     world.conditions = world.plugin()
     world.time.advance(60)
     world.say(READY)
@@ -102,11 +104,11 @@ def test_a_refusal_is_not_said_to_be_cleared_of_what_another_plugin_has_prepared
     world: World,
 ) -> None:
     reason = reasons.Reason.REFUSAL_CLEARED
-    cleared = ports.Word(names.CONDITION_READY, holds=None, reason=reason, message="now")
+    cleared = ports.ConditionUpdate(names.CONDITION_READY, holds=None, reason=reason, message="now")
     world.say(cleared)
     assert world.found() == {"Ready": ("Unknown", "RefusalCleared", FIRST)}
     next_one = world.plugin()
-    next_one.say(REF, READY)
+    next_one.set_condition(REF, READY)
     next_one.write_due()
     world.say(cleared)
     assert world.found() == {"Ready": ("True", "Prepared", FIRST)}
@@ -197,12 +199,12 @@ def test_a_word_that_comes_while_an_older_one_cannot_be_written_is_the_one_that_
 
 
 def test_no_more_than_so_many_claims_are_remembered(world: World) -> None:
-    for number in range(claim_statuses.MOST + 10):
-        world.conditions.say(
+    for number in range(claim_statuses.MAX_PENDING + 10):
+        world.conditions.set_condition(
             ports.ClaimRef("default", f"c{number}", ids.ClaimUid(f"{number}")), READY
         )
     world.conditions.write_due()
-    assert world.api.reads == claim_statuses.MOST
+    assert world.api.reads == claim_statuses.MAX_PENDING
 
 
 def test_the_thread_ends_when_it_is_told_to(world: World) -> None:
@@ -212,8 +214,8 @@ def test_the_thread_ends_when_it_is_told_to(world: World) -> None:
     world.conditions.run(stop)
 
 
-def seen(percent: int | None = 0, last_busy: str = "", gib: int = 1) -> ports.Seen:
-    return ports.Seen(percent, gib << 30, last_busy, LATER)
+def seen(percent: int | None = 0, last_busy: str = "", gib: int = 1) -> ports.ObservedActivity:
+    return ports.ObservedActivity(percent, gib << 30, last_busy, LATER)
 
 
 def activity(world: World, device: str = "gpu-0") -> device_status.Activity | None:
@@ -224,7 +226,9 @@ def activity(world: World, device: str = "gpu-0") -> device_status.Activity | No
 def test_what_each_device_does_is_told_beside_the_conditions(world: World) -> None:
     world.say(READY)
     keys = [ports.DeviceKey("gpu-0"), ports.DeviceKey("gpu-1"), ports.DeviceKey("gpu-2")]
-    world.conditions.tell(REF, {keys[0]: seen(40, LATER, 6), keys[1]: seen(), keys[2]: seen()})
+    world.conditions.set_activity(
+        REF, {keys[0]: seen(40, LATER, 6), keys[1]: seen(), keys[2]: seen()}
+    )
     world.conditions.write_due()
     assert activity(world) == device_status.Activity(LATER, 40, 6 << 30)
     assert activity(world, "gpu-1") == device_status.Activity(FIRST, 0, 1 << 30), "since prepared"
@@ -237,23 +241,23 @@ def test_what_each_device_does_is_told_beside_the_conditions(world: World) -> No
 
 
 def test_a_later_word_of_either_kind_leaves_the_other(world: World) -> None:
-    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(40, LATER)})
+    world.conditions.set_activity(REF, {ports.DeviceKey("gpu-0"): seen(40, LATER)})
     world.say(READY)
     world.conditions = world.plugin()
     world.say(a_refusal())
     assert activity(world) == device_status.Activity(LATER, 40, 1 << 30)
-    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(90, LATER)})
+    world.conditions.set_activity(REF, {ports.DeviceKey("gpu-0"): seen(90, LATER)})
     world.conditions.write_due()
     assert world.found()["Ready"] == ("False", "DeviceOverlap", FIRST)
 
 
 def test_what_a_plugin_sees_after_a_restart_goes_on_from_what_was_told(world: World) -> None:
     world.say(READY)
-    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(0, FIRST, 6)})
+    world.conditions.set_activity(REF, {ports.DeviceKey("gpu-0"): seen(0, FIRST, 6)})
     world.conditions.write_due()
     written = world.api.applied
     world.conditions = world.plugin()
-    world.conditions.tell(REF, {ports.DeviceKey("gpu-0"): seen(gib=2)})
+    world.conditions.set_activity(REF, {ports.DeviceKey("gpu-0"): seen(gib=2)})
     world.conditions.write_due()
     assert activity(world) == device_status.Activity(FIRST, 0, 6 << 30)
     assert world.api.applied == written
@@ -262,9 +266,9 @@ def test_what_a_plugin_sees_after_a_restart_goes_on_from_what_was_told(world: Wo
 def test_what_comes_while_it_cannot_be_written_is_what_counts(world: World) -> None:
     world.api.trouble = [errors.ServerError(500, "InternalError", "etcd")]
     key = ports.DeviceKey("gpu-0")
-    world.conditions.tell(REF, {key: seen(10, FIRST)})
+    world.conditions.set_activity(REF, {key: seen(10, FIRST)})
     world.conditions.write_due()
-    world.conditions.tell(REF, {key: seen(90, LATER)})
+    world.conditions.set_activity(REF, {key: seen(90, LATER)})
     world.time.advance(100)
     world.conditions.write_due()
     assert activity(world) == device_status.Activity(LATER, 90, 1 << 30)

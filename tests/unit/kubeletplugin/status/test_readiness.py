@@ -24,7 +24,7 @@ class World:
         self.conditions = fakes.Conditions()
         self.answer: ports.Refused | errors.RationError | None = NO
         self.asked: list[str] = []
-        self.refusals = readiness.Refusals(self.conditions, self.check, self.time)
+        self.refusals = readiness.ReadinessTracker(self.conditions, self.check, self.time)
 
     def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
         self.asked.append(ref.name)
@@ -33,13 +33,13 @@ class World:
         return self.answer
 
     def refuse(self, ref: ports.ClaimRef = REF, *, permanent: bool = False) -> None:
-        self.refusals.refused(ref, OVERLAP, "held", permanent=permanent)
+        self.refusals.set_refused(ref, OVERLAP, "held", permanent=permanent)
 
     def look(self, seconds: float = readiness.EVERY_S) -> None:
         """Let time pass, and look as often as the thread would."""
         for _ in range(int(seconds / readiness.EVERY_S)):
             self.time.advance(readiness.EVERY_S)
-            self.refusals.look(threading.Event())
+            self.refusals.check_due(threading.Event())
 
     def said(self) -> list[tuple[bool | None, str, bool]]:
         return self.conditions.of("claim")
@@ -68,7 +68,7 @@ def test_a_permanent_refusal_is_said_to_be_one_and_not_looked_at(world: World) -
 
 
 def test_a_claim_that_is_prepared_or_unprepared_is_not_looked_at_any_more(world: World) -> None:
-    for over in (world.refusals.prepared, world.refusals.unprepared):
+    for over in (world.refusals.set_prepared, world.refusals.remove):
         world.refuse()
         over(REF)
     world.look(10)
@@ -79,15 +79,15 @@ def test_a_claim_that_is_prepared_or_unprepared_is_not_looked_at_any_more(world:
 def test_a_claim_is_said_to_be_ready_at_the_next_look_unless_it_is_gone_by_then(
     world: World,
 ) -> None:
-    world.refusals.prepared(REF)
+    world.refusals.set_prepared(REF)
     assert world.said() == []
     world.look(4)
     assert world.said() == [READY]
-    world.refusals.prepared(REF)
-    world.refusals.unprepared(REF)
+    world.refusals.set_prepared(REF)
+    world.refusals.remove(REF)
     world.look(4)
     assert world.said() == [READY]
-    world.refusals.prepared(REF)
+    world.refusals.set_prepared(REF)
     world.refuse()
     world.look(4)
     assert world.said() == [READY, STILL_NO]
@@ -97,9 +97,9 @@ def test_a_claim_that_was_prepared_during_a_look_is_not_said_to_be_cleared(world
     world.refuse()
 
     def check(ref: ports.ClaimRef) -> None:
-        world.refusals.prepared(ref)
+        world.refusals.set_prepared(ref)
 
-    world.refusals = readiness.Refusals(world.conditions, check, world.time)
+    world.refusals = readiness.ReadinessTracker(world.conditions, check, world.time)
     world.refuse()
     world.look(4)
     assert world.said()[-1] == READY
@@ -164,7 +164,7 @@ def test_what_a_look_cannot_see_is_looked_at_later_and_later(world: World) -> No
 
 def test_a_claim_is_forgotten_ten_minutes_after_its_last_refusal(world: World) -> None:
     world.refuse()
-    world.look(readiness.KEPT_S)
+    world.look(readiness.WATCH_S)
     asked = len(world.asked)
     world.look(60)
     assert len(world.asked) == asked
@@ -174,17 +174,17 @@ def test_a_claim_is_forgotten_ten_minutes_after_its_last_refusal(world: World) -
 
 
 def test_no_more_than_so_many_claims_are_watched_and_the_newest_are(world: World) -> None:
-    for number in range(readiness.MOST + 1):
+    for number in range(readiness.MAX_WATCHED + 1):
         world.refuse(ports.ClaimRef("default", f"c{number}", ids.ClaimUid(str(number))))
     world.look()
-    assert len(world.asked) == readiness.MOST
+    assert len(world.asked) == readiness.MAX_WATCHED
     assert "c0" not in world.asked
 
 
 def test_what_stood_before_this_process_is_said_again(world: World) -> None:
     done, begun = checkpoint.State.COMPLETED, checkpoint.State.STARTED
     half = ports.ClaimRef("default", "half", ids.ClaimUid("half"))
-    world.refusals.stand(
+    world.refusals.restore(
         [
             checkpoint.Record(REF, done, "boot", (), ()),
             checkpoint.Record(half, begun, "boot", (), ()),
@@ -201,7 +201,7 @@ def test_the_thread_looks_until_it_is_told_to_stop(world: World) -> None:
         assert ref == REF
         stop.set()
 
-    world.refusals = readiness.Refusals(world.conditions, check, world.time)
+    world.refusals = readiness.ReadinessTracker(world.conditions, check, world.time)
     world.refuse()
     world.refusals.run(stop)
     assert world.said()[-1] == CLEARED

@@ -2,21 +2,21 @@ import dataclasses
 
 import pytest
 
-from driver.kubeletplugin.ports import Seen
+from driver.kubeletplugin.ports import ObservedActivity
 from driver.kubeletplugin.usage import activity
-from driver.kubeletplugin.usage.activity import Course, Look
+from driver.kubeletplugin.usage.activity import ActivityHistory, Observation
 from driver.resources.dra.device_status import Activity
 
 MIB, GIB = 1 << 20, 1 << 30
-IDLE = Seen(percent=0, peak_bytes=4 * GIB, last_busy="09:00", at="08:00")
-BUSY = Seen(percent=50, peak_bytes=4 * GIB, last_busy="09:00", at="08:00")
+IDLE = ObservedActivity(percent=0, peak_bytes=4 * GIB, last_busy="09:00", first_observed="08:00")
+BUSY = ObservedActivity(percent=50, peak_bytes=4 * GIB, last_busy="09:00", first_observed="08:00")
 
 
-def course(*percents: int | None, every_s: float = 10.0) -> Course:
-    found = activity.begun("09:00", fresh=False)
+def course(*percents: int | None, every_s: float = 10.0) -> ActivityHistory:
+    found = activity.new_history("09:00", fresh=False)
     for number, percent in enumerate(percents):
-        look = Look(percent, 0, number * every_s, f"09:{number:02}")
-        found = activity.after(found, look)
+        look = Observation(percent, 0, number * every_s, f"09:{number:02}")
+        found = activity.add_observation(found, look)
     return found
 
 
@@ -35,20 +35,20 @@ def course(*percents: int | None, every_s: float = 10.0) -> Course:
 def test_the_percentage_is_of_the_last_minute_and_0_only_where_nothing_ran(
     percents: tuple[int | None, ...], told: int | None
 ) -> None:
-    assert activity.seen(course(*percents)).percent == told
+    assert activity.summarize(course(*percents)).percent == told
 
 
 def test_the_last_look_at_work_is_kept_and_the_largest_memory_in_whole_mib() -> None:
     found = course(0, 10, None, 0, 0)
-    assert activity.seen(found).last_busy == "09:02"
+    assert activity.summarize(found).last_busy == "09:02"
     for used in (MIB + 1, 5):
-        found = activity.after(found, Look(0, used, 60, "09:06"))
-    assert activity.seen(found).peak_bytes == 2 * MIB
+        found = activity.add_observation(found, Observation(0, used, 60, "09:06"))
+    assert activity.summarize(found).peak_bytes == 2 * MIB
 
 
 def test_what_was_never_at_work_was_so_when_it_was_prepared_if_that_was_seen() -> None:
-    assert activity.begun("09:00", fresh=True).last_busy == "09:00"
-    assert activity.begun("09:00", fresh=False).last_busy == ""
+    assert activity.new_history("09:00", fresh=True).last_busy == "09:00"
+    assert activity.new_history("09:00", fresh=False).last_busy == ""
 
 
 @pytest.mark.parametrize(
@@ -72,30 +72,46 @@ def test_what_was_never_at_work_was_so_when_it_was_prepared_if_that_was_seen() -
     ],
 )
 def test_only_what_changes_a_decision_is_worth_a_word(
-    told: Seen | None, change: dict[str, object], since_s: float, *, news: bool
+    told: ObservedActivity | None, change: dict[str, object], since_s: float, *, news: bool
 ) -> None:
     now = dataclasses.replace(told or IDLE, **change)  # type: ignore[arg-type]
-    assert activity.is_news(told, now, since_s) is news
+    assert activity.should_report(told, now, since_s) is news
 
 
 @pytest.mark.parametrize(
     ("old", "new", "merged"),
     [
-        (None, Seen(0, MIB, "", "09:00"), Activity("08:00", 0, MIB)),
-        (None, Seen(7, MIB, "09:01", "09:00"), Activity("09:01", 7, MIB)),
-        (Activity("07:00", 0, GIB), Seen(0, MIB, "", "09:00"), Activity("07:00", 0, GIB)),
-        (Activity("07:00", 0, GIB), Seen(0, MIB, "09:01", "09:00"), Activity("09:01", 0, GIB)),
-        (Activity("07:00", 40, None), Seen(0, MIB, "", "09:00"), Activity("09:00", 0, MIB)),
-        (Activity("07:00"), Seen(0, MIB, "", "09:00"), Activity("09:00", 0, MIB)),
-        (Activity("10:00", 40, GIB), Seen(None, MIB, "09:30", "9"), Activity("10:00", None, GIB)),
+        (None, ObservedActivity(0, MIB, "", "09:00"), Activity("08:00", 0, MIB)),
+        (None, ObservedActivity(7, MIB, "09:01", "09:00"), Activity("09:01", 7, MIB)),
+        (
+            Activity("07:00", 0, GIB),
+            ObservedActivity(0, MIB, "", "09:00"),
+            Activity("07:00", 0, GIB),
+        ),
+        (
+            Activity("07:00", 0, GIB),
+            ObservedActivity(0, MIB, "09:01", "09:00"),
+            Activity("09:01", 0, GIB),
+        ),
+        (
+            Activity("07:00", 40, None),
+            ObservedActivity(0, MIB, "", "09:00"),
+            Activity("09:00", 0, MIB),
+        ),
+        (Activity("07:00"), ObservedActivity(0, MIB, "", "09:00"), Activity("09:00", 0, MIB)),
+        (
+            Activity("10:00", 40, GIB),
+            ObservedActivity(None, MIB, "09:30", "9"),
+            Activity("10:00", None, GIB),
+        ),
     ],
     ids=["first", "at work", "restart", "again", "was at work", "perhaps at work", "clock"],
 )
 def test_what_was_said_before_a_restart_goes_on(
-    old: Activity | None, new: Seen, merged: Activity
+    old: Activity | None, new: ObservedActivity, merged: Activity
 ) -> None:
-    assert activity.merged(old, new, "08:00") == merged
+    assert activity.merge_status(old, new, "08:00") == merged
 
 
 def test_without_a_time_of_preparation_it_is_the_first_look() -> None:
-    assert activity.merged(None, Seen(0, 0, "", "09:00"), "").last_busy == "09:00"
+    assert activity.merge_status(None, ObservedActivity(0, 0, "", "09:00"), "").last_busy == "09:00"

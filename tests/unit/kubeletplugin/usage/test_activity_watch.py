@@ -25,9 +25,11 @@ class Told:
     """Implements `ports.Activities`."""
 
     def __init__(self) -> None:
-        self.words: list[tuple[str, Mapping[ports.DeviceKey, ports.Seen]]] = []
+        self.words: list[tuple[str, Mapping[ports.DeviceKey, ports.ObservedActivity]]] = []
 
-    def tell(self, ref: ports.ClaimRef, seen: Mapping[ports.DeviceKey, ports.Seen]) -> None:
+    def set_activity(
+        self, ref: ports.ClaimRef, seen: Mapping[ports.DeviceKey, ports.ObservedActivity]
+    ) -> None:
         self.words.append((ref.name, seen))
 
 
@@ -39,9 +41,9 @@ class Workers(users.FakeWorkers):
         self.asked: list[int] = []
         self.silent = False
 
-    def since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
+    def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
         self.asked.append(stamp_us)
-        return None if self.silent else super().since(gpu, 0)
+        return None if self.silent else super().samples_since(gpu, 0)
 
 
 class World:
@@ -58,8 +60,8 @@ class World:
         self.told = Told()
         ask = self.node.nvml.library
         self.workers = Workers(ask)
-        node = activity_watch.Node(
-            self.node.process().executor.records.all,
+        node = activity_watch.ActivitySources(
+            self.node.process().executor.records.list_records,
             users.FakeUsers(ask),
             self.workers,
             lambda pid: (self.pods[pid],) if pid in self.pods else (),
@@ -92,7 +94,7 @@ class World:
         """A look that much later: what was told of each claim's first device."""
         self.time.advance(seconds)
         before = len(self.told.words)
-        self.watch.look()
+        self.watch.observe()
         found = {}
         for name, seen in self.told.words[before:]:
             one = next(iter(seen.values()))

@@ -16,20 +16,20 @@ P, Q, R = (ids.PodUid(f"pod-{name}") for name in "pqr")
 NAMES = {P: "team/p", Q: "team/q"}
 
 
-def held(pid: int, gib: float | None, pod: ids.PodUid = P) -> usage.Held:
+def held(pid: int, gib: float | None, pod: ids.PodUid = P) -> usage.PodProcess:
     used = None if gib is None else int(gib * GIB)
-    return usage.Held(ports.GpuProcess(pid, used), pod)
+    return usage.PodProcess(ports.GpuProcess(pid, used), pod)
 
 
 def uses(
     given: Mapping[ports.ClaimRef, int],
     pods: Mapping[ports.ClaimRef, set[ids.PodUid]],
-    *there: usage.Held,
-) -> dict[ports.ClaimRef, usage.Use]:
+    *there: usage.PodProcess,
+) -> dict[ports.ClaimRef, usage.ClaimUse]:
     """By claim; `given` in GiB."""
     sizes = {claim: gib * GIB for claim, gib in given.items()}
     theirs = {claim.uid: found for claim, found in pods.items()}
-    return {use.claim: use for use in usage.uses(GPU, sizes, there, theirs)}
+    return {use.claim: use for use in usage.claim_uses(GPU, sizes, there, theirs)}
 
 
 def a_device(gib: int | None, gpu: ids.GpuUuid = GPU) -> steps.PlannedDevice:
@@ -44,7 +44,7 @@ def a_record(claim: ports.ClaimRef, *devices: steps.PlannedDevice) -> checkpoint
 
 def test_shares_are_of_gpus_that_others_may_have_too() -> None:
     other = ids.GpuUuid("GPU-b")
-    found = usage.shares(
+    found = usage.shared_gpus(
         [
             a_record(A, a_device(20), a_device(10), a_device(5, other)),
             a_record(B, a_device(30)),
@@ -56,11 +56,13 @@ def test_shares_are_of_gpus_that_others_may_have_too() -> None:
 
 def test_who_only_looks_has_no_share() -> None:
     looks = dataclasses.replace(a_device(20), admin_access=True)
-    assert usage.shares([a_record(A, looks)]) == {}
+    assert usage.shared_gpus([a_record(A, looks)]) == {}
 
 
 def test_a_gpu_of_claims_without_amounts_is_not_looked_at() -> None:
-    assert usage.shares([a_record(A, a_device(0)), a_record(B, a_device(20), a_device(0))]) == {}
+    assert (
+        usage.shared_gpus([a_record(A, a_device(0)), a_record(B, a_device(20), a_device(0))]) == {}
+    )
 
 
 def test_the_processes_of_a_claims_pods_are_summed() -> None:
@@ -69,30 +71,30 @@ def test_the_processes_of_a_claims_pods_are_summed() -> None:
         {A: {P, Q}, B: {R}},
         *(held(1, 8), held(2, 8), held(3, 6, Q), held(4, 29, R)),
     )
-    assert (found[A].used_bytes, found[A].over) == (22 * GIB, True)
+    assert (found[A].used_bytes, found[A].is_over) == (22 * GIB, True)
     assert [one.process.pid for one in found[A].processes] == [1, 2, 3]
-    assert (found[B].used_bytes, found[B].over) == (29 * GIB, False)
+    assert (found[B].used_bytes, found[B].is_over) == (29 * GIB, False)
 
 
 def test_all_of_a_share_may_be_used() -> None:
     found = uses({A: 20}, {A: {P}}, held(1, 20))
-    assert not found[A].over
-    assert uses({A: 20}, {A: {P}}, held(1, 20), held(2, 1 / GIB))[A].over
+    assert not found[A].is_over
+    assert uses({A: 20}, {A: {P}}, held(1, 20), held(2, 1 / GIB))[A].is_over
 
 
 def test_claims_that_a_pod_has_together_are_compared_together() -> None:
     within = uses({A: 20, B: 10, C: 5}, {A: {P}, B: {P, Q}, C: {R}}, held(1, 18), held(2, 12, Q))
-    assert (within[A].used_bytes, within[A].given_bytes) == (30 * GIB, 30 * GIB)
+    assert (within[A].used_bytes, within[A].allocated_bytes) == (30 * GIB, 30 * GIB)
     assert within[B].others == (A,)
-    assert not any(use.over for use in within.values())
+    assert not any(use.is_over for use in within.values())
     beyond = uses({A: 20, B: 10}, {A: {P}, B: {P}}, held(1, 31))
-    assert beyond[A].over
-    assert beyond[B].over
+    assert beyond[A].is_over
+    assert beyond[B].is_over
 
 
 def test_a_pod_may_join_claims_that_came_apart() -> None:
     found = uses({A: 1, B: 1, C: 1}, {A: {P}, B: {Q}, C: {P, Q}}, held(1, 3))
-    assert {use.given_bytes for use in found.values()} == {3 * GIB}
+    assert {use.allocated_bytes for use in found.values()} == {3 * GIB}
     assert found[C].others == (A, B)
 
 
@@ -107,65 +109,69 @@ def test_what_a_gpu_does_not_tell_counts_as_nothing() -> None:
 
 
 def test_a_process_is_of_the_outermost_pod_that_is_known() -> None:
-    assert usage.owner((R, Q, P), {P, Q}) == Q
-    assert usage.owner((R,), {P, Q}) is None
-    assert usage.owner((), {P}) is None
+    assert usage.owning_pod((R, Q, P), {P, Q}) == Q
+    assert usage.owning_pod((R,), {P, Q}) is None
+    assert usage.owning_pod((), {P}) is None
 
 
-def a_use(gib: float) -> usage.Use:
+def a_use(gib: float) -> usage.ClaimUse:
     return uses({A: 20}, {A: {P}}, held(1, gib))[A]
 
 
 def test_one_look_is_no_over_use_and_two_in_a_row_are() -> None:
-    now, news = usage.follow(usage.Episode(), a_use(30), 0)
-    assert (now.counts, news) == (False, usage.News.NOTHING)
-    assert usage.follow(now, a_use(20), 10) == (usage.Episode(), usage.News.NOTHING)
-    now, news = usage.follow(now, a_use(30), 10)
-    assert (now.counts, news) == (True, usage.News.BEGAN)
+    now, news = usage.next_episode(usage.Episode(), a_use(30), 0)
+    assert (now.is_overuse, news) == (False, usage.UsageChange.NOTHING)
+    assert usage.next_episode(now, a_use(20), 10) == (usage.Episode(), usage.UsageChange.NOTHING)
+    now, news = usage.next_episode(now, a_use(30), 10)
+    assert (now.is_overuse, news) == (True, usage.UsageChange.BEGAN)
 
 
 def test_it_is_over_at_the_first_look_within_the_share() -> None:
     told = usage.Episode(5, 30 * GIB, 10)
-    assert usage.follow(told, a_use(20), 20) == (usage.Episode(), usage.News.ENDED)
+    assert usage.next_episode(told, a_use(20), 20) == (usage.Episode(), usage.UsageChange.ENDED)
 
 
 def test_it_is_told_again_when_it_grew_by_a_tenth_of_the_share_and_time_has_passed() -> None:
     told = usage.Episode(2, 30 * GIB, 100)
-    assert usage.follow(told, a_use(40), 399)[1] is usage.News.NOTHING
-    assert usage.follow(told, a_use(31.9), 400)[1] is usage.News.NOTHING
-    again, news = usage.follow(told, a_use(32), 400)
-    assert news is usage.News.GREW
-    assert (again.told_bytes, again.told_s) == (32 * GIB, 400)
-    assert usage.follow(again, a_use(33.9), 1000)[1] is usage.News.NOTHING
+    assert usage.next_episode(told, a_use(40), 399)[1] is usage.UsageChange.NOTHING
+    assert usage.next_episode(told, a_use(31.9), 400)[1] is usage.UsageChange.NOTHING
+    again, news = usage.next_episode(told, a_use(32), 400)
+    assert news is usage.UsageChange.GREW
+    assert (again.reported_bytes, again.reported_at_s) == (32 * GIB, 400)
+    assert usage.next_episode(again, a_use(33.9), 1000)[1] is usage.UsageChange.NOTHING
 
 
 def test_the_words_name_amounts_processes_and_pods() -> None:
     use = uses({A: 20}, {A: {P, Q}}, held(123, 16), held(456, 15), held(7, 0.5, Q))[A]
-    assert usage_messages.exceeded(use, NAMES) == (
+    assert usage_messages.overuse_message(use, NAMES) == (
         "uses 31.5 GiB of GPU-a, was given 20.0 GiB: pids 123 (16.0 GiB), 456 (15.0 GiB) of pod "
         "team/p; pid 7 (0.5 GiB) of pod team/q"
     )
-    assert usage_messages.exceeded(use, {}).endswith("of pod pod-p; pid 7 (0.5 GiB) of pod pod-q")
+    assert usage_messages.overuse_message(use, {}).endswith(
+        "of pod pod-p; pid 7 (0.5 GiB) of pod pod-q"
+    )
 
 
 def test_claims_that_are_counted_together_are_named() -> None:
     use = uses({A: 20, B: 10}, {A: {P}, B: {P}}, held(1, 31))[A]
     text = "uses 31.0 GiB of GPU-a, was given 30.0 GiB together with team/b"
-    assert usage_messages.kept(use) == text
+    assert usage_messages.usage_message(use) == text
 
 
 def test_a_little_over_is_told_in_units_that_show_it() -> None:
     some = uses({A: 20}, {A: {P}}, held(1, 20), held(2, 2 / 1024))[A]
-    assert "uses 20482 MiB of GPU-a, was given 20480 MiB" in usage_messages.exceeded(some, NAMES)
+    assert "uses 20482 MiB of GPU-a, was given 20480 MiB" in usage_messages.overuse_message(
+        some, NAMES
+    )
     hardly = dataclasses.replace(some, used_bytes=20 * GIB + 1)
-    assert usage_messages.kept(hardly).startswith("uses 21474836481 bytes")
+    assert usage_messages.usage_message(hardly).startswith("uses 21474836481 bytes")
     exact = dataclasses.replace(some, used_bytes=20 * GIB)
-    assert usage_messages.kept(exact) == "uses 20.0 GiB of GPU-a, was given 20.0 GiB"
+    assert usage_messages.usage_message(exact) == "uses 20.0 GiB of GPU-a, was given 20.0 GiB"
 
 
 def test_a_text_names_ten_processes_at_most_the_largest_first() -> None:
     many = (held(pid, pid) for pid in range(1, 41))
-    text = usage_messages.exceeded(uses({A: 20}, {A: {P}}, *many)[A], NAMES)
+    text = usage_messages.overuse_message(uses({A: 20}, {A: {P}}, *many)[A], NAMES)
     assert "pids 40 (40.0 GiB), 39 (39.0 GiB)" in text
     assert text.endswith(" and 30 more processes")
     assert len(text) < 1024

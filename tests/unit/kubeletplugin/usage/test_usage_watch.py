@@ -29,7 +29,7 @@ class Said:
     def __init__(self) -> None:
         self.words: list[tuple[str, bool | None, str, str]] = []
 
-    def say(self, ref: ports.ClaimRef, word: ports.Word) -> None:
+    def set_condition(self, ref: ports.ClaimRef, word: ports.ConditionUpdate) -> None:
         assert word.type == "WithinShare"
         self.words.append((ref.name, word.holds, word.reason.value, word.message))
 
@@ -50,14 +50,14 @@ class World:
         """A plugin that knows nothing yet."""
         self.registry = prometheus_client.CollectorRegistry()
         self.watch = usage_watch.UsageWatch(
-            usage_watch.Node(
-                self.node.process().executor.records.all,
+            usage_watch.UsageSources(
+                self.node.process().executor.records.list_records,
                 self.users,
                 lambda pid: (self.pods[pid],) if pid in self.pods else (),
                 self.node.reader,
             ),
-            usage_watch.Tools(
-                plugin_events.Teller(self.told), self.said, metrics.Metrics(self.registry)
+            usage_watch.Deps(
+                plugin_events.EventReporter(self.told), self.said, metrics.Metrics(self.registry)
             ),
             EVERY_S,
             self.time,
@@ -99,7 +99,7 @@ class World:
         before = len(self.told.told), len(self.told.good_news)
         for _ in range(times):
             self.time.advance(EVERY_S)
-            self.watch.look()
+            self.watch.observe()
         fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])
         return [(event[1], event[2]) for event in fresh]
 
@@ -388,7 +388,7 @@ def test_records_that_cannot_be_read_end_no_thread(world: World) -> None:
             stop.set()
         raise errors.NodeFault("list", "records", "input/output error")
 
-    world.watch._node = dataclasses.replace(world.watch._node, records=records)
+    world.watch._sources = dataclasses.replace(world.watch._sources, records=records)
     world.watch.run(stop)
     assert rounds == 2
     assert world.time.waits == [EVERY_S, EVERY_S]

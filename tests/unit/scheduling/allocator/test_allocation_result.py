@@ -7,7 +7,7 @@ from driver import ids
 from driver.resources.core import node_selectors, nodes
 from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import decide, placed, workload
 
@@ -15,9 +15,9 @@ STAMP = "2026-11-21T09:00:00Z"
 NODE = ids.NodeName("node-a")
 
 
-def allocated(view: cluster.ClusterView, *found: claims.Claim) -> list[claims.Allocation]:
+def allocated(view: snapshot.Snapshot, *found: claims.Claim) -> list[claims.Allocation]:
     answer = placed(decide(view, *found))
-    made = allocation_result.allocations(view, workload(*found), answer, STAMP)
+    made = allocation_result.build_allocations(view, workload(*found), answer, STAMP)
     return [made[one.key] for one in found]
 
 

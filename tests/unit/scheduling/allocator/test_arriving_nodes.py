@@ -11,8 +11,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.explain import holders, without_pods
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 
 A = ids.NodeName("node-a")
@@ -21,16 +20,16 @@ LEAVING = frozenset({"karpenter.sh/disrupted"})
 TOLERANT = [{"operator": "Exists"}]
 
 
-def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.Picture:
-    made = cluster_state.Picture(worlds.DRIVER, cluster_state.Signs(OURS, LEAVING))
-    made.put_node(node.name, node)
+def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
+    made = cluster_state.ClusterState(worlds.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
+    made.set_node(node.name, node)
     for pod in there:
-        made.put_pod(pod.key, pod)
+        made.set_pod(pod.key, pod)
     return made
 
 
-def why(of: cluster.ClusterView, pod: pods.Pod) -> allocator_types.Refusal | None:
-    return filters.refusal(of, of.nodes[A], allocator_types.Workload(pod, ()))
+def why(of: snapshot.Snapshot, pod: pods.Pod) -> allocator_types.NodeRejection | None:
+    return filters.rejection(of, of.nodes[A], allocator_types.Workload(pod, ()))
 
 
 def a_placeholder(namespace: str = OURS, **spec: Any) -> pods.Pod:
@@ -45,7 +44,7 @@ def test_a_node_on_which_a_placeholder_sits_takes_nobody_until_that_is_gone() ->
     refused = why(world, objects.pod(tolerations=TOLERANT))
     assert refused is not None
     assert refused.node_reason is reasons.Reason.NODE_ARRIVING
-    world.put_pod(asking.key, None)
+    world.set_pod(asking.key, None)
     assert why(world, objects.pod()) is None
 
 
@@ -58,7 +57,7 @@ def test_a_placeholder_counts_for_everybody_who_looks_from_above() -> None:
     world = view(objects.node(), asking, other)
     gone = without_pods.Absence(world, [holders.Tenant(other, A, ())])
     above = overlay.Overlay(world)
-    above.take(cluster.InFlight(objects.pod("coming"), A, {}))
+    above.take(snapshot.InFlight(objects.pod("coming"), A, {}))
     for each in (gone, above):
         refused = why(each, objects.pod())
         assert refused is not None
@@ -77,7 +76,7 @@ def test_a_node_that_is_about_to_be_taken_away_takes_nobody_whatever_they_tolera
         reasons.Reason.NODE_INTERRUPTED,
         "taint karpenter.sh/disrupted",
     )
-    world.put_node(A, objects.node())
+    world.set_node(A, objects.node())
     assert why(world, objects.pod()) is None
 
 

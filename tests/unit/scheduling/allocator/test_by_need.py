@@ -14,7 +14,7 @@ from tests import neighbours, objects, worlds
 from tests.allocating import NODE, decide, devices, placed, workload
 from tests.fakes import simulated_pool
 
-NO_POLICY = settings.Settings(ranking.Ranking([]), worlds.DECIDING.rules)
+NO_POLICY = settings.Settings(ranking.PolicyChain([]), worlds.DECIDING.rules)
 
 
 def mig(name: str, memory: str, **more: object) -> objects.Raw:
@@ -48,8 +48,14 @@ def test_the_node_where_least_is_taken_is_chosen_and_the_event_says_so() -> None
         objects.a_slice("node-a", [mig("half", "40Gi")]), objects.a_slice("node-b", [SHARE])
     )
     answer = placed(decide(view, asking(memory="20Gi")))
-    assert (answer.node, answer.why) == ("node-b", "20Gi of GPU memory, the least that does")
-    assert placed(decide(view, asking("hardware", memory="20Gi"))).why == "the only node that fits"
+    assert (answer.node, answer.explanation) == (
+        "node-b",
+        "20Gi of GPU memory, the least that does",
+    )
+    assert (
+        placed(decide(view, asking("hardware", memory="20Gi"))).explanation
+        == "the only node that fits"
+    )
 
 
 def test_without_a_policy_the_least_is_taken_all_the_same() -> None:
@@ -72,7 +78,7 @@ def test_a_request_that_names_its_kind_is_placed_by_the_policies_alone() -> None
         objects.a_slice("node-b", [mig("large", "40Gi")]),
         taken=[worlds.holding("x", "node-a", "gpu-0")],
     )
-    spread = settings.Settings(ranking.of("spread"), worlds.DECIDING.rules)
+    spread = settings.Settings(ranking.parse_policies("spread"), worlds.DECIDING.rules)
     text = f'device.attributes["{worlds.DRIVER}"].type == "mig"'
     plain = objects.claim("c", objects.a_request("part", 1, text, deviceClassName=worlds.ANY))
     assert placed(dra_allocator.allocate(view, workload(plain), spread)).node == "node-b"

@@ -12,8 +12,7 @@ from driver.scheduling.allocator import candidates, dra_allocator
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import neighbours, objects, worlds
 from tests.allocating import counts, decide, placed, refused, workload
 from tests.allocating import devices as device_names
@@ -45,7 +44,7 @@ def test_a_claim_for_eight_gets_eight_different_ones() -> None:
 def test_a_claim_for_nine_says_per_node_how_many_fit_and_what_was_lacking() -> None:
     view = worlds.fleet({"node-a": 8, "node-b": 8}, worlds.holding("x", "node-b", "gpu-0", "gpu-1"))
     answer = refused(decide(view, objects.claim("claim", objects.a_request(count=9))))
-    assert allocator_messages.no_fit(answer) == (
+    assert allocator_messages.unschedulable(answer) == (
         "No node fits. node-a: 8 of 9 devices fit, 1 lacking; "
         "node-b: 6 of 9 devices fit, 3 lacking (2 DeviceTaken)"
     )
@@ -69,14 +68,14 @@ def test_allocation_mode_all_takes_every_gpu_of_a_free_node() -> None:
     claim = objects.claim("c", objects.a_request(allocationMode="All"))
     view = worlds.fleet({"node-a": 2, "node-b": 3}, worlds.holding("x", "node-b", "gpu-0"))
     answer = placed(decide(view, claim))
-    assert (answer.node, len(answer.picks)) == ("node-a", 2)
+    assert (answer.node, len(answer.assignments)) == ("node-a", 2)
 
 
 def test_a_missing_class_blocks_on_every_node() -> None:
     claim = objects.claim("c", objects.a_request(deviceClassName="nope"))
     answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
     assert answer.blocker is reasons.Reason.CLASS_MISSING
-    assert "names class nope" in allocator_messages.no_fit(answer)
+    assert "names class nope" in allocator_messages.unschedulable(answer)
 
 
 def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
@@ -100,7 +99,7 @@ def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None
     text = 'device.attributes["gpu.ration.dev"].nope == "x"'
     claim = objects.claim("c", objects.a_request("gpu", 1, text))
     answer = refused(decide(worlds.fleet({"node-a": 2}), claim))
-    assert allocator_messages.no_fit(answer).startswith(
+    assert allocator_messages.unschedulable(answer).startswith(
         "No node fits. node-a: SearchBroken (gpu-0: "
     )
 
@@ -141,7 +140,7 @@ def test_a_device_with_an_untolerated_taint_is_left_alone() -> None:
     )
     assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_TAINTED: 1}
     tolerant = objects.a_request(tolerations=[{"key": "ration.dev/xid", "operator": "Exists"}])
-    assert placed(decide(view, objects.claim("c", tolerant))).picks
+    assert placed(decide(view, objects.claim("c", tolerant))).assignments
 
 
 def test_a_device_without_the_stored_taint_is_kube_schedulers() -> None:
@@ -159,7 +158,7 @@ def test_a_capacity_request_filters_devices_that_are_not_shared() -> None:
         return objects.claim("c", objects.a_request(capacity={"requests": {"memory": amount}}))
 
     view = worlds.fleet({"node-a": 1})
-    assert placed(decide(view, asking("80Gi"))).picks
+    assert placed(decide(view, asking("80Gi"))).assignments
     assert counts(decide(view, asking("81Gi"))) == {reasons.Reason.CAPACITY_SHORT: 1}
 
 
@@ -171,11 +170,11 @@ def test_an_incomplete_pool_is_not_used() -> None:
 
 def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() -> None:
     workload = allocator_types.Workload(
-        objects.pod(), (objects.claim(),), avoid={objects.node().name: "Insufficient foo"}
+        objects.pod(), (objects.claim(),), avoided_nodes={objects.node().name: "Insufficient foo"}
     )
     answer = refused(dra_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING))
     assert (
-        allocator_messages.no_fit(answer)
+        allocator_messages.unschedulable(answer)
         == "No node fits. node-a: NodeBackedOff (Insufficient foo)"
     )
 
@@ -183,7 +182,7 @@ def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() 
 def test_nodes_that_answer_alike_are_told_together() -> None:
     view = worlds.fleet({f"node-{i}": 1 for i in range(12)})
     answer = refused(decide(view, objects.claim("c", objects.a_request(count=2))))
-    assert "and 4 more: 1 of 2 devices fit, 1 lacking" in allocator_messages.no_fit(answer)
+    assert "and 4 more: 1 of 2 devices fit, 1 lacking" in allocator_messages.unschedulable(answer)
 
 
 def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
@@ -192,7 +191,7 @@ def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
     assert answer.steps <= 8 * 8
 
 
-def a_gpu_with_faces(*taken: str) -> cluster.ClusterView:
+def a_gpu_with_faces(*taken: str) -> snapshot.Snapshot:
     """One GPU, whole and time-sliced, of one counter set; `taken` faces are claims'."""
 
     def face(name: str, kind: str, **more: object) -> objects.Raw:
@@ -224,7 +223,7 @@ def a_gpu_with_faces(*taken: str) -> cluster.ClusterView:
 
 
 def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
-    assert placed(decide(a_gpu_with_faces(), objects.claim())).picks
+    assert placed(decide(a_gpu_with_faces(), objects.claim())).assignments
     answer = decide(a_gpu_with_faces("gpu-0-ts"), objects.claim())
     assert counts(answer)[reasons.Reason.COUNTERS_TAKEN] == 1
 
@@ -235,7 +234,7 @@ def all_of(**body: Any) -> claims.Claim:
 
 def test_all_is_refused_while_one_of_them_is_in_use() -> None:
     view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
-    assert allocator_messages.no_fit(refused(decide(view, all_of()))) == (
+    assert allocator_messages.unschedulable(refused(decide(view, all_of()))) == (
         "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceTaken)"
     )
 
@@ -243,7 +242,7 @@ def test_all_is_refused_while_one_of_them_is_in_use() -> None:
 def test_an_administrator_gets_all_in_use_or_not() -> None:
     view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
     answer = placed(decide(view, all_of(adminAccess=True)))
-    assert [pick.result.admin_access for pick in answer.picks] == [True, True]
+    assert [pick.result.admin_access for pick in answer.assignments] == [True, True]
 
 
 def test_an_administrators_claim_takes_nothing_from_others() -> None:
@@ -255,10 +254,10 @@ def test_a_pod_goes_where_its_settled_claim_is() -> None:
     settled = worlds.holding("settled", "node-b", "gpu-0")
     view = worlds.fleet({"node-a": 2, "node-b": 2}, settled)
     pod = objects.pod("pod", "settled", "open")
-    workload = allocator_types.Workload(pod, (objects.claim("open"),), settled=(settled,))
+    workload = allocator_types.Workload(pod, (objects.claim("open"),), allocated_claims=(settled,))
     assert placed(dra_allocator.allocate(view, workload, worlds.DECIDING)).node == "node-b"
     full = worlds.fleet({"node-a": 2, "node-b": 1}, settled)
-    assert allocator_messages.no_fit(
+    assert allocator_messages.unschedulable(
         refused(dra_allocator.allocate(full, workload, worlds.DECIDING))
     ) == (
         "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
@@ -269,10 +268,10 @@ def test_a_pod_goes_where_its_settled_claim_is() -> None:
 def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more() -> None:
     view = worlds.fleet({"node-a": 80})
     full = [objects.claim(name, objects.a_request(count=32)) for name in ("one", "two")]
-    assert len(placed(decide(view, *full)).picks) == 64
+    assert len(placed(decide(view, *full)).assignments) == 64
     fewer = objects.first_available("more", objects.a_way("eight", 8), objects.a_way("two", 2))
     claim = objects.claim("c", objects.a_request("gpu", 30), fewer)
-    requests = [pick.result.request for pick in placed(decide(view, claim)).picks]
+    requests = [pick.result.request for pick in placed(decide(view, claim)).assignments]
     assert requests == ["gpu"] * 30 + ["more/two"] * 2
 
 
@@ -280,15 +279,15 @@ def test_a_node_where_the_first_alternative_is_to_be_had_goes_first() -> None:
     view = worlds.fleet({"node-a": 1, "node-b": 4})
     several = objects.first_available("gpu", objects.a_way("two", 2), objects.a_way("one"))
     answer = placed(decide(view, objects.claim("c", several)))
-    assert (answer.node, len(answer.picks)) == ("node-b", 2)
+    assert (answer.node, len(answer.assignments)) == ("node-b", 2)
 
 
 def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> None:
     view = worlds.fleet({"node-a": 1, "node-b": 2})
     claim = objects.claim("c", objects.a_request(count=2))
     avoid = {ids.NodeName("node-b"): "Insufficient foo", ids.NodeName("node-a"): "Insufficient bar"}
-    workload = allocator_types.Workload(objects.pod("pod", "c"), (claim,), avoid=avoid)
-    assert allocator_messages.no_fit(
+    workload = allocator_types.Workload(objects.pod("pod", "c"), (claim,), avoided_nodes=avoid)
+    assert allocator_messages.unschedulable(
         refused(dra_allocator.allocate(view, workload, worlds.DECIDING))
     ) == (
         "No node fits. node-a: 1 of 2 devices fit, 1 lacking; "
@@ -296,48 +295,48 @@ def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> Non
     )
 
 
-class Watched(cluster_state.Picture):
+class Watched(cluster_state.ClusterState):
     """It notes which nodes were looked at."""
 
     def __init__(self) -> None:
         super().__init__(worlds.DRIVER)
         self.looked: set[str] = set()
 
-    def shares(self, node: ids.NodeName) -> Sequence[pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[pools.Share]:
         self.looked.add(node)
-        return super().shares(node)
+        return super().reachable_pools(node)
 
 
 def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
     view = Watched()
-    view.put_class("gpu.ration.dev", objects.device_class())
+    view.set_device_class("gpu.ration.dev", objects.device_class())
     for node in map(objects.node, ("node-a", "node-b", "node-c")):
         one = objects.a_parsed_slice(node.name, 2)
-        view.put_node(node.name, node)
-        view.put_slice(one.name, one)
+        view.set_node(node.name, node)
+        view.set_slice(one.name, one)
     allocator = dra_allocator.Allocator(worlds.DECIDING)
     workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
     assert placed(allocator.decide(view, workload)).node == "node-a"
     assert view.looked == {"node-a", "node-b", "node-c"}
     view.looked.clear()
     taken = worlds.holding("other", "node-b", "gpu-0")
-    view.put_claim(taken.key, taken)
+    view.set_claim(taken.key, taken)
     assert placed(allocator.decide(view, workload)).node == "node-b"
     assert view.looked == {"node-b"}
 
 
-def a_picky_node() -> cluster_state.Picture:
+def a_picky_node() -> cluster_state.ClusterState:
     """One that a plain tolerant pod fits, and others do not."""
     found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
     view = worlds.view(objects.a_slice("node-a", found))
     node = ids.NodeName("node-a")
-    view.put_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
+    view.set_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     other = objects.pod("other", nodeName=node, containers=ports)
-    view.put_pod(other.key, other)
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    view.set_pod(other.key, other)
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.put_volume("disk", volumes.parse_volume({"spec": there}))
+    view.set_volume("disk", volumes.parse_volume({"spec": there}))
     return view
 
 
@@ -383,7 +382,7 @@ def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str
 def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
     view = worlds.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
     answer = refused(decide(view, objects.claim()))
-    assert allocator_messages.no_fit(answer) == "No node publishes devices of this driver"
+    assert allocator_messages.unschedulable(answer) == "No node publishes devices of this driver"
 
 
 def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -> None:
@@ -391,7 +390,7 @@ def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -
     view = worlds.view(objects.a_far_slice(2), more_nodes=nodes)
     answer = placed(decide(view, objects.claim("c", objects.a_request(count=2))))
     assert (answer.node, device_names(answer)) == ("node-a", ["gpu-0", "gpu-1"])
-    assert [pick.reach.everywhere for pick in answer.picks] == [True, True]
+    assert [pick.reach.everywhere for pick in answer.assignments] == [True, True]
 
 
 def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
@@ -401,7 +400,7 @@ def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster(
         tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
         asked = workload(objects.claim(), tolerations=tolerations)
         placed(allocator.decide(view, asked))
-    assert allocator.remembered == 256
+    assert allocator.cached_shapes == 256
 
 
 def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
@@ -411,7 +410,7 @@ def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked(
     for number in range(1300):
         claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
         placed(allocator.decide(view, workload(claim)))
-    assert (held() - before)[candidates.Spot] <= 2_000
+    assert (held() - before)[candidates.NodeDevice] <= 2_000
 
 
 def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
@@ -421,11 +420,11 @@ def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembe
     for state in range(255):
         used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
         other = worlds.holding("other", "node-a", *used)
-        view.put_claim(other.key, other)
+        view.set_claim(other.key, other)
         for name in ("one", "two"):
             claim = objects.claim("c", objects.a_request(name))
             placed(allocator.decide(view, workload(claim)))
-    assert (held() - before)[node_result.Look] <= 257
+    assert (held() - before)[node_result.NodeSignature] <= 257
 
 
 def held() -> Counter[type[object]]:

@@ -8,19 +8,18 @@ from driver import ids, reasons
 from driver.resources.core import pods, volumes
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters, objects, worlds
 
 Reason = reasons.Reason
 
 
 @pytest.fixture
-def view() -> cluster_state.Picture:
+def view() -> cluster_state.ClusterState:
     """Two nodes of two zones with four GPUs each."""
     made = worlds.view(objects.a_slice("a", 4), objects.a_slice("b", 4))
     for name, zone in (("a", "east"), ("b", "west")):
-        made.put_node(ids.NodeName(name), clusters.a_node(name, zone))
+        made.set_node(ids.NodeName(name), clusters.a_node(name, zone))
     return made
 
 
@@ -36,22 +35,22 @@ def workload(name: str, app: str = "web", **spec: Any) -> allocator_types.Worklo
 
 
 def place(
-    view: cluster_state.Picture,
+    view: cluster_state.ClusterState,
     allocator: dra_allocator.Allocator,
     asked: allocator_types.Workload,
 ) -> str | frozenset[Reason]:
     """Where it goes, and is then on its way to; or why it goes nowhere."""
     answer = allocator.decide(view, asked)
-    if isinstance(answer, allocator_types.NoFit):
+    if isinstance(answer, allocator_types.Unschedulable):
         return answer.reasons
-    made = allocation_result.allocations(view, asked, answer, stamped="")
-    view.put_pod(asked.pod.key, asked.pod)
-    view.fly(cluster.InFlight(asked.pod, answer.node, made))
+    made = allocation_result.build_allocations(view, asked, answer, stamped="")
+    view.set_pod(asked.pod.key, asked.pod)
+    view.begin_write(snapshot.InFlight(asked.pod, answer.node, made))
     return str(answer.node)
 
 
 def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     apart: dict[str, Any] = {"affinity": clusters.apart(clusters.term("web"))}
     found = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
@@ -59,7 +58,7 @@ def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
 
 
 def test_pods_of_one_shape_are_spread_over_zones(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     spread: dict[str, Any] = {"topologySpreadConstraints": [clusters.spread("web")]}
     found = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
@@ -67,52 +66,52 @@ def test_pods_of_one_shape_are_spread_over_zones(
 
 
 def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     loner = clusters.a_pod("db", "a", "db", affinity=clusters.apart(clusters.term("web")))
-    view.put_pod(loner.key, loner)
+    view.set_pod(loner.key, loner)
     assert place(view, allocator, workload("x", "web")) == "b"
     assert place(view, allocator, workload("y", "other")) in {"a", "b"}
     assert place(view, allocator, workload("z", "web")) == "b"
 
 
 def test_a_label_that_changes_counts_for_the_next_decision(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     asked = workload("x", affinity=clusters.near(clusters.term("db")))
     other = clusters.a_pod("one", "b", "other")
-    view.put_pod(other.key, other)
+    view.set_pod(other.key, other)
     assert place(view, allocator, asked) == frozenset({Reason.NODE_POD_AFFINITY})
-    view.put_pod(other.key, clusters.a_pod("one", "b", "db"))
+    view.set_pod(other.key, clusters.a_pod("one", "b", "db"))
     assert place(view, allocator, asked) == "b"
 
 
 def test_a_volume_that_is_bound_later_counts_for_the_next_decision(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     mounted = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
     asked = workload("x", volumes=mounted)
     assert place(view, allocator, asked) == frozenset({Reason.NODE_VOLUME})
     there = {"nodeAffinity": {"required": objects.on_host("b")}}
-    view.put_volume("disk", volumes.parse_volume({"spec": there}))
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    view.set_volume("disk", volumes.parse_volume({"spec": there}))
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     assert place(view, allocator, asked) == "b"
 
 
 def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     room = [{"name": "m", "resources": {"requests": {"cpu": "8"}}}]
     status = {"nominatedNodeName": "a", "phase": "Pending"}
     first = clusters.a_pod("first", containers=room, priority=9, status=status)
     assert place(view, allocator, workload("x")) == "a"
-    view.put_pod(first.key, first)
+    view.set_pod(first.key, first)
     assert place(view, allocator, workload("y")) == "b"
     assert place(view, allocator, workload("z", priority=10)) == "a"
 
 
 def test_a_preferred_zone_breaks_a_tie_of_our_policies(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     west = {"key": clusters.ZONE, "operator": "In", "values": ["west"]}
     term = {"weight": 1, "preference": {"matchExpressions": [west]}}
@@ -122,7 +121,7 @@ def test_a_preferred_zone_breaks_a_tie_of_our_policies(
 
 
 def test_a_pod_does_not_stand_in_its_own_way(
-    view: cluster_state.Picture, allocator: dra_allocator.Allocator
+    view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
     """One claim is allocated and pins it to a node; the other is still to be."""
     reserved = [{"resource": "pods", "name": "x", "uid": objects.uid_of("x")}]
@@ -130,7 +129,7 @@ def test_a_pod_does_not_stand_in_its_own_way(
     raw = objects.a_pod("x", "one", "two", affinity=clusters.apart(clusters.term("web")))
     raw["metadata"]["labels"] = {"app": "web"}
     pod = pods.parse(raw)
-    view.put_claim(settled.key, settled)
-    view.put_pod(pod.key, pod)
+    view.set_claim(settled.key, settled)
+    view.set_pod(pod.key, pod)
     asked = allocator_types.Workload(pod, (objects.claim("two"),), (settled,))
     assert place(view, allocator, asked) == "a"

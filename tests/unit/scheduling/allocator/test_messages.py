@@ -9,22 +9,24 @@ from tests.allocating import decide, placed, refused, workload
 Reason = reasons.Reason
 
 
-def told(*refusals: tuple[allocator_types.Refusal, tuple[str, ...]]) -> str:
+def told(*refusals: tuple[allocator_types.NodeRejection, tuple[str, ...]]) -> str:
     found = {one: tuple(map(ids.NodeName, nodes)) for one, nodes in refusals}
-    return allocator_messages.no_fit(allocator_types.NoFit(nodes=found))
+    return allocator_messages.unschedulable(allocator_types.Unschedulable(rejections=found))
 
 
 def test_what_blocks_everywhere_is_told_alone() -> None:
-    answer = allocator_types.NoFit(Reason.CLASS_MISSING, "claim default/c: request a names class b")
+    answer = allocator_types.Unschedulable(
+        Reason.CLASS_MISSING, "claim default/c: request a names class b"
+    )
     assert (
-        allocator_messages.no_fit(answer)
+        allocator_messages.unschedulable(answer)
         == "ClassMissing: claim default/c: request a names class b"
     )
 
 
 def test_what_lacks_is_told_with_the_reasons_of_the_others() -> None:
     counted = ((Reason.COUNTERS_TAKEN, 2), (Reason.DEVICE_TAKEN, 4))
-    lacking = allocator_types.Refusal(fits=2, wanted=8, devices=counted)
+    lacking = allocator_types.NodeRejection(fits=2, requested=8, device_reasons=counted)
     assert told((lacking, ("node-a", "node-b"))) == (
         "No node fits. node-a, node-b: "
         "2 of 8 devices fit, 6 lacking (2 CountersTaken, 4 DeviceTaken)"
@@ -32,7 +34,9 @@ def test_what_lacks_is_told_with_the_reasons_of_the_others() -> None:
 
 
 def test_enough_devices_of_which_no_combination_does_are_not_told_as_lacking() -> None:
-    unmet = allocator_types.Refusal(fits=2, wanted=2, devices=((Reason.CONSTRAINT_UNMET, 2),))
+    unmet = allocator_types.NodeRejection(
+        fits=2, requested=2, device_reasons=((Reason.CONSTRAINT_UNMET, 2),)
+    )
     assert told((unmet, ("node-a",))) == (
         "No node fits. node-a: 2 of 2 devices fit, and no combination of them does "
         "(2 ConstraintUnmet)"
@@ -47,16 +51,16 @@ def hard() -> claims.Claim:
 
 def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
     view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
-    hasty = settings.Settings(worlds.DECIDING.ranking, worlds.DECIDING.rules, budget=3)
+    hasty = settings.Settings(worlds.DECIDING.policy_chain, worlds.DECIDING.rules, step_budget=3)
     answer = refused(dra_allocator.allocate(view, workload(hard()), hasty))
-    assert answer.given_up
-    assert allocator_messages.no_fit(answer) == (
+    assert answer.budget_exceeded
+    assert allocator_messages.unschedulable(answer) == (
         "No node fits. node-a: SearchGivenUp (the search for a combination took too many steps): "
         "4 of 5 devices fit (12 ConstraintUnmet)"
     )
     patient = refused(decide(view, hard()))
-    assert not patient.given_up
-    assert allocator_messages.no_fit(patient) == (
+    assert not patient.budget_exceeded
+    assert allocator_messages.unschedulable(patient) == (
         "No node fits. node-a: 4 of 5 devices fit, 1 lacking (12 ConstraintUnmet)"
     )
 
@@ -78,6 +82,6 @@ def test_a_placement_names_devices_and_of_shares_how_much() -> None:
 
 def test_more_than_eight_nodes_are_not_all_named() -> None:
     nodes = tuple(f"node-{at}" for at in range(10))
-    assert told((allocator_types.Refusal(fits=0, wanted=1), nodes)).startswith(
+    assert told((allocator_types.NodeRejection(fits=0, requested=1), nodes)).startswith(
         "No node fits. node-0, node-1, node-2, node-3, node-4, node-5, node-6, node-7 and 2 more: "
     )

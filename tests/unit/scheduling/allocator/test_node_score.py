@@ -14,9 +14,9 @@ PREFERRED = "preferredDuringSchedulingIgnoredDuringExecution"
 def choice(pod: pods.Pod, *placed: pods.Pod, shunned: bool = False) -> str:
     found = [clusters.a_node("a", "east", taints=SHUNNED), *NODES[1:]] if shunned else NODES
     shown = clusters.view(found, placed)
-    wishes = node_score.of(shown, allocator_types.Workload(pod, ()))
+    wishes = node_score.pod_preferences(shown, allocator_types.Workload(pod, ()))
     assert wishes is not None
-    return wishes.choice([ids.NodeName(name) for name in ("a", "b", "c")])
+    return wishes.best_node([ids.NodeName(name) for name in ("a", "b", "c")])
 
 
 def wish(app: str, key: str = clusters.HOST) -> list[objects.Raw]:
@@ -25,7 +25,10 @@ def wish(app: str, key: str = clusters.HOST) -> list[objects.Raw]:
 
 def test_a_pod_without_wishes_has_no_preferences() -> None:
     shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
-    assert node_score.of(shown, allocator_types.Workload(clusters.a_pod("two"), ())) is None
+    assert (
+        node_score.pod_preferences(shown, allocator_types.Workload(clusters.a_pod("two"), ()))
+        is None
+    )
 
 
 def test_a_preferred_label_wins() -> None:

@@ -11,7 +11,7 @@ BIG = f'device.capacity["{worlds.DRIVER}"].memory.compareTo(quantity("1Ti")) > 0
 CLASSES = [objects.device_class("nic", NIC), objects.device_class("big", BIG)]
 
 
-def world(*untainted: str) -> cluster_state.Picture:
+def world(*untainted: str) -> cluster_state.ClusterState:
     """A node with two GPUs, some without the allocator's taint, and a network card."""
     gpus = [
         objects.a_device(name, **({"taints": []} if name in untainted else {}))
@@ -21,8 +21,8 @@ def world(*untainted: str) -> cluster_state.Picture:
     return worlds.view(objects.a_slice("node-a", gpus), nic, found_classes=CLASSES)
 
 
-def whose(view: cluster_state.Picture, *requests: objects.Raw) -> Ownership:
-    return ownership.Owners().of(view, objects.claim("c", *requests))
+def whose(view: cluster_state.ClusterState, *requests: objects.Raw) -> Ownership:
+    return ownership.OwnershipResolver().ownership(view, objects.claim("c", *requests))
 
 
 def of(name: str, *selectors: str, device_class: str = "") -> objects.Raw:
@@ -55,7 +55,7 @@ def test_it_matters_not_who_holds_the_devices_now() -> None:
     view = world()
     for device in ("gpu-0", "gpu-1"):
         held = worlds.holding(device, "node-a", device)
-        view.put_claim(held.key, held)
+        view.set_claim(held.key, held)
     assert whose(view, of("gpu")) is Ownership.OURS
 
 
@@ -89,17 +89,17 @@ def test_a_class_that_is_missing_is_not_ours_unless_the_request_names_us() -> No
 
 def test_a_claim_that_asks_nothing_is_not_ours() -> None:
     nothing = claims.parse({"metadata": {"name": "c"}, "spec": {"devices": {}}})
-    assert ownership.Owners().of(world(), nothing) is Ownership.FOREIGN
+    assert ownership.OwnershipResolver().ownership(world(), nothing) is Ownership.FOREIGN
 
 
 def test_what_is_remembered_ends_with_a_change_of_pools_or_classes() -> None:
-    view, owners = world(), ownership.Owners()
+    view, owners = world(), ownership.OwnershipResolver()
     claim, big = objects.claim("c", of("gpu")), objects.claim("d", of("a", device_class="big"))
-    assert owners.of(view, claim) is Ownership.OURS
-    assert owners.of(view, big) is Ownership.OURS
+    assert owners.ownership(view, claim) is Ownership.OURS
+    assert owners.ownership(view, big) is Ownership.OURS
     bare = objects.a_slice("node-a", [objects.a_device("gpu-0", taints=[])])
     one = slices.parse(bare)
-    view.put_slice(one.name, one)
-    assert owners.of(view, claim) is Ownership.FOREIGN
-    view.put_class("big", objects.device_class("big", NIC))
-    assert owners.of(view, big) is Ownership.FOREIGN
+    view.set_slice(one.name, one)
+    assert owners.ownership(view, claim) is Ownership.FOREIGN
+    view.set_device_class("big", objects.device_class("big", NIC))
+    assert owners.ownership(view, big) is Ownership.FOREIGN

@@ -11,24 +11,24 @@ FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 NEVER = "false"
 
 
-def blocked(*found: claims.Claim) -> allocator_types.NoFit:
-    answer = allocator_requests.wants(VIEW, found)
-    assert isinstance(answer, allocator_types.NoFit)
+def blocked(*found: claims.Claim) -> allocator_types.Unschedulable:
+    answer = allocator_requests.parse_requests(VIEW, found)
+    assert isinstance(answer, allocator_types.Unschedulable)
     return answer
 
 
 def test_requests_are_wanted_in_the_order_of_claims_and_theirs() -> None:
     one = objects.claim("one", objects.a_request("b"), objects.a_request("a"))
     two = objects.claim("two", objects.a_request("c"))
-    found = [(want.claim, want.ways[0].name) for want in wants(VIEW, one, two)]
+    found = [(want.claim_index, want.subrequests[0].name) for want in wants(VIEW, one, two)]
     assert found == [(0, "b"), (0, "a"), (1, "c")]
 
 
 def test_alternatives_are_named_after_their_request_in_their_order() -> None:
     several = objects.first_available("gpu", objects.a_way("big", 8), objects.a_way("small"))
     (want,) = wants(VIEW, objects.claim("c", several))
-    assert [way.name for way in want.ways] == ["gpu/big", "gpu/small"]
-    assert [way.request.count for way in want.ways] == [8, 1]
+    assert [way.name for way in want.subrequests] == ["gpu/big", "gpu/small"]
+    assert [way.request.count for way in want.subrequests] == [8, 1]
 
 
 def test_the_selectors_of_the_class_come_before_those_of_the_request() -> None:
@@ -37,9 +37,9 @@ def test_the_selectors_of_the_class_come_before_those_of_the_request() -> None:
     view = worlds.view(found_classes=[objects.device_class("none", NEVER)])
     unlucky = objects.a_request("gpu", 1, FAILING, deviceClassName="none")
     (want,) = wants(view, objects.claim("c", unlucky))
-    assert want.ways[0].matches(worlds.DRIVER, device) is False
+    assert want.subrequests[0].matches(worlds.DRIVER, device) is False
     (want,) = wants(view, objects.claim("c", objects.a_request("gpu", 1, FAILING)))
-    assert isinstance(want.ways[0].matches(worlds.DRIVER, device), cel.Failed)
+    assert isinstance(want.subrequests[0].matches(worlds.DRIVER, device), cel.Failed)
 
 
 def test_a_missing_class_of_an_alternative_blocks_the_claim() -> None:
@@ -75,10 +75,10 @@ def test_configuration_of_a_class_is_read_only_where_the_class_is_asked() -> Non
     broken = objects.device_class("broken", config=[wrong])
     view = worlds.view(found_classes=[broken])
     assert wants(view, objects.claim())
-    answer = allocator_requests.wants(
+    answer = allocator_requests.parse_requests(
         view, [objects.claim("c", objects.a_request(deviceClassName="broken"))]
     )
-    assert isinstance(answer, allocator_types.NoFit)
+    assert isinstance(answer, allocator_types.Unschedulable)
     assert answer.blocker is reasons.Reason.CONFIG_INVALID
     assert "DeviceClass broken: spec.config[0].opaque.parameters.shape" in answer.detail
 

@@ -4,7 +4,7 @@ import pytest
 
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import machines, objects, worlds
 from tests.allocating import problem, solved, unsolved
 
@@ -17,16 +17,16 @@ def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
 
 
 def solve(
-    view: cluster.ClusterView, *found: claims.Claim, budget: int | None = None
+    view: snapshot.Snapshot, *found: claims.Claim, budget: int | None = None
 ) -> search.Solved | search.Unsolved:
     return search.solve(problem(view, *found), budget)
 
 
-def chosen(view: cluster.ClusterView, *found: claims.Claim) -> list[tuple[str, str]]:
+def chosen(view: snapshot.Snapshot, *found: claims.Claim) -> list[tuple[str, str]]:
     """Each device with its request, in their order."""
     of = problem(view, *found)
     return [
-        (one.offer.way.name, of.spots[one.place].id.device)
+        (one.candidates.subrequest.name, of.devices[one.index].id.device)
         for one in solved(search.solve(of)).choices
     ]
 
@@ -90,34 +90,34 @@ def test_all_has_every_one_and_leaves_none_to_others() -> None:
     everything = objects.a_request("all", allocationMode="All")
     view = machines.two_numa_nodes()
     assert len(chosen(view, asking(everything))) == 8
-    assert not unsolved(solve(view, asking(everything, objects.a_request("more")))).broken
+    assert not unsolved(solve(view, asking(everything, objects.a_request("more")))).error
 
 
 def test_all_of_what_disagrees_is_an_error_and_not_a_plain_no() -> None:
     claim = asking(objects.a_request("all", allocationMode="All"), constraints=[MATCH])
     found = unsolved(solve(machines.two_numa_nodes(), claim))
-    assert found.broken == "a constraint keeps gpu-4 from All, which needs it"
+    assert found.error == "a constraint keeps gpu-4 from All, which needs it"
 
 
 def test_all_of_more_than_a_claim_may_have_is_not_to_be_had() -> None:
     claim = asking(objects.a_request("all", allocationMode="All"))
     assert chosen(machines.looking(*[{}] * 32), claim)
     found = unsolved(solve(machines.looking(*[{}] * 33), claim))
-    assert (found.broken, found.steps) == ("", 0)
+    assert (found.error, found.steps) == ("", 0)
 
 
 def test_a_failing_selector_ends_the_search_only_where_it_is_met() -> None:
     claim = asking(objects.a_request("gpu", 1, f'device.attributes["{worlds.DRIVER}"].rare == 1'))
     first, second = machines.looking({"rare": 1}, {}), machines.looking({}, {"rare": 1})
     assert chosen(first, claim) == [("gpu", "gpu-0")]
-    assert unsolved(solve(second, claim)).broken.startswith("gpu-0: ")
+    assert unsolved(solve(second, claim)).error.startswith("gpu-0: ")
 
 
 def test_an_alternative_that_is_had_spares_the_failure_of_the_next() -> None:
     ways = [objects.a_way("fine"), objects.a_way("fails", 1, FAILING)]
     assert chosen(machines.looking({}), asking(objects.first_available("gpu", *ways)))
     other = asking(objects.first_available("gpu", *reversed(ways)))
-    assert unsolved(solve(machines.looking({}), other)).broken.startswith("gpu-0: ")
+    assert unsolved(solve(machines.looking({}), other)).error.startswith("gpu-0: ")
 
 
 def test_a_claim_may_have_two_shares_of_one_device_by_two_requests() -> None:
@@ -125,7 +125,7 @@ def test_a_claim_may_have_two_shares_of_one_device_by_two_requests() -> None:
     big: objects.Raw = {"deviceClassName": worlds.ANY, "capacity": {"requests": {"memory": "40Gi"}}}
     claim = asking(objects.a_request("a", **big), objects.a_request("b", **big))
     assert chosen(view, claim) == [("a", "ts"), ("b", "ts")]
-    assert not unsolved(solve(view, asking(objects.a_request("a", 2, **big)))).broken
+    assert not unsolved(solve(view, asking(objects.a_request("a", 2, **big)))).error
 
 
 def test_a_claim_without_requests_needs_nothing() -> None:
@@ -221,10 +221,10 @@ def hard() -> search.Problem:
 
 def test_a_search_that_ends_at_its_budget_gave_up_and_did_not_say_no() -> None:
     whole = unsolved(search.solve(hard()))
-    assert (whole.steps, whole.given_up) == (93, False)
+    assert (whole.steps, whole.budget_exceeded) == (93, False)
     for budget in range(0, 93, 10):
         cut_short = unsolved(search.solve(hard(), budget))
-        assert (cut_short.given_up, cut_short.broken) == (True, "")
+        assert (cut_short.budget_exceeded, cut_short.error) == (True, "")
     assert search.solve(hard(), 93) == whole
 
 
@@ -233,8 +233,8 @@ def test_a_budget_changes_no_solution_that_it_reaches() -> None:
     small, big = machines.of_profile("a", 4, "1g"), machines.of_profile("b", 3, "3g")
     whole = solved(solve(view, asking(small, big)))
     answers = [solve(view, asking(small, big), budget=budget) for budget in range(20)]
-    assert all(unsolved(one).given_up for one in answers[: whole.steps])
+    assert all(unsolved(one).budget_exceeded for one in answers[: whole.steps])
     assert {one == two for one, two in pairwise(answers[whole.steps :])} == {True}
-    assert [one.place for one in solved(answers[-1]).choices] == [
-        one.place for one in whole.choices
+    assert [one.index for one in solved(answers[-1]).choices] == [
+        one.index for one in whole.choices
     ]

@@ -13,7 +13,9 @@ def adviser(crowd: crowds.Crowd) -> explainer.Adviser:
     return explainer.Adviser(worlds.DECIDING, crowd.held.get, crowd.known.get)
 
 
-def refused(crowd: crowds.Crowd, workload: allocator_types.Workload) -> allocator_types.NoFit:
+def refused(
+    crowd: crowds.Crowd, workload: allocator_types.Workload
+) -> allocator_types.Unschedulable:
     return allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
 
 
@@ -54,7 +56,7 @@ def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
     crowd = crowds.of_sizes({"node-a": 1, "node-b": 1})
     crowd.run("p", "node-a", "gpu-0")
     advised, workload = adviser(crowd), crowds.gpus()
-    workload = replace(workload, avoid={ids.NodeName("node-b"): "refused"})
+    workload = replace(workload, avoided_nodes={ids.NodeName("node-b"): "refused"})
     for _ in range(2):
         advised.advise(crowd.view, workload, refused(crowd, workload))
     assert len(found) == 2
@@ -82,7 +84,7 @@ def _advised(
     advised: explainer.Adviser,
     crowd: crowds.Crowd,
     workload: allocator_types.Workload,
-    answer: allocator_types.NoFit,
+    answer: allocator_types.Unschedulable,
 ) -> bool:
     if not advised.affords(crowd.view, workload):
         return False
@@ -96,7 +98,7 @@ def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
     crowd = crowds.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
     loner = clusters.a_pod("loner", "node-a", affinity=clusters.apart(clusters.term("web")))
-    crowd.view.put_pod(loner.key, loner)
+    crowd.view.set_pod(loner.key, loner)
     advised, workload = adviser(crowd), crowds.gpus()
     for app in ("web", "db"):
         labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))

@@ -9,7 +9,7 @@ from tests import allocating, objects, worlds
 FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
 
 
-def decided(count: int) -> allocator_types.Placement | allocator_types.NoFit:
+def decided(count: int) -> allocator_types.Placement | allocator_types.Unschedulable:
     claim = objects.claim("c", objects.a_request("gpu", count))
     return dra_allocator.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
 
@@ -42,7 +42,7 @@ def test_a_refusal_tells_what_every_node_lacks() -> None:
 
 
 def test_what_holds_everywhere_is_told_once() -> None:
-    answer = allocator_types.NoFit(reasons.Reason.CLASS_MISSING, "claim x: no class y")
+    answer = allocator_types.Unschedulable(reasons.Reason.CLASS_MISSING, "claim x: no class y")
     assert explanation.of_no_fit(answer) == {
         "reason": "ClassMissing",
         "detail": "claim x: no class y",
@@ -50,8 +50,10 @@ def test_what_holds_everywhere_is_told_once() -> None:
 
 
 def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
-    refusal = allocator_types.Refusal(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
-    found = explanation.of_no_fit(allocator_types.NoFit(nodes={refusal: [ids.NodeName("node-a")]}))
+    refusal = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
+    found = explanation.of_no_fit(
+        allocator_types.Unschedulable(rejections={refusal: [ids.NodeName("node-a")]})
+    )
     assert found["refusals"] == [
         {"nodes": ["node-a"], "reason": "NodeFull", "detail": "asks 9000m cpu, 8000m free"}
     ]

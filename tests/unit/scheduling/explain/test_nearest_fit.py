@@ -46,7 +46,7 @@ def fill(crowd: crowds.Crowd, node: str, count: int, memory: str = "48Gi") -> No
     """Shares of so much on the first GPUs of a node, the last one whole."""
     faces = [
         one.name
-        for share in crowd.view.shares(ids.NodeName(node))
+        for share in crowd.view.reachable_pools(ids.NodeName(node))
         for part, _ in share.slices
         for one in part.devices
         if one.name.endswith("-mps")
@@ -213,7 +213,7 @@ def test_devices_that_do_not_go_together_are_no_number() -> None:
 
 def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
     crowd = crowds.of_sizes({"node-a": 1})
-    crowd.view.put_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
+    crowd.view.set_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
     workload = crowds.gpus()
     answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
     args = (

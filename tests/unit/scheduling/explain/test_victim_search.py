@@ -66,7 +66,7 @@ def test_who_has_no_device_goes_where_cpu_is_short() -> None:
 def test_nobodys_going_helps_against_a_taint() -> None:
     crowd = full("p")
     taint = {"key": "x", "effect": "NoSchedule"}
-    crowd.view.put_node(A, objects.node("node-a", taints=[taint]))
+    crowd.view.set_node(A, objects.node("node-a", taints=[taint]))
     assert crowds.ways(crowd, crowds.gpus()) == []
 
 
@@ -74,10 +74,10 @@ def test_of_parts_of_a_gpu_only_those_in_the_way_go() -> None:
     """3g lies on slices 0 to 3, or on 4 to 7."""
     crowd = crowds.Crowd()
     cut = machines.cut(1)
-    (share,) = cut.shares(A)
-    crowd.view.put_node(A, cut.nodes[A])
+    (share,) = cut.reachable_pools(A)
+    crowd.view.set_node(A, cut.nodes[A])
     for one in share.pool.slices:
-        crowd.view.put_slice(one.name, one)
+        crowd.view.set_slice(one.name, one)
     for at in (0, 2, 5):
         crowd.run(f"at-{at}", "node-a", f"gpu-0-1g-{at}")
     found = crowds.ways(crowd, crowds.asks(machines.of_profile("r", 1, "3g")))

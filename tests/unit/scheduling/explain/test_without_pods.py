@@ -14,10 +14,10 @@ def test_who_is_gone_takes_nothing_and_what_is_below_stays() -> None:
     crowd.run("goes", "node-a", "part-1")
     before = drawing.shown(crowd.view)
     view = without_pods.Absence(crowd.view, [crowd.on("node-a")["goes"]])
-    (share,) = view.shares(A)
-    assert view.used(share.pool) == {"part-0"}
-    assert [*view.left(share.pool).values()] == [2_000_000_000]
-    assert (view.use[A].count, view.use[A].requests["cpu"]) == (1, 1000)
+    (share,) = view.reachable_pools(A)
+    assert view.used_devices(share.pool) == {"part-0"}
+    assert [*view.remaining_counters(share.pool).values()] == [2_000_000_000]
+    assert (view.usage[A].pod_count, view.usage[A].requests["cpu"]) == (1, 1000)
     assert drawing.shown(crowd.view) == before
 
 
@@ -28,5 +28,5 @@ def test_a_port_that_another_has_too_stays_taken() -> None:
     for name in ("p", "q"):
         crowd.run(name, "node-a", containers=ports)
     view = without_pods.Absence(crowd.view, [crowd.on("node-a")["p"]])
-    assert len(view.use[A].ports) == 1
-    assert A not in without_pods.Absence(crowd.view, [*crowd.on("node-a").values()]).use
+    assert len(view.usage[A].ports) == 1
+    assert A not in without_pods.Absence(crowd.view, [*crowd.on("node-a").values()]).usage

@@ -59,7 +59,7 @@ def test_a_member_that_a_placed_pod_minds_does_not_keep_the_others_away(
     first = min(view.nodes)
     minds = clusters.apart(clusters.term("web", gangs.RACK))
     loner = clusters.a_pod("loner", first, "other", affinity=minds)
-    view.put_pod(loner.key, loner)
+    view.set_pod(loner.key, loner)
     mixed = [
         replace(member, pod=replace(member.pod, labels={"app": app}))
         for member, app in zip(gangs.alike(2), apps, strict=True)

@@ -38,7 +38,7 @@ def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_
     claim = replace(
         objects.claim(f"{name}-gpu"),
         allocation=claims.Allocation((result,), selector=node, stamped=stamp(age_s)),
-        consumers=(allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod)),
+        consumers=(allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod)),
         said=(device_status.DeviceStatus(device_status.Device(*device), conditions),),
     )
     return gang_lifecycle.Member(pod, (claim,))

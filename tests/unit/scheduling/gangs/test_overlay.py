@@ -5,7 +5,7 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import allocating, gangs, objects, worlds
 from tests.properties import drawing
 
@@ -13,12 +13,12 @@ A = ids.NodeName("node-a")
 
 
 def taken(
-    view: cluster.ClusterView, workload: allocator_types.Workload
-) -> tuple[overlay.Overlay, cluster.InFlight]:
+    view: snapshot.Snapshot, workload: allocator_types.Workload
+) -> tuple[overlay.Overlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
     placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
-    made = allocation_result.allocations(view, workload, placement, "")
-    decision = cluster.InFlight(workload.pod, placement.node, made)
+    made = allocation_result.build_allocations(view, workload, placement, "")
+    decision = snapshot.InFlight(workload.pod, placement.node, made)
     layer = overlay.Overlay(view)
     layer.take(decision)
     return layer, decision
@@ -33,8 +33,8 @@ def test_a_decision_counts_as_one_in_flight_does() -> None:
     layer, decision = taken(view, gangs.member("one"))
     shown = drawing.shown(layer)
     assert shown != drawing.shown(view)
-    view.put_pod(decision.pod.key, decision.pod)
-    view.fly(decision)
+    view.set_pod(decision.pod.key, decision.pod)
+    view.begin_write(decision)
     assert drawing.shown(view) == shown
 
 
@@ -48,14 +48,14 @@ def test_what_is_taken_back_was_never_there() -> None:
 def test_the_node_of_a_decision_is_told_as_changed() -> None:
     view = gangs.racks([[[2, 2]]])
     layer, decision = taken(view, gangs.member("one"))
-    assert overlay.Overlay(view).mark == 0
-    assert layer.since(0) == (1, [decision.node])
+    assert overlay.Overlay(view).revision == 0
+    assert layer.changed_since(0) == (1, [decision.node])
 
 
 def test_a_device_that_other_nodes_reach_changes_all_of_them() -> None:
     view = worlds.view(objects.a_far_slice(2), more_nodes=[objects.node("node-a")])
     layer, _ = taken(view, gangs.member("one"))
-    assert layer.since(0) is None
+    assert layer.changed_since(0) is None
 
 
 @pytest.mark.parametrize("admin", [True, False])
@@ -65,13 +65,13 @@ def test_administrative_access_holds_nothing(*, admin: bool) -> None:
     layer, _ = taken(view, allocator_types.Workload(objects.pod("one", "one"), (claim,)))
     device = claims.DeviceId(names.DRIVER, "node-a", "gpu-0")
     assert bool(layer.holders(device)) is not admin
-    assert layer.use[A].count == 1
+    assert layer.usage[A].pod_count == 1
 
 
 def test_who_sits_on_trial_is_among_the_pods_of_the_node() -> None:
     view = gangs.racks([[[2]]])
     there = objects.pod("there", nodeName="node-0-0-0")
-    view.put_pod(there.key, there)
+    view.set_pod(there.key, there)
     layer, decision = taken(view, gangs.member("one"))
     assert [*layer.pods_on(decision.node)] == ["default/there", "default/one"]
     assert [*view.pods_on(decision.node)] == ["default/there"]

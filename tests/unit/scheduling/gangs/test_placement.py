@@ -14,7 +14,7 @@ TWO_RACKS = [[[4, 4], [4, 4]]]
 def test_all_members_get_places_in_the_order_given() -> None:
     answer = gangs.seated(gangs.place(gangs.racks([[[2, 2]]]), gangs.alike(4)))
     assert [one.workload.pod.name for one in answer.seats] == [f"worker-{at:03}" for at in range(4)]
-    assert len({pick.device for one in answer.placements for pick in one.picks}) == 4
+    assert len({pick.device for one in answer.placements for pick in one.assignments}) == 4
 
 
 def test_a_gang_of_none_has_its_places() -> None:
@@ -26,7 +26,7 @@ def test_where_one_finds_no_place_none_has_one() -> None:
     (found,) = answer.shortages
     assert (found.fits, answer.wanted) == (4, 5)
     (refusal,) = found.nodes
-    assert dict(refusal.devices) == {reasons.Reason.DEVICE_TAKEN: 2}
+    assert dict(refusal.device_reasons) == {reasons.Reason.DEVICE_TAKEN: 2}
 
 
 def test_a_required_level_is_never_left() -> None:
@@ -97,7 +97,7 @@ def test_a_leader_that_differs_sits_with_its_workers(gpus: int) -> None:
     gang = [gangs.member("leader", gpus, cpu="4"), *gangs.alike(8)]
     answer = gangs.place(view, gang, gangs.RACK)
     assert gangs.seated(answer).domain == ("b0", "r1")
-    assert len(gangs.seated(answer).placements[0].picks) == gpus
+    assert len(gangs.seated(answer).placements[0].assignments) == gpus
 
 
 def test_a_leader_without_gpus_may_sit_on_a_node_without_any() -> None:
@@ -123,7 +123,9 @@ def test_cpus_limit_how_many_a_node_takes() -> None:
 
 def test_nodes_to_be_avoided_are_avoided() -> None:
     view = gangs.racks([[[2, 4]]])
-    gang = [replace(one, avoid={ids.NodeName("node-0-0-0"): "left"}) for one in gangs.alike(2)]
+    gang = [
+        replace(one, avoided_nodes={ids.NodeName("node-0-0-0"): "left"}) for one in gangs.alike(2)
+    ]
     assert gangs.where(gangs.place(view, gang)) == {"node-0-0-1": 2}
 
 
@@ -134,7 +136,8 @@ def test_a_claim_of_two_members_is_given_once_and_both_sit_where_it_is() -> None
     answer = gangs.seated(gangs.place(view, gang))
     assert gangs.where(answer) == {"node-0-0-0": 2}
     given = [
-        allocation_result.allocations(view, one.workload, one.placement, "") for one in answer.seats
+        allocation_result.build_allocations(view, one.workload, one.placement, "")
+        for one in answer.seats
     ]
     assert [len(one) for one in given] == [1, 0]
 
@@ -158,7 +161,7 @@ def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() 
 
 def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
     missing = objects.claim("claim", objects.a_request(deviceClassName="none"))
-    found = replace(gangs.member("one"), open=(missing,))
+    found = replace(gangs.member("one"), open_claims=(missing,))
     answer = gangs.unseated(gangs.place(gangs.racks(TWO_RACKS), [found]))
     assert answer.blocker is not None
     assert "ClassMissing" in gang_messages.unseated(answer, topology.Topology())

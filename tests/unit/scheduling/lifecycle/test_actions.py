@@ -16,7 +16,7 @@ NODE = ids.NodeName("node-a")
 
 
 def held_by(pod: pods.Pod, name: str = "claim") -> claims.Claim:
-    return reserved_by(name, allocation_hold.of_pod(pod))
+    return reserved_by(name, allocation_hold.pod_hold(pod))
 
 
 def reserved_by(name: str, *entries: claims.Consumer) -> claims.Claim:
@@ -136,7 +136,7 @@ def test_a_refusal_that_pods_in_flight_may_lift_is_left_alone_for_a_while(reason
 
 def test_a_claim_that_its_unbound_pod_has_reserved_is_parted_from_it_first() -> None:
     pod = objects.pod(status=objects.refused("new words"))
-    reserved = reserved_by("one", allocation_hold.of_pod(pod), allocation_hold.pod_entry(pod))
+    reserved = reserved_by("one", allocation_hold.pod_hold(pod), allocation_hold.pod_entry(pod))
     placed = actions.Placed(NODE, 0.0, "before", refused_at=0.0)
     held = held_by(pod, "two")
     assert due(pod, placed, 40.0, reserved, held) == actions.Part((reserved,))
@@ -145,7 +145,7 @@ def test_a_claim_that_its_unbound_pod_has_reserved_is_parted_from_it_first() -> 
 def test_a_claim_that_another_pod_has_reserved_is_never_taken_back() -> None:
     pod = objects.pod(status=objects.refused("new words"))
     shared = reserved_by(
-        "one", allocation_hold.of_pod(pod), allocation_hold.pod_entry(objects.pod("other"))
+        "one", allocation_hold.pod_hold(pod), allocation_hold.pod_entry(objects.pod("other"))
     )
     placed = actions.Placed(NODE, 0.0, "before", refused_at=0.0)
     assert due(pod, placed, 40.0, shared) == actions.Nothing()
@@ -201,7 +201,7 @@ def test_a_new_leader_leaves_a_pod_alone_for_which_its_node_is_nominated() -> No
 def test_an_allocation_is_of_the_moment_of_the_last_claim_with_the_pods_hold() -> None:
     pod = objects.pod("pod", "one", "two")
     foreign = objects.claim("three", status=objects.allocated("node-a", "gpu-0"))
-    entry = [claims.render_consumer(allocation_hold.of_pod(pod))]
+    entry = [claims.render_consumer(allocation_hold.pod_hold(pod))]
     early, late = (
         objects.claim(
             name, status=objects.allocated("node-a", "gpu", reserved=entry, allocationTimestamp=at)
@@ -247,9 +247,9 @@ def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:
 
 def test_a_hold_is_dropped_once_its_pod_runs_and_has_reserved_the_claim() -> None:
     pod = objects.pod()
-    claim = reserved_by("claim", allocation_hold.of_pod(pod), allocation_hold.pod_entry(pod))
+    claim = reserved_by("claim", allocation_hold.pod_hold(pod), allocation_hold.pod_entry(pod))
     bound = objects.pod(nodeName="node-a")
-    assert claim_due(claim, bound) == actions.DropHolds((allocation_hold.of_pod(pod),))
+    assert claim_due(claim, bound) == actions.DropHolds((allocation_hold.pod_hold(pod),))
     assert claim_due(held_by(pod), bound) == actions.Nothing()
 
 
@@ -262,7 +262,7 @@ def test_a_hold_alone_is_cleared_once_its_pod_is_finished_or_gone() -> None:
 
 def test_the_last_entry_is_not_dropped_but_the_allocation_cleared() -> None:
     """kube-controller-manager removed the pod's entry first; it frees nothing afterwards."""
-    entries = [claims.render_consumer(allocation_hold.of_pod(objects.pod()))]
+    entries = [claims.render_consumer(allocation_hold.pod_hold(objects.pod()))]
     claim = objects.claim(status=objects.allocated("node-a", "gpu-0", reserved=entries))
     assert claim_due(claim) == actions.ClearUnused()
 
@@ -272,9 +272,9 @@ def test_a_hold_of_an_older_pod_of_the_same_name_is_dropped() -> None:
     raw["metadata"]["uid"] = objects.uid_of("the one before")
     older = pods.parse(raw)
     claim = reserved_by(
-        "claim", allocation_hold.of_pod(older), allocation_hold.of_pod(objects.pod())
+        "claim", allocation_hold.pod_hold(older), allocation_hold.pod_hold(objects.pod())
     )
-    assert claim_due(claim, objects.pod()) == actions.DropHolds((allocation_hold.of_pod(older),))
+    assert claim_due(claim, objects.pod()) == actions.DropHolds((allocation_hold.pod_hold(older),))
 
 
 def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:

@@ -34,8 +34,8 @@ def test_a_claim_elsewhere_that_only_the_pod_uses_is_astray() -> None:
     pod = on_node()
     for entries in (
         (),
-        (allocation_hold.of_pod(pod),),
-        (allocation_hold.pod_entry(pod), allocation_hold.of_pod(pod)),
+        (allocation_hold.pod_hold(pod),),
+        (allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod)),
     ):
         claim = held(AWAY, *entries)
         assert bound_pods.state(pod, [claim], objects.node(HERE)) == bound_pods.Astray((claim,))

@@ -82,7 +82,7 @@ def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
     for name, rack in sizes.items():
         scene.node(name, objects.a_slice(name, 1))
         node = gangs.node(name, "b", rack)
-        scene.view.put_node(node.name, node)
+        scene.view.set_node(node.name, node)
     for at, ran in enumerate((10, 90, 40, 50)):
         scene.work(f"p-{at}", f"node-{at}", "gpu-0", ran=ran)
     near = topology.Topology(gangs.LEVELS, required=gangs.RACK)
@@ -145,7 +145,7 @@ def test_a_node_that_is_to_be_avoided_is() -> None:
     scene.work("p", "node-a", "gpu-0", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=20)
     node = scene.view.nodes[ids.NodeName("node-a")].name
-    asked = replace(crowds.gpus(), avoid={node: "refused there"})
+    asked = replace(crowds.gpus(), avoided_nodes={node: "refused there"})
     assert preempting.leaving(scene.plan(asked)) == ["q"]
 
 
@@ -159,7 +159,7 @@ def test_a_view_is_left_as_it_is() -> None:
     scene = preempting.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
     scene.work("q", "node-a", "gpu-1")
-    mark, used = scene.view.mark, dict(scene.view.use)
+    mark, used = scene.view.revision, dict(scene.view.usage)
     for members in ([crowds.gpus()], gangs.alike(2)):
         assert preempting.leaving(scene.plan(*members))
-    assert (scene.view.mark, dict(scene.view.use)) == (mark, used)
+    assert (scene.view.revision, dict(scene.view.usage)) == (mark, used)

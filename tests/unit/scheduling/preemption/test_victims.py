@@ -89,22 +89,22 @@ def test_a_book_kept_by_changes_says_what_a_new_one_says() -> None:
     second = scene.work("q", "node-a", "gpu-1")
     book = scene.book
     assert len(book.all(scene.view)) == 2
-    book.put_pod(first.key, scene.put(replace(first, gang="", priority=3)))
+    book.set_pod(first.key, scene.put(replace(first, gang="", priority=3)))
     assert book.all(scene.view) == scene.book.all(scene.view)
-    book.put_pod(second.key, scene.put(replace(second, gang="g")))
+    book.set_pod(second.key, scene.put(replace(second, gang="g")))
     assert book.all(scene.view) == scene.book.all(scene.view)
     claim = scene.held.pop(ids.Key("default/q-gpu"))
-    book.put_claim(claim.key, None)
-    scene.view.put_claim(claim.key, None)
+    book.set_claim(claim.key, None)
+    scene.view.set_claim(claim.key, None)
     assert book.all(scene.view) == scene.book.all(scene.view)
     del scene.known[first.key]
-    book.put_pod(first.key, None)
-    scene.view.put_pod(first.key, None)
+    book.set_pod(first.key, None)
+    scene.view.set_pod(first.key, None)
     assert book.all(scene.view) == scene.book.all(scene.view)
     third = scene.work("r", "node-b", "gpu-0")
-    book.put_pod(third.key, third)
+    book.set_pod(third.key, third)
     for claim in scene.held.values():
-        book.put_claim(claim.key, claim)
+        book.set_claim(claim.key, claim)
     assert book.all(scene.view) == scene.book.all(scene.view)
 
 

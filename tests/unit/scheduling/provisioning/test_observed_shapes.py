@@ -51,7 +51,7 @@ def test_a_shape_that_was_seen_is_as_its_node_was() -> None:
     assert one.seen
     assert one.starts_s == 90.0
     view = hypothetical_nodes.Imagined(
-        cluster_state.Picture(names.DRIVER), {ids.NodeName("new"): one}
+        cluster_state.ClusterState(names.DRIVER), {ids.NodeName("new"): one}
     )
     (found,) = view.pools.values()
     assert observed_shapes.gpus_of(found) == 8
@@ -152,7 +152,7 @@ def test_imagined_nodes_have_all_that_their_shape_publishes_and_hide_nothing() -
     view = hypothetical_nodes.Imagined(below, {ids.NodeName("new"): shapes.EIGHT})
     assert [*view.nodes] == ["node-a", "new"]
     assert sorted(name for _, name in view.pools) == ["new", "node-a"]
-    (share,) = view.shares(ids.NodeName("new"))
+    (share,) = view.reachable_pools(ids.NodeName("new"))
     assert share.problem == ""
-    assert view.used(share.pool) == frozenset()
-    assert view.world != below.world
+    assert view.used_devices(share.pool) == frozenset()
+    assert view.generation != below.generation

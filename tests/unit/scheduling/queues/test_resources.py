@@ -14,7 +14,7 @@ NODE = ids.NodeName("node-a")
 H100 = "NVIDIA H100 80GB HBM3"
 
 
-def machine(*only: str) -> cluster_state.Picture:
+def machine(*only: str) -> cluster_state.ClusterState:
     """A node as the plugin publishes it; of its devices those alone that have a part of a name."""
     pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
     found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
@@ -25,18 +25,18 @@ def machine(*only: str) -> cluster_state.Picture:
     return worlds.view(*found)
 
 
-def devices(view: cluster_state.Picture, part: str) -> list[slices.Device]:
+def devices(view: cluster_state.ClusterState, part: str) -> list[slices.Device]:
     pool = next(iter(view.pools.values()))
     return [one for name, one in pool.devices.items() if part in name]
 
 
-def taken(view: cluster_state.Picture, *found: str | objects.Raw) -> queue_resources.Amounts:
+def taken(view: cluster_state.ClusterState, *found: str | objects.Raw) -> queue_resources.Amounts:
     claim = worlds.holding("x", "node-a", *found)
     assert claim.allocation is not None
     return queue_resources.of_results(view, claim.allocation.results)
 
 
-def asked(view: cluster_state.Picture, *requests: objects.Raw) -> queue_resources.Amounts:
+def asked(view: cluster_state.ClusterState, *requests: objects.Raw) -> queue_resources.Amounts:
     return queue_resources.asked(view, [objects.claim("x", *requests)])
 
 

@@ -18,8 +18,8 @@ def allocation(*devices: str | objects.Raw) -> claims.Allocation:
     return found
 
 
-def holders(of: allocated_devices.Held, name: str) -> list[ids.Key]:
-    return [one.claim for one in of.of(device(name))]
+def holders(of: allocated_devices.AllocatedDevices, name: str) -> list[ids.Key]:
+    return [one.claim for one in of.holders(device(name))]
 
 
 def names(found: Sequence[claims.DeviceId]) -> list[str]:
@@ -27,79 +27,79 @@ def names(found: Sequence[claims.DeviceId]) -> list[str]:
 
 
 def test_a_change_of_a_claim_names_the_devices_that_it_had_and_has() -> None:
-    found = allocated_devices.Held()
-    assert names(found.put(ONE, allocation("gpu-0", "gpu-1"))) == ["gpu-0", "gpu-1"]
-    assert names(found.put(ONE, allocation("gpu-1", "gpu-2"))) == [
+    found = allocated_devices.AllocatedDevices()
+    assert names(found.set_claim(ONE, allocation("gpu-0", "gpu-1"))) == ["gpu-0", "gpu-1"]
+    assert names(found.set_claim(ONE, allocation("gpu-1", "gpu-2"))) == [
         *("gpu-0", "gpu-1"),
         *("gpu-1", "gpu-2"),
     ]
     assert [holders(found, f"gpu-{at}") for at in range(3)] == [[], [ONE], [ONE]]
-    assert names(found.put(ONE, None)) == ["gpu-1", "gpu-2"]
+    assert names(found.set_claim(ONE, None)) == ["gpu-1", "gpu-2"]
     assert holders(found, "gpu-1") == []
 
 
 def test_a_claim_that_says_the_same_changes_nothing() -> None:
-    found = allocated_devices.Held()
-    found.put(ONE, allocation("gpu-0"))
-    assert found.put(ONE, allocation("gpu-0")) == ()
-    assert found.put(TWO, None) == ()
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ONE, allocation("gpu-0"))
+    assert found.set_claim(ONE, allocation("gpu-0")) == ()
+    assert found.set_claim(TWO, None) == ()
 
 
 def test_what_was_written_is_what_the_caches_say_then() -> None:
-    found = allocated_devices.Held()
-    assert names(found.fly(ONE, allocation("gpu-0"))) == ["gpu-0"]
-    assert found.put(ONE, allocation("gpu-0")) == ()
-    assert found.land(ONE) == ()
+    found = allocated_devices.AllocatedDevices()
+    assert names(found.begin_write(ONE, allocation("gpu-0"))) == ["gpu-0"]
+    assert found.set_claim(ONE, allocation("gpu-0")) == ()
+    assert found.end_write(ONE) == ()
     assert holders(found, "gpu-0") == [ONE]
-    assert names(found.put(ONE, None)) == ["gpu-0"]
+    assert names(found.set_claim(ONE, None)) == ["gpu-0"]
     assert holders(found, "gpu-0") == []
 
 
 def test_administrators_hold_nothing() -> None:
-    found = allocated_devices.Held()
-    assert found.put(ONE, allocation({"device": "gpu-0", "adminAccess": True})) == []
+    found = allocated_devices.AllocatedDevices()
+    assert found.set_claim(ONE, allocation({"device": "gpu-0", "adminAccess": True})) == []
     assert holders(found, "gpu-0") == []
 
 
 def test_shares_of_a_device_have_each_a_holder_by_claim() -> None:
-    found = allocated_devices.Held()
-    found.put(TWO, allocation(objects.a_share("ts", 2, memory="2Gi")))
-    found.put(ONE, allocation(objects.a_share("ts", 1), objects.a_share("ts", 3)))
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(TWO, allocation(objects.a_share("ts", 2, memory="2Gi")))
+    found.set_claim(ONE, allocation(objects.a_share("ts", 1), objects.a_share("ts", 3)))
     assert holders(found, "ts") == [ONE, ONE, TWO]
-    assert [one.result.share_id[-1] for one in found.of(device("ts"))] == ["1", "3", "2"]
-    found.put(ONE, None)
+    assert [one.result.share_id[-1] for one in found.holders(device("ts"))] == ["1", "3", "2"]
+    found.set_claim(ONE, None)
     assert holders(found, "ts") == [TWO]
 
 
 def test_a_holder_knows_its_namespace() -> None:
-    found = allocated_devices.Held()
-    found.put(ids.Key("team-a/one"), allocation("gpu-0"))
-    assert [one.namespace for one in found.of(device("gpu-0"))] == ["team-a"]
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ids.Key("team-a/one"), allocation("gpu-0"))
+    assert [one.namespace for one in found.holders(device("gpu-0"))] == ["team-a"]
 
 
 def test_what_flies_counts_in_place_of_what_the_caches_say() -> None:
-    found = allocated_devices.Held()
-    found.put(ONE, allocation("gpu-0"))
-    assert names(found.fly(ONE, allocation("gpu-1"))) == ["gpu-0", "gpu-1"]
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ONE, allocation("gpu-0"))
+    assert names(found.begin_write(ONE, allocation("gpu-1"))) == ["gpu-0", "gpu-1"]
     assert [holders(found, f"gpu-{at}") for at in range(2)] == [[], [ONE]]
-    assert names(found.land(ONE)) == ["gpu-1", "gpu-0"]
+    assert names(found.end_write(ONE)) == ["gpu-1", "gpu-0"]
     assert [holders(found, f"gpu-{at}") for at in range(2)] == [[ONE], []]
 
 
 def test_what_the_caches_say_meanwhile_is_known_when_it_lands() -> None:
-    found = allocated_devices.Held()
-    found.fly(ONE, allocation("gpu-0"))
-    assert found.put(ONE, allocation("gpu-1")) == ()
+    found = allocated_devices.AllocatedDevices()
+    found.begin_write(ONE, allocation("gpu-0"))
+    assert found.set_claim(ONE, allocation("gpu-1")) == ()
     assert holders(found, "gpu-0") == [ONE]
-    found.land(ONE)
+    found.end_write(ONE)
     assert [holders(found, f"gpu-{at}") for at in range(2)] == [[], [ONE]]
 
 
 def test_a_decision_that_was_not_written_leaves_nothing() -> None:
-    found = allocated_devices.Held()
-    found.fly(ONE, allocation("gpu-0"))
-    assert names(found.land(ONE)) == ["gpu-0"]
-    assert found.land(ONE) == ()
+    found = allocated_devices.AllocatedDevices()
+    found.begin_write(ONE, allocation("gpu-0"))
+    assert names(found.end_write(ONE)) == ["gpu-0"]
+    assert found.end_write(ONE) == ()
     assert holders(found, "gpu-0") == []
 
 
@@ -110,22 +110,24 @@ def cut(*sizes: str) -> pools.Pool:
 
 
 def test_devices_in_use_draw_on_their_counters() -> None:
-    found = allocated_devices.Held()
-    found.put(ONE, allocation("part-0", "part-2"))
-    assert {key: nanos // 10**9 for key, nanos in found.left(cut("1", "2", "2")).items()} == {
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ONE, allocation("part-0", "part-2"))
+    assert {
+        key: nanos // 10**9 for key, nanos in found.remaining_counters(cut("1", "2", "2")).items()
+    } == {
         ("gpu-0", "slots"): 1,
         ("gpu-0", "engines"): 2,
     }
 
 
 def test_a_device_that_several_have_draws_once_and_one_that_is_gone_not_at_all() -> None:
-    found = allocated_devices.Held()
-    found.put(ONE, allocation(objects.a_share("part-0", 1), "gone"))
-    found.put(TWO, allocation(objects.a_share("part-0", 2)))
-    assert found.left(cut("1"))["gpu-0", "slots"] == 3 * 10**9
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ONE, allocation(objects.a_share("part-0", 1), "gone"))
+    found.set_claim(TWO, allocation(objects.a_share("part-0", 2)))
+    assert found.remaining_counters(cut("1"))["gpu-0", "slots"] == 3 * 10**9
 
 
 def test_counters_may_be_overdrawn() -> None:
-    found = allocated_devices.Held()
-    found.put(ONE, allocation("part-0", "part-1"))
-    assert found.left(cut("3", "2"))["gpu-0", "slots"] == -(10**9)
+    found = allocated_devices.AllocatedDevices()
+    found.set_claim(ONE, allocation("part-0", "part-1"))
+    assert found.remaining_counters(cut("3", "2"))["gpu-0", "slots"] == -(10**9)

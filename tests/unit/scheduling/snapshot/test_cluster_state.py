@@ -1,94 +1,93 @@
 from driver import ids
 from driver.resources.core import namespaces, nodes, volumes
 from driver.resources.dra import claims, slices, taint_rules
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import objects, worlds
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
 
 
-def two_nodes(*more: objects.Raw) -> cluster_state.Picture:
+def two_nodes(*more: objects.Raw) -> cluster_state.ClusterState:
     return worlds.view(objects.a_slice("node-a", 2), objects.a_slice("node-b", 2), *more)
 
 
-def changed(view: cluster_state.Picture, mark: int) -> set[ids.NodeName] | None:
+def changed(view: cluster_state.ClusterState, mark: int) -> set[ids.NodeName] | None:
     """The nodes that changed since; None: any may have."""
-    found = view.since(mark)
+    found = view.changed_since(mark)
     return None if found is None else {*found[1]}
 
 
-def put_claim(view: cluster_state.Picture, found: claims.Claim) -> None:
-    view.put_claim(found.key, found)
+def put_claim(view: cluster_state.ClusterState, found: claims.Claim) -> None:
+    view.set_claim(found.key, found)
 
 
-def holders(view: cluster_state.Picture, device: str) -> list[str]:
+def holders(view: cluster_state.ClusterState, device: str) -> list[str]:
     return [one.claim for one in view.holders(claims.DeviceId(worlds.DRIVER, "node-a", device))]
 
 
-def flight(name: str = "pod", node: ids.NodeName = A) -> cluster.InFlight:
+def flight(name: str = "pod", node: ids.NodeName = A) -> snapshot.InFlight:
     found = worlds.holding("claim", node, "gpu-0")
     assert found.allocation is not None
-    return cluster.InFlight(objects.pod(name), node, {found.key: found.allocation})
+    return snapshot.InFlight(objects.pod(name), node, {found.key: found.allocation})
 
 
 def test_a_claim_concerns_the_nodes_that_reach_its_devices() -> None:
     view = two_nodes()
-    mark = view.mark
+    mark = view.revision
     put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
     assert changed(view, mark) == {A}
     assert holders(view, "gpu-0") == ["default/x"]
-    assert changed(view, view.mark) == set()
+    assert changed(view, view.revision) == set()
 
 
 def test_a_claim_of_a_device_in_the_network_concerns_every_node() -> None:
     view = two_nodes(objects.a_far_slice(1))
-    mark = view.mark
+    mark = view.revision
     put_claim(view, worlds.holding("x", "fabric", "gpu-0"))
     assert changed(view, mark) is None
 
 
 def test_a_slice_concerns_its_node_and_changes_the_world() -> None:
     view = two_nodes()
-    mark, world = view.mark, view.world
+    mark, world = view.revision, view.generation
     one = slices.parse(objects.a_slice("node-b", 3))
-    view.put_slice(one.name, one)
+    view.set_slice(one.name, one)
     assert changed(view, mark) == {B}
-    assert view.world != world
-    assert [len(share.slices[0][1]) for share in view.shares(B)] == [3]
+    assert view.generation != world
+    assert [len(share.slices[0][1]) for share in view.reachable_pools(B)] == [3]
 
 
 def test_a_slice_that_moves_concerns_both_nodes() -> None:
     view = two_nodes()
-    mark = view.mark
+    mark = view.revision
     moved = objects.a_slice("node-b", 1)
     moved["metadata"]["name"] = objects.a_slice("node-a")["metadata"]["name"]
-    view.put_slice(moved["metadata"]["name"], slices.parse(moved))
+    view.set_slice(moved["metadata"]["name"], slices.parse(moved))
     assert changed(view, mark) == {A, B}
-    assert view.shares(A) == ()
+    assert view.reachable_pools(A) == ()
 
 
 def test_an_object_that_says_the_same_changes_nothing() -> None:
     view = two_nodes()
     put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
-    mark, world = view.mark, view.world
-    view.put_node(A, objects.node("node-a"))
+    mark, world = view.revision, view.generation
+    view.set_node(A, objects.node("node-a"))
     one = slices.parse(objects.a_slice("node-a", 2))
-    view.put_slice(one.name, one)
+    view.set_slice(one.name, one)
     put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
-    assert (changed(view, mark), view.world) == (set(), world)
+    assert (changed(view, mark), view.generation) == (set(), world)
 
 
 def test_a_class_or_a_rule_concerns_every_node_and_changes_the_world() -> None:
     view = two_nodes()
-    mark, world = view.mark, view.world
-    view.put_class("new", objects.device_class("new"))
-    assert (changed(view, mark), view.world) == (None, world + 1)
-    mark = view.mark
+    mark, world = view.revision, view.generation
+    view.set_device_class("new", objects.device_class("new"))
+    assert (changed(view, mark), view.generation) == (None, world + 1)
+    mark = view.revision
     rule = taint_rules.TaintRule("r", slices.Taint("sick", "", "NoSchedule"), selects=True)
-    view.put_rule("r", rule)
-    assert (changed(view, mark), view.world) == (None, world + 2)
-    (share,) = view.shares(A)
+    view.set_taint_rule("r", rule)
+    assert (changed(view, mark), view.generation) == (None, world + 2)
+    (share,) = view.reachable_pools(A)
     assert {taint.key for _, found in share.slices for one in found for taint in one.taints} >= {
         "sick"
     }
@@ -96,10 +95,10 @@ def test_a_class_or_a_rule_concerns_every_node_and_changes_the_world() -> None:
 
 def test_a_node_concerns_itself() -> None:
     view = two_nodes()
-    mark, world = view.mark, view.world
-    view.put_node(A, objects.node("node-a", unschedulable=True))
-    assert (changed(view, mark), view.world) == ({A}, world)
-    view.put_node(A, None)
+    mark, world = view.revision, view.generation
+    view.set_node(A, objects.node("node-a", unschedulable=True))
+    assert (changed(view, mark), view.generation) == ({A}, world)
+    view.set_node(A, None)
     assert [*view.nodes] == [B]
 
 
@@ -107,61 +106,61 @@ def test_a_node_whose_labels_change_reaches_other_devices() -> None:
     one = {"key": "rack", "operator": "Exists"}
     terms = {"nodeSelectorTerms": [{"matchExpressions": [one]}]}
     view = two_nodes(objects.a_far_slice(1, nodeSelector=terms))
-    assert [share.pool.name for share in view.shares(A)] == ["node-a"]
+    assert [share.pool.name for share in view.reachable_pools(A)] == ["node-a"]
     raw = objects.a_node("node-a")
     raw["metadata"]["labels"]["rack"] = "r1"
-    view.put_node(A, nodes.parse(raw))
-    assert [share.pool.name for share in view.shares(A)] == ["fabric", "node-a"]
+    view.set_node(A, nodes.parse(raw))
+    assert [share.pool.name for share in view.reachable_pools(A)] == ["fabric", "node-a"]
 
 
 def test_pods_concern_the_nodes_that_they_come_to_and_leave() -> None:
     view = two_nodes()
-    mark = view.mark
+    mark = view.revision
     pod = objects.pod("p", nodeName="node-a")
-    view.put_pod(pod.key, pod)
-    assert (changed(view, mark), view.use[A].count) == ({A}, 1)
+    view.set_pod(pod.key, pod)
+    assert (changed(view, mark), view.usage[A].pod_count) == ({A}, 1)
 
 
 def test_a_volume_is_a_change_that_no_node_is_asked_again_for() -> None:
     view = two_nodes()
-    mark, stored = view.mark, view.stored.mark
-    view.put_volume("disk", volumes.Volume(name="disk"))
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
-    assert view.mark != mark
-    assert view.stored.mark != stored
+    mark, stored = view.revision, view.storage.revision
+    view.set_volume("disk", volumes.Volume(name="disk"))
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    assert view.revision != mark
+    assert view.storage.revision != stored
     assert not (changed(view, mark) or set()) & {*view.nodes}
-    assert [*view.stored.claims] == ["default/data"]
+    assert [*view.storage.claims] == ["default/data"]
 
 
 def test_a_namespace_is_a_change_that_no_node_is_asked_again_for() -> None:
     view, team = two_nodes(), namespaces.Namespace("default", {"team": "x"})
-    mark = view.mark
-    view.put_namespace("default", team)
-    assert view.mark != mark
+    mark = view.revision
+    view.set_namespace("default", team)
+    assert view.revision != mark
     assert changed(view, mark) == {""}
-    mark = view.mark
-    view.put_namespace("default", team)
-    assert view.mark == mark
+    mark = view.revision
+    view.set_namespace("default", team)
+    assert view.revision == mark
 
 
 def test_a_decision_in_flight_gives_its_devices_and_loads_its_node() -> None:
     view = two_nodes()
     pod = objects.pod()
-    view.put_pod(pod.key, pod)
-    mark = view.mark
-    view.fly(flight())
-    assert (holders(view, "gpu-0"), view.use[A].count) == (["default/claim"], 1)
+    view.set_pod(pod.key, pod)
+    mark = view.revision
+    view.begin_write(flight())
+    assert (holders(view, "gpu-0"), view.usage[A].pod_count) == (["default/claim"], 1)
     assert changed(view, mark) == {A}
-    view.land(flight())
-    assert (holders(view, "gpu-0"), dict(view.use)) == ([], {})
+    view.end_write(flight())
+    assert (holders(view, "gpu-0"), dict(view.usage)) == ([], {})
 
 
 def test_a_decision_that_lands_leaves_what_the_caches_say_by_then() -> None:
     view = two_nodes()
-    view.fly(flight())
+    view.begin_write(flight())
     put_claim(view, worlds.holding("claim", "node-a", "gpu-1"))
     assert holders(view, "gpu-0") == ["default/claim"]
-    view.land(flight())
+    view.end_write(flight())
     assert (holders(view, "gpu-0"), holders(view, "gpu-1")) == ([], ["default/claim"])
 
 
@@ -169,27 +168,27 @@ def test_counters_left_follow_the_claims() -> None:
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots="1") for at in range(2)]
     view = worlds.view(*objects.counting({"gpu-0": {"slots": "4"}}, parts))
     (found,) = view.pools.values()
-    assert view.left(found)["gpu-0", "slots"] == 4 * 10**9
+    assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
     put_claim(view, worlds.holding("x", "node-a", "part-0"))
-    assert view.left(found)["gpu-0", "slots"] == 3 * 10**9
-    view.put_claim(ids.Key("default/x"), None)
-    assert view.left(found)["gpu-0", "slots"] == 4 * 10**9
+    assert view.remaining_counters(found)["gpu-0", "slots"] == 3 * 10**9
+    view.set_claim(ids.Key("default/x"), None)
+    assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
 
 
 def test_a_log_that_grows_too_long_is_forgotten() -> None:
     view = two_nodes()
     cordoned = [objects.node("node-a", unschedulable=bool(at)) for at in (1, 0)]
-    mark = view.mark
+    mark = view.revision
     for at in range(1 << 16):
-        view.put_node(A, cordoned[at % 2])
+        view.set_node(A, cordoned[at % 2])
     assert changed(view, mark) == {A}
-    view.put_node(A, cordoned[0])
+    view.set_node(A, cordoned[0])
     assert changed(view, mark) is None
 
 
 def test_what_is_built_at_once_has_decisions_in_flight_too() -> None:
     caches = worlds.caches([objects.node()], [objects.a_parsed_slice()], found_pods=[objects.pod()])
     view = cluster_state.build(worlds.DRIVER, caches, [flight()])
-    assert view.use[A].count == 1
+    assert view.usage[A].pod_count == 1
     assert view.driver == worlds.DRIVER
     assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))

@@ -17,46 +17,46 @@ class ByNode:
     def add(self, _kind: str, node: ids.NodeName, number: int) -> None:
         self.pods[node] += number
 
-    def copied(self) -> "ByNode":
+    def copy(self) -> "ByNode":
         return ByNode(self.pods)
 
 
 def test_counts_follow_the_steps_and_are_made_once() -> None:
-    running, made = topology_counts.Running(), ByNode()
-    assert running.of("key", lambda: made) is made
-    running.note(("web", A, 2))
-    running.note(("web", A, -1))
-    assert running.of("key", ByNode) is made
+    running, made = topology_counts.RunningCounts(), ByNode()
+    assert running.get("key", lambda: made) is made
+    running.record(("web", A, 2))
+    running.record(("web", A, -1))
+    assert running.get("key", ByNode) is made
     assert made.pods == {A: 1}
 
 
 def test_counts_are_made_anew_after_more_steps_than_are_kept() -> None:
-    running, made = topology_counts.Running(), ByNode()
-    running.of("key", lambda: made)
+    running, made = topology_counts.RunningCounts(), ByNode()
+    running.get("key", lambda: made)
     for _ in range(2000):
-        running.note(("web", A, 1))
-    assert running.of("key", lambda: ByNode(Counter({A: 2000}))) is not made
+        running.record(("web", A, 1))
+    assert running.get("key", lambda: ByNode(Counter({A: 2000}))) is not made
 
 
 def test_counts_are_made_anew_when_nodes_change() -> None:
-    running, made = topology_counts.Running(), ByNode()
-    running.of("key", lambda: made)
-    running.forget()
-    assert running.of("key", ByNode) is not made
+    running, made = topology_counts.RunningCounts(), ByNode()
+    running.get("key", lambda: made)
+    running.clear()
+    assert running.get("key", ByNode) is not made
 
 
 def test_a_layer_adds_its_steps_and_takes_them_off_again() -> None:
-    stacked, below = topology_counts.Stacked(), ByNode(Counter({A: 1}))
+    stacked, below = topology_counts.StackedCounts(), ByNode(Counter({A: 1}))
     first, second = ("web", A, 1), ("web", B, 1)
-    assert stacked.of("key", 0, lambda: below, [first, second]).pods == {A: 2, B: 1}
+    assert stacked.get("key", 0, lambda: below, [first, second]).pods == {A: 2, B: 1}
     third = ("web", B, 3)
-    assert stacked.of("key", 0, lambda: below, [first, third]).pods == {A: 2, B: 3}
-    assert stacked.of("key", 0, lambda: below, []).pods == Counter({A: 1, B: 0})
+    assert stacked.get("key", 0, lambda: below, [first, third]).pods == {A: 2, B: 3}
+    assert stacked.get("key", 0, lambda: below, []).pods == Counter({A: 1, B: 0})
     assert below.pods == {A: 1}
 
 
 def test_a_layer_begins_again_when_the_population_below_changed() -> None:
-    stacked = topology_counts.Stacked()
-    stacked.of("key", 0, ByNode, [("web", A, 1)])
+    stacked = topology_counts.StackedCounts()
+    stacked.get("key", 0, ByNode, [("web", A, 1)])
     changed = ByNode(Counter({B: 5}))
-    assert stacked.of("key", 1, lambda: changed, []).pods == {B: 5}
+    assert stacked.get("key", 1, lambda: changed, []).pods == {B: 5}

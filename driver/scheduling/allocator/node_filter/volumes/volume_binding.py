@@ -12,11 +12,14 @@ from driver import ids
 from driver.resources.core import node_selectors, nodes, pods, storage, volumes
 from driver.scheduling.snapshot import storage_index
 
-_MADE_BY_HAND = "kubernetes.io/no-provisioner"
+_NO_PROVISIONER = "kubernetes.io/no-provisioner"
 
 
-def objection(
-    held: storage_index.Stored, node: nodes.Node, pod: pods.Pod, others: Iterable[pods.Pod] = ()
+def rejection(
+    held: storage_index.StorageIndex,
+    node: nodes.Node,
+    pod: pods.Pod,
+    others: Iterable[pods.Pod] = (),
 ) -> str:
     """Say why a volume of the pod cannot be had on the node, in words; "" for none.
 
@@ -25,22 +28,24 @@ def objection(
     claims: list[volumes.VolumeClaim] = []
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
-        unusable = held.claim_lack() if claim is None else _unusable(pod, name, claim)
+        unusable = (
+            held.missing_claim_message() if claim is None else _unusable_claim(pod, name, claim)
+        )
         if claim is None or unusable:
             return f"volume claim {name} {unusable}"
         claims.append(claim)
     waiting = [claim for claim in claims if not claim.bound]
-    early = next((claim.name for claim in waiting if not _waits(held, claim)), None)
+    early = next((claim.name for claim in waiting if not _waits_for_node(held, claim)), None)
     if early is not None:
         return f"volume claim {early} is not bound yet"
-    message = _out_of_reach(held, node, [claim for claim in claims if claim.bound])
-    if message or not waiting or not held.classes:
+    message = _unreachable_volume(held, node, [claim for claim in claims if claim.bound])
+    if message or not waiting or not held.storage_classes:
         return message
-    return _unbindable(held, node, waiting, _assumed(held, node, waiting, others))
+    return _unbindable_claim(held, node, waiting, _assumed_volumes(held, node, waiting, others))
 
 
-def _assumed(
-    held: storage_index.Stored,
+def _assumed_volumes(
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     own: Sequence[volumes.VolumeClaim],
     others: Iterable[pods.Pod],
@@ -55,11 +60,13 @@ def _assumed(
         keys = (ids.Key(f"{pod.namespace}/{name}") for name in pod.volume_claims)
         claims = (held.claims.get(key) for key in keys)
         theirs = [claim for claim in claims if claim is not None and claim not in own]
-        _choose(held, node, [claim for claim in theirs if _waits(held, claim)], taken)
+        _choose_volumes(
+            held, node, [claim for claim in theirs if _waits_for_node(held, claim)], taken
+        )
     return taken
 
 
-def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
+def _unusable_claim(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
     if claim.lost:
         return "has lost its volume"
     if claim.deleting:
@@ -69,23 +76,23 @@ def _unusable(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str:
     return ""
 
 
-def _waits(held: storage_index.Stored, claim: volumes.VolumeClaim) -> bool:
+def _waits_for_node(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool:
     """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
     if claim.volume:
         return False
-    if not held.classes:
+    if not held.storage_classes:
         return True
-    maker = held.classes.get(claim.storage_class) if claim.storage_class else None
+    maker = held.storage_classes.get(claim.storage_class) if claim.storage_class else None
     return maker is not None and maker.waits
 
 
-def _out_of_reach(
-    held: storage_index.Stored, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
+def _unreachable_volume(
+    held: storage_index.StorageIndex, node: nodes.Node, bound: Iterable[volumes.VolumeClaim]
 ) -> str:
     for claim in bound:
-        volume = held.persistent.get(claim.volume)
+        volume = held.persistent_volumes.get(claim.volume)
         if volume is None:
-            return f"volume {claim.volume} {held.volume_lack()}"
+            return f"volume {claim.volume} {held.missing_volume_message()}"
         if not reaches(volume, node):
             return f"volume {claim.volume} is bound elsewhere"
     return ""
@@ -102,8 +109,8 @@ def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
     return all(need.holds(node.labels.get(need.key)) for need in term.labels)
 
 
-def _unbindable(
-    held: storage_index.Stored,
+def _unbindable_claim(
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Sequence[volumes.VolumeClaim],
     taken: set[str],
@@ -112,16 +119,16 @@ def _unbindable(
     if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
         return "a volume is being made for another node"
     to_make = [claim for claim in waiting if claim.selected is not None]
-    to_make += _choose(held, node, waiting, taken)
+    to_make += _choose_volumes(held, node, waiting, taken)
     for claim in to_make:
-        lacking = _unmakable(held, node, claim)
+        lacking = _provision_rejection(held, node, claim)
         if lacking:
             return lacking
     return ""
 
 
-def _choose(
-    held: storage_index.Stored,
+def _choose_volumes(
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     waiting: Iterable[volumes.VolumeClaim],
     taken: set[str],
@@ -130,7 +137,7 @@ def _choose(
     unmatched = []
     open_claims = (claim for claim in waiting if claim.selected is None)
     for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
-        match = _match(claim, held.of_class(claim.storage_class), node, taken)
+        match = _matching_volume(claim, held.class_volumes(claim.storage_class), node, taken)
         if match is None:
             unmatched.append(claim)
         else:
@@ -138,7 +145,7 @@ def _choose(
     return unmatched
 
 
-def _match(
+def _matching_volume(
     claim: volumes.VolumeClaim,
     volumes_of_class: Iterable[volumes.Volume],
     node: nodes.Node,
@@ -147,7 +154,7 @@ def _match(
     """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
     best: volumes.Volume | None = None
     for volume in volumes_of_class:
-        if volume.name in taken or not _is_alike(claim, volume):
+        if volume.name in taken or not _satisfies_claim(claim, volume):
             continue
         near = reaches(volume, node)
         if volume.claim is not None:
@@ -161,7 +168,7 @@ def _match(
     return best
 
 
-def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
+def _satisfies_claim(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
     """Tell whether a volume could be the claim's as far as its spec goes."""
     return (
         volume.size >= (claim.size or 0)
@@ -171,25 +178,27 @@ def _is_alike(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
     )
 
 
-def _unmakable(held: storage_index.Stored, node: nodes.Node, claim: volumes.VolumeClaim) -> str:
-    maker = held.classes[claim.storage_class]
-    if maker.provisioner in ("", _MADE_BY_HAND):
+def _provision_rejection(
+    held: storage_index.StorageIndex, node: nodes.Node, claim: volumes.VolumeClaim
+) -> str:
+    maker = held.storage_classes[claim.storage_class]
+    if maker.provisioner in ("", _NO_PROVISIONER):
         return f"no volume for claim {claim.name}, and its class makes none"
     if not maker.reaches(node.labels):
         return f"StorageClass {maker.name} makes no volumes for the node (allowedTopologies)"
-    if not _has_room(held, node, claim, maker):
+    if not _has_capacity(held, node, claim, maker):
         return f"no storage capacity for claim {claim.name}"
     return ""
 
 
-def _has_room(
-    held: storage_index.Stored,
+def _has_capacity(
+    held: storage_index.StorageIndex,
     node: nodes.Node,
     claim: volumes.VolumeClaim,
     maker: storage.StorageClass,
 ) -> bool:
     """Tell whether the driver says that so large a volume can be made (KEP-1472)."""
-    driver = held.drivers.get(maker.provisioner)
+    driver = held.csi_drivers.get(maker.provisioner)
     if claim.size is None or driver is None or not driver.tracks_capacity:
         return True
     needed = -(-claim.size // 10**9)

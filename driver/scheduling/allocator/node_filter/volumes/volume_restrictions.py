@@ -11,7 +11,7 @@ from driver.resources.core import pods, volumes
 from driver.scheduling.snapshot import placed_pods, storage_index
 
 
-def objection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
+def rejection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
     """A disk of the pod that another pod of the node has mounted, in words; "" for none."""
     for disk in pod.disks:
         for other in others:
@@ -20,22 +20,24 @@ def objection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
     return ""
 
 
-def missing(held: storage_index.Stored, pod: pods.Pod) -> str:
+def missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
     """A claim of the pod that is not there, in words; "" for none."""
     for name in pod.volume_claims:
         if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
-            return f"volume claim {name} {held.claim_lack()}"
+            return f"volume claim {name} {held.missing_claim_message()}"
     return ""
 
 
-def exclusive(held: storage_index.Stored, placed: placed_pods.Population, pod: pods.Pod) -> str:
+def exclusive_claim_in_use(
+    held: storage_index.StorageIndex, placed: placed_pods.Population, pod: pods.Pod
+) -> str:
     """A claim of ReadWriteOncePod that a placed pod uses, in words; "" for none."""
     for name in pod.volume_claims:
         if name in pod.ephemeral_claims:
             continue
         claim = held.claims.get(_key(pod, name))
         alone = claim is not None and volumes.ONE_POD in claim.modes
-        if alone and placed.users(_key(pod, name)) > 0:
+        if alone and placed.volume_claim_users(_key(pod, name)) > 0:
             return f"volume claim {name} is in use, and for one pod alone"
     return ""
 

@@ -38,8 +38,8 @@ def mode_of(node: simulated_node.SimulatedNode, device: str) -> int:
 
 def test_a_mig_device_has_a_compute_mode_of_its_own(node: simulated_node.SimulatedNode) -> None:
     gpu = node.gpus()[0].uuid
-    part = node.by_hand(mig.Place(gpu, 9, mig.Placement(4, 4)))
-    knob = compute_mode.Modes(node.library.session)
+    part = node.by_hand(mig.InstanceRef(gpu, 9, mig.Placement(4, 4)))
+    knob = compute_mode.NvmlComputeModes(node.library.session)
     knob.write(part, EXCLUSIVE)
     assert (mode_of(node, part), mode_of(node, gpu)) == (EXCLUSIVE, DEFAULT)
     assert knob.read(part) == EXCLUSIVE
@@ -51,7 +51,7 @@ def test_a_whole_gpu_is_exclusive_and_its_neighbour_is_not(
     node: simulated_node.SimulatedNode,
 ) -> None:
     gpu, neighbour = (one.uuid for one in node.gpus()[:2])
-    compute_mode.Modes(node.library.session).write(ids.GpuUuid(gpu), EXCLUSIVE)
+    compute_mode.NvmlComputeModes(node.library.session).write(ids.GpuUuid(gpu), EXCLUSIVE)
     assert (mode_of(node, gpu), mode_of(node, neighbour)) == (EXCLUSIVE, DEFAULT)
 
 
@@ -59,10 +59,12 @@ def test_a_gpu_that_is_shared_has_its_mode_again_afterwards(
     node: simulated_node.SimulatedNode, tmp_path: Path
 ) -> None:
     gpu = node.gpus()[0].uuid
-    knob = compute_mode.Modes(node.library.session)
-    setting = compute_modes.Remembered(knob, tmp_path / "compute-modes", lambda: "one load")
+    knob = compute_mode.NvmlComputeModes(node.library.session)
+    setting = compute_modes.PersistentComputeModes(
+        knob, tmp_path / "compute-modes", lambda: "one load"
+    )
     knob.write(gpu, EXCLUSIVE)
-    assert setting.share(gpu, exclusive=False) == EXCLUSIVE
+    assert setting.set_shared(gpu, exclusive=False) == EXCLUSIVE
     assert mode_of(node, gpu) == DEFAULT
-    setting.give_back(gpu)
+    setting.restore(gpu)
     assert mode_of(node, gpu) == EXCLUSIVE

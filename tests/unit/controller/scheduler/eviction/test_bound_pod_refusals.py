@@ -77,10 +77,10 @@ def by_the_controller(world: World) -> catalog.Reading:
 
 def by_a_kubeconfig_alone(world: World) -> catalog.Reading:
     stores = world.stores
-    fields = {one.name for one in dataclasses.fields(cluster_state.Caches)}
+    fields = {one.name for one in dataclasses.fields(cluster_state.CachedObjects)}
     known = {name: getattr(stores, name).snapshot() for name in fields if hasattr(stores, name)}
     work = local_explanation.Working(
-        names.DRIVER, cluster_state.Caches(**known), "2026-11-24T00:00:00Z"
+        names.DRIVER, cluster_state.CachedObjects(**known), "2026-11-24T00:00:00Z"
     )
     return dataclasses.replace(by_the_controller(world), explain=work)
 

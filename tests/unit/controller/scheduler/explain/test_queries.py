@@ -74,7 +74,7 @@ def test_a_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
     world.settle()
     full = answer(world, "a1")
     assert full is not None
-    assert isinstance(full.answer, allocator_types.NoFit)
+    assert isinstance(full.answer, allocator_types.Unschedulable)
     assert full.answer.detail == "queue a is at its limit: 1 of 1 GPU"
 
 

@@ -14,7 +14,9 @@ def said(crowd: crowds.Crowd, count: int, first: str | None = None) -> str:
         dra_allocator.allocate(crowd.view, crowds.gpus(count), worlds.DECIDING)
     )
     node = ids.NodeName(first) if first is not None else None
-    return device_holders.sentence(device_holders.of_refusal(crowd.view, refusal, node), name_of)
+    return device_holders.describe(
+        device_holders.rejection_holders(crowd.view, refusal, node), name_of
+    )
 
 
 def test_holders_of_a_node_are_named_by_how_much_they_have() -> None:
@@ -49,7 +51,7 @@ def test_what_is_promised_counts_only_where_nobody_uses_it_yet() -> None:
     crowd.run("p", "node-a", "gpu-0")
     devices = [claims.DeviceId(names.DRIVER, "node-a", name) for name in ("gpu-0", "gpu-1")]
     promised = tuple(claims.Result("gpu", device) for device in devices)
-    crowd.view.put_hold(ids.Key("head:"), claims.Allocation(promised))
+    crowd.view.set_reserved_devices(ids.Key("head:"), claims.Allocation(promised))
     assert said(crowd, 1) == "1 GPU of node-a is taken by head:, 1 is taken by default/p-gpu"
 
 
@@ -58,5 +60,5 @@ def test_a_fault_is_named_by_its_taint() -> None:
     taints = [objects.ALLOCATOR_TAINT, sick]
     view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0", taints=taints)]))
     refusal = allocating.refused(dra_allocator.allocate(view, crowds.gpus(), worlds.DECIDING))
-    text = device_holders.sentence(device_holders.of_refusal(view, refusal), name_of)
+    text = device_holders.describe(device_holders.rejection_holders(view, refusal), name_of)
     assert text == "1 GPU of node-a is tainted ration.dev/xid=79"

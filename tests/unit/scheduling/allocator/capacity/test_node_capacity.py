@@ -41,29 +41,29 @@ def faces(gpu: int) -> list[objects.Raw]:
     ]
 
 
-def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.Picture:
+def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.ClusterState:
     sets = {f"gpu-{at}": SLICES for at in range(gpus)}
     found = [face for at in range(gpus) for face in faces(at)]
     return worlds.view(*objects.counting(sets, found), taken=taken)
 
 
-def room(view: cluster_state.Picture) -> base.Room:
-    return node_capacity.room(view, view.nodes[NODE])
+def room(view: cluster_state.ClusterState) -> base.NodeCapacity:
+    return node_capacity.compute_capacity(view, view.nodes[NODE])
 
 
 def test_faces_of_one_counter_set_are_one_card() -> None:
     found = room(node())
-    assert [card.mode for card in found.cards] == [base.IDLE, base.IDLE]
-    (model,) = {card.model for card in found.cards}
-    assert (model.product, model.memory, model.slices) == ("H100", 80 << 30, 0b01001111)
-    assert {part.profile: part.mask for part in model.parts} == {
+    assert [card.mode for card in found.gpus] == [base.IDLE, base.IDLE]
+    (model,) = {card.model for card in found.gpus}
+    assert (model.product, model.memory, model.all_slices) == ("H100", 80 << 30, 0b01001111)
+    assert {part.profile: part.mask for part in model.placements} == {
         "1g.10gb": 0b01000000,
         "3g.40gb": 0b00001111,
     }
 
 
 def test_gpus_of_one_kind_are_of_one_object_on_every_node() -> None:
-    assert room(node()).cards[0].model is room(node(gpus=1)).cards[0].model
+    assert room(node()).gpus[0].model is room(node(gpus=1)).gpus[0].model
 
 
 def test_a_card_is_as_the_claims_that_hold_its_faces_leave_it() -> None:
@@ -71,52 +71,52 @@ def test_a_card_is_as_the_claims_that_hold_its_faces_leave_it() -> None:
     other = objects.a_share("gpu-0-mps", 2, memory="40Gi")
     mig = worlds.holding("m", "node-a", "gpu-1-mig-half")
     shared = (worlds.holding("x", "node-a", share), worlds.holding("y", "node-a", other))
-    one, two = room(node(*shared, mig)).cards
-    assert (one.mode, one.left) == (base.MPS, 250)
-    assert (two.mode, two.free) == (base.PARTS, 0b01000000)
+    one, two = room(node(*shared, mig)).gpus
+    assert (one.mode, one.remaining) == (base.MPS, 250)
+    assert (two.mode, two.free_slices) == (base.MIG, 0b01000000)
 
 
 def test_a_card_that_is_held_whole_has_nothing_left() -> None:
-    one, two = room(node(worlds.holding("x", "node-a", "gpu-1"))).cards
-    assert (one.mode, one.left, two.mode, two.left) == (base.IDLE, 1000, base.WHOLE, 0)
+    one, two = room(node(worlds.holding("x", "node-a", "gpu-1"))).gpus
+    assert (one.mode, one.remaining, two.mode, two.remaining) == (base.IDLE, 1000, base.WHOLE, 0)
 
 
 def test_a_device_without_counters_is_a_card_by_itself_and_a_monitor_is_none() -> None:
     monitor = objects.with_values(objects.a_device("m"), type=names.TYPE_MONITOR)
     view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0"), monitor]))
-    assert len(room(view).cards) == 1
+    assert len(room(view).gpus) == 1
 
 
 def test_what_pods_take_of_the_node_is_gone() -> None:
     view = node()
     assert room(view).cpu == 8000
     asking = objects.pod("p", nodeName="node-a")
-    view.put_pod(asking.key, asking)
+    view.set_pod(asking.key, asking)
     assert room(view).cpu == 7000
 
 
 def test_rooms_are_looked_at_again_when_their_node_changed() -> None:
-    view, known = node(), node_capacity.Rooms()
-    known.renew(view)
-    before = known.of(view, view.nodes[NODE])
-    assert known.of(view, view.nodes[NODE]) is before
+    view, known = node(), node_capacity.NodeCapacityCache()
+    known.refresh(view)
+    before = known.get(view, view.nodes[NODE])
+    assert known.get(view, view.nodes[NODE]) is before
     claim = worlds.holding("x", "node-a", "gpu-1")
-    view.put_claim(claim.key, claim)
-    assert not known.renew(view)
-    assert known.of(view, view.nodes[NODE]).cards[1].mode == base.WHOLE
+    view.set_claim(claim.key, claim)
+    assert not known.refresh(view)
+    assert known.get(view, view.nodes[NODE]).gpus[1].mode == base.WHOLE
 
 
 def test_where_a_gpu_sits_is_read_from_any_of_its_faces() -> None:
     view = node()
-    (found,) = (pool_layout.of(share.pool) for share in view.shares(NODE))
-    assert [place.numa for place in found.positions] == [1, 1]
+    (found,) = (pool_layout.get_layout(share.pool) for share in view.reachable_pools(NODE))
+    assert [place.numa_node for place in found.locations] == [1, 1]
 
 
 def test_what_was_seen_of_a_pool_goes_when_another_takes_its_place() -> None:
     view = node()
-    known = node_capacity.Rooms()
-    known.renew(view)
-    known.of(view, view.nodes[NODE])
+    known = node_capacity.NodeCapacityCache()
+    known.refresh(view)
+    known.get(view, view.nodes[NODE])
     queue_resources.capacity(view)
     queue_resources.asked(view, [objects.claim("c", objects.a_request())])
     seen = [weakref.ref(one) for one in view.pools.values()]

@@ -2,7 +2,7 @@ from driver import reasons
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.capacity import shortfall
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import machines, objects, worlds
 from tests.allocating import problem, solved, unsolved
 
@@ -10,10 +10,8 @@ Reason = reasons.Reason
 MATCH = objects.matching(machines.NUMA)
 
 
-def of(
-    view: cluster.ClusterView, *found: claims.Claim
-) -> tuple[int, int, dict[reasons.Reason, int]]:
-    fits, wanted, counted = shortfall.of(problem(view, *found))
+def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
+    fits, wanted, counted = shortfall.count_shortfall(problem(view, *found))
     return fits, wanted, dict(counted)
 
 
@@ -69,8 +67,8 @@ def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
     whole = of(view, claim)
     for budget in range(solved(search.solve(problem(view, claim))).steps):
         asked = problem(view, claim)
-        assert unsolved(search.solve(asked, budget)).given_up
-        fits, wanted, counted = shortfall.of(asked)
+        assert unsolved(search.solve(asked, budget)).budget_exceeded
+        fits, wanted, counted = shortfall.count_shortfall(asked)
         assert (fits, wanted, dict(counted)) == whole
 
 

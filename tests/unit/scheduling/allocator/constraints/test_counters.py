@@ -3,7 +3,7 @@ from collections.abc import Mapping
 from driver.resources.dra import pools
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.constraints import counters
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -11,17 +11,17 @@ ANY: objects.Raw = {"deviceClassName": worlds.ANY}
 SETS = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
 
 
-def asking(view: cluster.ClusterView, *requests: objects.Raw) -> search.Problem:
+def asking(view: snapshot.Snapshot, *requests: objects.Raw) -> search.Problem:
     """What every device of the node is offered to; each request in a claim of its own."""
     found = [objects.claim(f"c-{at}", one) for at, one in enumerate(requests)]
     return problem(view, *found)
 
 
-def first(of: search.Problem) -> candidates.Offer:
-    return of.offers[0][0]
+def first(of: search.Problem) -> candidates.RequestCandidates:
+    return of.candidates[0][0]
 
 
-def cut(*sizes: str, taken: tuple[str, ...] = ()) -> cluster.ClusterView:
+def cut(*sizes: str, taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts of GPU 0, and one whole GPU 1."""
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots=size) for at, size in enumerate(sizes)]
     whole = objects.drawing("other", "gpu-1", slots="4")
@@ -29,49 +29,54 @@ def cut(*sizes: str, taken: tuple[str, ...] = ()) -> cluster.ClusterView:
     return worlds.view(*objects.counting(SETS, [*parts, whole]), taken=held)
 
 
-def left(taken: counters.Tally) -> Mapping[pools.Counter, int]:
-    return {key: amount // 10**9 for key, amount in taken.left(0).items()}
+def left(taken: counters.CounterTracker) -> Mapping[pools.Counter, int]:
+    return {key: amount // 10**9 for key, amount in taken.remaining(0).items()}
 
 
 def test_a_device_is_taken_once() -> None:
     of = asking(worlds.fleet({"node-a": 2}), objects.a_request())
     taken = empty_tally(of)
-    assert taken.take(0, first(of), 0)
-    assert taken.used(0)
-    assert not taken.take(0, first(of), 1)
-    assert taken.take(1, first(of), 1)
+    assert taken.try_allocate(0, first(of), 0)
+    assert taken.is_used(0)
+    assert not taken.try_allocate(0, first(of), 1)
+    assert taken.try_allocate(1, first(of), 1)
 
 
 def test_an_administrator_is_beside_others_but_not_twice_in_one_claim() -> None:
     view = worlds.fleet({"node-a": 1})
     of = asking(view, objects.a_request(), objects.a_request("admin", adminAccess=True))
-    plain, admin = of.offers[0][0], of.offers[1][0]
+    plain, admin = of.candidates[0][0], of.candidates[1][0]
     taken = empty_tally(of)
-    assert taken.take(0, plain, 0)
-    assert taken.take(0, admin, 1)
-    assert not taken.could(0, admin, 1)
-    assert taken.could(0, admin, 2)
+    assert taken.try_allocate(0, plain, 0)
+    assert taken.try_allocate(0, admin, 1)
+    assert not taken.can_allocate(0, admin, 1)
+    assert taken.can_allocate(0, admin, 2)
 
 
 def test_parts_of_a_gpu_fit_as_long_as_its_counters_last() -> None:
     of = asking(cut("2", "1", "2", "1"), objects.a_request(**ANY))
     taken = empty_tally(of)
-    assert [taken.take(place, first(of), 0) for place in range(4)] == [True, True, False, True]
+    assert [taken.try_allocate(place, first(of), 0) for place in range(4)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
 
 
 def test_what_is_in_use_has_drawn_on_its_counters() -> None:
     of = asking(cut("2", "1", "3", taken=("part-0",)), objects.a_request(**ANY))
     taken = empty_tally(of)
     assert left(taken) == {("gpu-0", "slots"): 2, ("gpu-1", "slots"): 4}
-    assert not taken.could(2, first(of), 0)
-    assert taken.could(1, first(of), 0)
+    assert not taken.can_allocate(2, first(of), 0)
+    assert taken.can_allocate(1, first(of), 0)
 
 
 def test_one_overdrawn_counter_bars_all_that_draw_on_any_of_the_pool() -> None:
     of = asking(cut("4", "4", "0", taken=("part-0", "part-1")), objects.a_request(**ANY))
     taken = empty_tally(of)
     assert left(taken) == {("gpu-0", "slots"): -4, ("gpu-1", "slots"): 4}
-    assert not taken.could(3, first(of), 0)
+    assert not taken.can_allocate(3, first(of), 0)
 
 
 def test_a_shared_device_draws_on_its_counters_once() -> None:
@@ -79,11 +84,11 @@ def test_a_shared_device_draws_on_its_counters_once() -> None:
     part = objects.drawing("part", "gpu-0", slots="1")
     of = asking(worlds.view(*objects.counting(SETS, [share, part])), objects.a_request(**ANY))
     taken, offer = empty_tally(of), first(of)
-    assert taken.take(0, offer, 0)
-    assert taken.take(0, offer, 1)
-    assert taken.take(1, offer, 2)
-    taken.give_back(0, offer)
-    assert not taken.could(1, offer, 2)
+    assert taken.try_allocate(0, offer, 0)
+    assert taken.try_allocate(0, offer, 1)
+    assert taken.try_allocate(1, offer, 2)
+    taken.release(0, offer)
+    assert not taken.can_allocate(1, offer, 2)
 
 
 def test_shares_fit_as_long_as_there_is_room() -> None:
@@ -93,19 +98,19 @@ def test_shares_fit_as_long_as_there_is_room() -> None:
     )
     of = asking(view, objects.a_request(**ANY, capacity={"requests": {"memory": "30Gi"}}))
     taken = empty_tally(of)
-    assert [taken.take(0, first(of), claim) for claim in range(3)] == [True, True, False]
-    taken.give_back(0, first(of))
-    assert taken.take(0, first(of), 3)
+    assert [taken.try_allocate(0, first(of), claim) for claim in range(3)] == [True, True, False]
+    taken.release(0, first(of))
+    assert taken.try_allocate(0, first(of), 3)
 
 
 def test_what_is_given_back_leaves_no_trace() -> None:
     of = asking(cut("2", "1", "2"), objects.a_request(**ANY))
     taken, untouched = empty_tally(of), empty_tally(of)
     for place in range(3):
-        if taken.take(place, first(of), place):
-            taken.give_back(place, first(of))
-    assert [taken.could(place, first(of), 0) for place in range(4)] == [
-        untouched.could(place, first(of), 0) for place in range(4)
+        if taken.try_allocate(place, first(of), place):
+            taken.release(place, first(of))
+    assert [taken.can_allocate(place, first(of), 0) for place in range(4)] == [
+        untouched.can_allocate(place, first(of), 0) for place in range(4)
     ]
-    assert not any(taken.used(place) for place in range(4))
-    assert [taken.take(place, first(of), 0) for place in range(3)] == [True, True, False]
+    assert not any(taken.is_used(place) for place in range(4))
+    assert [taken.try_allocate(place, first(of), 0) for place in range(3)] == [True, True, False]

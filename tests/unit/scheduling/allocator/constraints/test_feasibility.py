@@ -1,7 +1,7 @@
 from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.constraints import counters, feasibility
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -10,7 +10,7 @@ ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
 FAILING = f'device.attributes["{worlds.DRIVER}"].nope == 0'
 
 
-def numa(*values: int, node: str = "node-a") -> cluster.ClusterView:
+def numa(*values: int, node: str = "node-a") -> snapshot.Snapshot:
     """A node of GPUs by their NUMA node."""
     look = [
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
@@ -22,17 +22,19 @@ def numa(*values: int, node: str = "node-a") -> cluster.ClusterView:
 def demands(of: search.Problem) -> list[feasibility.Demand]:
     return [
         feasibility.Demand(claim, tuple(feasibility.Option(one, one.count) for one in ways))
-        for claim, ways in zip(of.claim_of, of.offers, strict=True)
+        for claim, ways in zip(of.claim_indexes, of.candidates, strict=True)
     ]
 
 
-def prospects_of(of: search.Problem, taken: counters.Tally | None = None) -> feasibility.Prospects:
-    return feasibility.Prospects(of.spots, of.bonds, taken or empty_tally(of))
+def prospects_of(
+    of: search.Problem, taken: counters.CounterTracker | None = None
+) -> feasibility.FeasibilityBounds:
+    return feasibility.FeasibilityBounds(of.devices, of.match_constraints, taken or empty_tally(of))
 
 
-def hopeful(view: cluster.ClusterView, *found: claims.Claim) -> bool:
+def hopeful(view: snapshot.Snapshot, *found: claims.Claim) -> bool:
     of = problem(view, *found)
-    return prospects_of(of).hopeful(demands(of))
+    return prospects_of(of).is_feasible(demands(of))
 
 
 def asking(*requests: objects.Raw, constraints: object = None) -> claims.Claim:
@@ -93,11 +95,11 @@ def test_what_is_chosen_already_narrows_what_can_come() -> None:
         numa(0, 1, 1), asking(objects.a_request(count=3), constraints=[objects.matching(NUMA)])
     )
     taken = empty_tally(of)
-    offer = of.offers[0][0]
-    assert taken.take(0, offer, 0)
-    of.bonds[0].add(0)
+    offer = of.candidates[0][0]
+    assert taken.try_allocate(0, offer, 0)
+    of.match_constraints[0].add(0)
     rest = feasibility.Demand(0, (feasibility.Option(offer, 1, 1),))
-    assert not prospects_of(of, taken).hopeful([rest])
+    assert not prospects_of(of, taken).is_feasible([rest])
 
 
 def test_where_a_selector_fails_hope_is_left_for_the_search_to_meet_the_failure() -> None:

@@ -11,20 +11,20 @@ from tests.allocating import NODE
 NUMA = f"{worlds.DRIVER}/numa"
 
 
-def bond(rule: objects.Raw, *values: Any) -> match_attribute.Bond:
+def bond(rule: objects.Raw, *values: Any) -> match_attribute.MatchAttribute:
     """A constraint over devices of these values; None: without the attribute."""
     found = [
         objects.with_values(objects.a_device(f"gpu-{at}"), **({} if one is None else {"numa": one}))
         for at, one in enumerate(values)
     ]
     view = worlds.view(objects.a_slice("node-a", found))
-    (made,) = match_attribute.bonds(
-        [objects.claim("c", constraints=[rule])], candidates.spots(view, view.nodes[NODE])
+    (made,) = match_attribute.match_constraints(
+        [objects.claim("c", constraints=[rule])], candidates.node_devices(view, view.nodes[NODE])
     )
     return made
 
 
-def accepted(one: match_attribute.Bond) -> list[bool]:
+def accepted(one: match_attribute.MatchAttribute) -> list[bool]:
     """Of each device in turn, those that are accepted taken."""
     found = []
     for place in range(len(one.values)):
@@ -74,7 +74,7 @@ def test_a_device_that_is_taken_back_counts_no_more() -> None:
     one = bond(objects.matching(NUMA), 0, 1, 1)
     one.add(0)
     assert not one.accepts(1)
-    one.drop()
+    one.remove_last()
     assert one.common is None
     one.add(1)
     assert one.accepts(2)
@@ -87,7 +87,7 @@ def test_what_agreeing_devices_have_in_common_is_known() -> None:
     one.add(0)
     one.add(1)
     assert one.common == frozenset({("int", 2)})
-    one.drop()
+    one.remove_last()
     assert one.common == frozenset({("int", 1), ("int", 2)})
 
 

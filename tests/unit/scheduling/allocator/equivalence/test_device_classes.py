@@ -2,7 +2,7 @@ from typing import TYPE_CHECKING
 
 from driver.resources.dra import claims
 from driver.scheduling.allocator.equivalence import device_classes
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import objects, worlds
 from tests.allocating import empty_tally, problem
 
@@ -14,22 +14,22 @@ ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
 
 
 def kinds(
-    view: cluster.ClusterView, claim: claims.Claim | None = None, take: int | None = None
+    view: snapshot.Snapshot, claim: claims.Claim | None = None, take: int | None = None
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
     of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
-    taken: counters.Tally = empty_tally(of)
+    taken: counters.CounterTracker = empty_tally(of)
     if take is not None:
-        assert taken.take(take, of.offers[0][0], 0)
-    found = device_classes.Likeness(of.spots, of.offers, of.ties, taken)
+        assert taken.try_allocate(take, of.candidates[0][0], 0)
+    found = device_classes.DeviceEquivalence(of.devices, of.candidates, of.constraints, taken)
     numbers: dict[object, int] = {}
     return [
         None if kind is None else numbers.setdefault(kind, len(numbers))
-        for kind in map(found.kind, range(len(of.spots)))
+        for kind in map(found.equivalence_class, range(len(of.devices)))
     ]
 
 
-def numa(*values: int) -> cluster.ClusterView:
+def numa(*values: int) -> snapshot.Snapshot:
     look = [
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
         for at, one in enumerate(values)
@@ -37,7 +37,7 @@ def numa(*values: int) -> cluster.ClusterView:
     return worlds.view(objects.a_slice("node-a", look))
 
 
-def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> cluster.ClusterView:
+def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts by the set that they draw on, and the size of each."""
     found = [
         objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)

@@ -2,6 +2,7 @@ from typing import Any
 
 import pytest
 
+from driver import ids
 from driver.resources.dra import claims
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
@@ -20,14 +21,17 @@ def gpus(*uuids: str, **more: Any) -> list[objects.Raw]:
     ]
 
 
-def alike(view: cluster_state.Picture) -> bool:
-    one, other = (node_signature.look(view, view.shares(view.nodes[name].name)) for name in (A, B))  # type: ignore[index]
+def alike(view: cluster_state.ClusterState) -> bool:
+    one, other = (
+        node_signature.node_signature(view, view.reachable_pools(ids.NodeName(name)))
+        for name in (A, B)
+    )
     return one is not None and one == other
 
 
 def two(
     mine: list[objects.Raw], theirs: list[objects.Raw], *taken: claims.Claim
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     return worlds.view(objects.a_slice(A, mine), objects.a_slice(B, theirs), taken=taken)
 
 
@@ -99,9 +103,9 @@ def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
 
 def tells(claim: claims.Claim) -> bool:
     view = two(gpus("one"), gpus("two"))
-    wants = allocator_requests.wants(view, (claim,))
-    assert not isinstance(wants, allocator_types.NoFit)
-    return node_signature.tells_uuids(view, (claim,), wants)
+    wants = allocator_requests.parse_requests(view, (claim,))
+    assert not isinstance(wants, allocator_types.Unschedulable)
+    return node_signature.depends_on_uuids(view, (claim,), wants)
 
 
 def test_what_does_not_read_uuids_does_not_tell_by_them() -> None:

@@ -37,11 +37,11 @@ def a_device(name: str, memory: str = "80Gi", **values: Any) -> slices.Device:
 
 
 def test_equal_expressions_have_one_matcher() -> None:
-    assert selector_match.of(NUMA) is selector_match.of(NUMA)
+    assert selector_match.get_matcher(NUMA) is selector_match.get_matcher(NUMA)
 
 
 def test_one_that_does_not_compile_says_why() -> None:
-    found = selector_match.of("device.driver ==")
+    found = selector_match.get_matcher("device.driver ==")
     assert isinstance(found, cel.Unusable)
     assert "Syntax error" in found.why
 
@@ -49,33 +49,34 @@ def test_one_that_does_not_compile_says_why() -> None:
 def test_devices_that_look_alike_to_a_selector_are_evaluated_once() -> None:
     one, seen = counted(NUMA)
     alike = [a_device(f"gpu-{at}", numa=1, index=at) for at in range(8)]
-    assert [one.says(worlds.DRIVER, device) for device in alike] == [True] * 8
-    assert one.says(worlds.DRIVER, a_device("gpu-8", numa=0)) is False
+    assert [one.matches(worlds.DRIVER, device) for device in alike] == [True] * 8
+    assert one.matches(worlds.DRIVER, a_device("gpu-8", numa=0)) is False
     assert len(seen) == 2
 
 
 def test_the_same_attribute_of_another_driver_is_another_value() -> None:
     one, seen = counted(NUMA)
     device = a_device("gpu-0", numa=1)
-    assert one.says(worlds.DRIVER, device) is True
-    assert isinstance(one.says("nic.example.com", device), cel.Failed)
+    assert one.matches(worlds.DRIVER, device) is True
+    assert isinstance(one.matches("nic.example.com", device), cel.Failed)
     assert len(seen) == 2
 
 
 def test_a_qualified_name_is_as_good_as_a_short_one() -> None:
     one, _ = counted(NUMA)
     assert (
-        one.says(worlds.DRIVER, a_device("gpu-0", "80Gi", **{f"{worlds.DRIVER}/numa": 1})) is True
+        one.matches(worlds.DRIVER, a_device("gpu-0", "80Gi", **{f"{worlds.DRIVER}/numa": 1}))
+        is True
     )
 
 
 def test_capacity_is_part_of_the_look() -> None:
     one, _ = counted(MEMORY)
-    assert one.says(worlds.DRIVER, a_device("gpu-0", "80Gi")) is True
-    assert one.says(worlds.DRIVER, a_device("gpu-0", "24Gi")) is False
+    assert one.matches(worlds.DRIVER, a_device("gpu-0", "80Gi")) is True
+    assert one.matches(worlds.DRIVER, a_device("gpu-0", "24Gi")) is False
 
 
 def test_true_is_not_taken_for_one() -> None:
     one, _ = counted(FLAG)
-    assert one.says(worlds.DRIVER, a_device("gpu-0", flag=True)) is True
-    assert one.says(worlds.DRIVER, a_device("gpu-1", flag=1)) is not True
+    assert one.matches(worlds.DRIVER, a_device("gpu-0", flag=True)) is True
+    assert one.matches(worlds.DRIVER, a_device("gpu-1", flag=1)) is not True

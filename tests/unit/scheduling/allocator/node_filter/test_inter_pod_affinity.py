@@ -5,7 +5,7 @@ from driver.resources.core import namespaces, pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.gangs import overlay
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import snapshot
 from tests import clusters
 
 Reason = reasons.Reason
@@ -75,7 +75,7 @@ def test_a_namespace_counts_by_its_labels_as_they_are_now() -> None:
     shown = clusters.view(NODES, [loner], {"default": {}})
     pod = clusters.a_pod("two", app="web")
     assert clusters.reasons_of(shown, pod) == {}
-    shown.put_namespace("default", namespaces.Namespace("default", {"team": "x"}))
+    shown.set_namespace("default", namespaces.Namespace("default", {"team": "x"}))
     assert [*clusters.reasons_of(shown, pod)] == ["a"]
 
 
@@ -84,10 +84,10 @@ def test_a_pod_in_flight_counts_as_on_its_node() -> None:
     shown = clusters.view(NODES, [coming])
     pod = clusters.a_pod("two", affinity=clusters.apart(clusters.term("web")))
     assert clusters.reasons_of(shown, pod) == {}
-    flight = cluster.InFlight(coming, ids.NodeName("b"), {})
-    shown.fly(flight)
+    flight = snapshot.InFlight(coming, ids.NodeName("b"), {})
+    shown.begin_write(flight)
     assert [*clusters.reasons_of(shown, pod)] == ["b"]
-    shown.land(flight)
+    shown.end_write(flight)
     assert clusters.reasons_of(shown, pod) == {}
 
 
@@ -114,9 +114,9 @@ def test_members_of_a_gang_on_trial_count_for_each_other() -> None:
     shown = clusters.view(NODES)
     trial = overlay.Overlay(shown)
     pod = clusters.a_pod("one", app="web", affinity=clusters.apart(clusters.term("web")))
-    trial.take(cluster.InFlight(pod, ids.NodeName("a"), {}))
+    trial.take(snapshot.InFlight(pod, ids.NodeName("a"), {}))
     again = clusters.a_pod("two", app="web", affinity=clusters.apart(clusters.term("web")))
     asked = allocator_types.Workload(again, ())
-    assert filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)
+    assert filters.rejection(trial, shown.nodes[ids.NodeName("a")], asked)
     trial.undo(1)
-    assert not filters.refusal(trial, shown.nodes[ids.NodeName("a")], asked)
+    assert not filters.rejection(trial, shown.nodes[ids.NodeName("a")], asked)

@@ -12,9 +12,9 @@ from tests import objects, worlds
 Reason = reasons.Reason
 
 
-def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> allocator_types.Refusal | None:
+def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> allocator_types.NodeRejection | None:
     view = cluster_state.build(worlds.DRIVER, worlds.caches([node], found_pods=others))
-    return filters.refusal(view, node, allocator_types.Workload(pod, ()))
+    return filters.rejection(view, node, allocator_types.Workload(pod, ()))
 
 
 def reason_of(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> Reason | None:
@@ -107,7 +107,7 @@ def test_a_pod_on_its_way_counts_before_it_is_bound() -> None:
             [objects.node()], found_claims=[objects.claim(status=status)], found_pods=[coming]
         ),
     )
-    refusal = filters.refusal(view, objects.node(), allocator_types.Workload(objects.pod(), ()))
+    refusal = filters.rejection(view, objects.node(), allocator_types.Workload(objects.pod(), ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_FULL
 
@@ -132,10 +132,10 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    view = cluster_state.Picture(worlds.DRIVER)
-    view.put_bound(ids.Key("default/data"), volumes.VolumeClaim("disk"))
+    view = cluster_state.ClusterState(worlds.DRIVER)
+    view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
-    view.put_volume("disk", volumes.parse_volume({"spec": there}))
-    refusal = filters.refusal(view, objects.node(), allocator_types.Workload(pod, ()))
+    view.set_volume("disk", volumes.parse_volume({"spec": there}))
+    refusal = filters.rejection(view, objects.node(), allocator_types.Workload(pod, ()))
     assert refusal is not None
     assert refusal.node_reason is Reason.NODE_VOLUME

@@ -96,9 +96,9 @@ def test_pods_being_deleted_and_of_other_namespaces_do_not_count() -> None:
 def test_a_changed_label_of_a_placed_pod_counts_at_once() -> None:
     shown = clusters.view(NODES, [clusters.a_pod("one", "a", "other")])
     assert clusters.reasons_of(shown, spreading()) == {}
-    mark = shown.mark
-    shown.put_pod(ids.Key("default/one"), clusters.a_pod("one", "a", "web"))
-    assert shown.mark != mark
+    mark = shown.revision
+    shown.set_pod(ids.Key("default/one"), clusters.a_pod("one", "a", "web"))
+    assert shown.revision != mark
     assert [*clusters.reasons_of(shown, spreading())] == ["a", "b"]
 
 

@@ -16,28 +16,30 @@ MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
 PRODUCTS = {"A100": "NVIDIA A100-SXM4-40GB", "H100": "NVIDIA H100 80GB HBM3"}
 
 
-def mixed(*entries: dict[str, Any]) -> policy_mix.Mix:
-    return configured_mix.of(workload_mix.read({"workloads": list(entries)}, "usual.yaml"))
+def mixed(*entries: dict[str, Any]) -> policy_mix.WorkloadMix:
+    return configured_mix.build_mix(workload_mix.read({"workloads": list(entries)}, "usual.yaml"))
 
 
 @pytest.mark.parametrize(
     ("entry", "demand"),
     [
-        ({"gpus": 8, "cpu": 64}, policy_mix.Demand(base.WHOLE, 8, cpu=64_000)),
-        ({"face": "mps", "percent": 25}, policy_mix.Demand(base.MPS, 1, 250)),
+        ({"gpus": 8, "cpu": 64}, policy_mix.WorkloadShape(base.WHOLE, 8, cpu=64_000)),
+        ({"face": "mps", "percent": 25}, policy_mix.WorkloadShape(base.MPS, 1, 250)),
         (
             {"face": "time-slicing", "percent": 5},
-            policy_mix.Demand(base.TIME_SLICING, 1, 50),
+            policy_mix.WorkloadShape(base.TIME_SLICING, 1, 50),
         ),
-        ({"face": "mig", "percent": 12}, policy_mix.Demand(base.PARTS, 1, 120)),
+        ({"face": "mig", "percent": 12}, policy_mix.WorkloadShape(base.MIG, 1, 120)),
         (
             {"products": ["T4"]},
-            policy_mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})),
+            policy_mix.WorkloadShape(base.WHOLE, 1, products=frozenset({"T4"})),
         ),
-        ({"gpus": 0, "cpu": "1500m"}, policy_mix.Demand(base.IDLE, 0, 0, 1500)),
+        ({"gpus": 0, "cpu": "1500m"}, policy_mix.WorkloadShape(base.IDLE, 0, 0, 1500)),
     ],
 )
-def test_an_entry_is_the_shape_it_says(entry: dict[str, Any], demand: policy_mix.Demand) -> None:
+def test_an_entry_is_the_shape_it_says(
+    entry: dict[str, Any], demand: policy_mix.WorkloadShape
+) -> None:
     assert mixed(entry).shapes == ((demand, 1.0),)
 
 
@@ -51,7 +53,7 @@ def test_the_cpus_of_each_gpu_follow_pods_without_gpus_included() -> None:
 
 
 @pytest.fixture(scope="module")
-def view() -> cluster_state.Picture:
+def view() -> cluster_state.ClusterState:
     """Eight idle A100 and eight idle H100."""
     found = [
         one
@@ -67,10 +69,10 @@ def view() -> cluster_state.Picture:
 
 @pytest.mark.parametrize(("needed", "taken"), [("A100", "node-h"), ("H100", "node-a")])
 def test_who_can_use_any_kind_leaves_the_one_that_others_need(
-    view: cluster_state.Picture, needed: str, taken: str
+    view: cluster_state.ClusterState, needed: str, taken: str
 ) -> None:
     usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
-    judge = ranking.of("fragmentation", usual)
+    judge = ranking.parse_policies("fragmentation", usual)
     asked = allocating.workload(objects.claim("c", objects.a_request("r", 1)))
-    answer = dra_allocator.allocate(view, asked, replace(worlds.DECIDING, ranking=judge))
+    answer = dra_allocator.allocate(view, asked, replace(worlds.DECIDING, policy_chain=judge))
     assert allocating.placed(answer).node == taken

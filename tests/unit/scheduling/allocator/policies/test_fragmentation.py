@@ -5,11 +5,13 @@ import pytest
 from driver.scheduling.allocator.policies import base, fragmentation, workload_mix
 from tests import rooms
 
-EIGHT = workload_mix.of([(workload_mix.Demand(base.WHOLE, 8), 1.0)])
-HALVES = workload_mix.of([(workload_mix.Demand(base.MPS, 1, 500, cpu=4000), 1.0)])
+EIGHT = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 8), 1.0)])
+HALVES = workload_mix.build_mix([(workload_mix.WorkloadShape(base.MPS, 1, 500, cpu=4000), 1.0)])
 
 
-def score(usual: workload_mix.Mix, before: base.Room, *taken: base.Taken, cpu: int = 0) -> int:
+def score(
+    usual: workload_mix.WorkloadMix, before: base.NodeCapacity, *taken: base.Usage, cpu: int = 0
+) -> int:
     policy = fragmentation.Fragmentation(usual)
     return policy.score(rooms.candidate(before, *taken, cpu=cpu))
 
@@ -21,7 +23,7 @@ def test_a_node_that_is_usually_asked_whole_is_left_whole() -> None:
 
 
 def test_a_share_goes_where_what_is_left_can_still_be_used() -> None:
-    quarter = base.Taken(0, base.MPS, 250)
+    quarter = base.Usage(0, base.MPS, 250)
     kept = score(HALVES, rooms.room(rooms.shared(750)), quarter)
     spoilt = score(HALVES, rooms.room(rooms.shared(500)), quarter)
     assert kept > spoilt
@@ -29,36 +31,42 @@ def test_a_share_goes_where_what_is_left_can_still_be_used() -> None:
 
 def test_gpus_without_the_cpus_that_are_usually_asked_are_of_no_use() -> None:
     node = rooms.room(rooms.shared(500), rooms.idle(), cpu=5000)
-    share = base.Taken(0, base.MPS, 500)
+    share = base.Usage(0, base.MPS, 500)
     assert score(HALVES, node, share, cpu=2000) < score(HALVES, node, share, cpu=1000)
 
 
 @pytest.mark.parametrize(
     ("demand", "card", "fits"),
     [
-        (workload_mix.Demand(base.WHOLE), rooms.idle(), True),
-        (workload_mix.Demand(base.WHOLE), rooms.shared(1000), False),
-        (workload_mix.Demand(base.MPS, 1, 250), rooms.shared(250), True),
-        (workload_mix.Demand(base.MPS, 1, 250), rooms.shared(249), False),
-        (workload_mix.Demand(base.MPS, 1, 250), rooms.shared(900, base.TIME_SLICING), False),
-        (workload_mix.Demand(base.PARTS, 1, 500), rooms.cut(0b11110000), True),
-        (workload_mix.Demand(base.PARTS, 1, 500), rooms.cut(0b00111100), False),
-        (workload_mix.Demand(base.PARTS, 1, 125), rooms.shared(900), False),
-        (workload_mix.Demand(base.WHOLE, products=frozenset({"T4"})), rooms.idle(), False),
-        (workload_mix.Demand(base.WHOLE, products=frozenset({"T4"})), rooms.idle(rooms.T4), True),
+        (workload_mix.WorkloadShape(base.WHOLE), rooms.idle(), True),
+        (workload_mix.WorkloadShape(base.WHOLE), rooms.shared(1000), False),
+        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(250), True),
+        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(249), False),
+        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(900, base.TIME_SLICING), False),
+        (workload_mix.WorkloadShape(base.MIG, 1, 500), rooms.cut(0b11110000), True),
+        (workload_mix.WorkloadShape(base.MIG, 1, 500), rooms.cut(0b00111100), False),
+        (workload_mix.WorkloadShape(base.MIG, 1, 125), rooms.shared(900), False),
+        (workload_mix.WorkloadShape(base.WHOLE, products=frozenset({"T4"})), rooms.idle(), False),
+        (
+            workload_mix.WorkloadShape(base.WHOLE, products=frozenset({"T4"})),
+            rooms.idle(rooms.T4),
+            True,
+        ),
     ],
 )
 def test_a_shape_fits_a_card_as_it_is_used_now(
-    demand: workload_mix.Demand, card: base.Card, *, fits: bool
+    demand: workload_mix.WorkloadShape, card: base.GpuState, *, fits: bool
 ) -> None:
     assert demand.fits(card) is fits
 
 
 def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
-    shapes = workload_mix.of((workload_mix.Demand(base.MPS, cpu=cpu), 1) for cpu in (1000, 4000))
-    steps = [shapes.step(cpu, 8000)[0] for cpu in (0, 999, 1000, 3999, 4000, 9000)]
+    shapes = workload_mix.build_mix(
+        (workload_mix.WorkloadShape(base.MPS, cpu=cpu), 1) for cpu in (1000, 4000)
+    )
+    steps = [shapes.cpu_step(cpu, 8000)[0] for cpu in (0, 999, 1000, 3999, 4000, 9000)]
     assert steps == [0, 0, 1, 1, 2, 2]
-    served = [shapes.step(cpu, 1500)[1] for cpu in (0, 1249, 1250, 2500, 5000)]
+    served = [shapes.cpu_step(cpu, 1500)[1] for cpu in (0, 1249, 1250, 2500, 5000)]
     assert served == [0, 0, 500, 1000, 1500]
 
 
@@ -72,7 +80,7 @@ def test_the_words_say_how_much_becomes_useless() -> None:
 
 
 def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
-    usual = workload_mix.Mix((), cpu_per_gpu=4000)
+    usual = workload_mix.WorkloadMix((), cpu_per_gpu=4000)
     scarce, ample = (rooms.room(rooms.idle(), rooms.idle(), cpu=cpu) for cpu in (8000, 80_000))
     assert score(usual, scarce, *rooms.whole(0), cpu=8000) < score(
         usual, ample, *rooms.whole(0), cpu=8000
@@ -83,14 +91,14 @@ def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
 
 
 def test_a_kind_that_others_need_is_kept_for_them() -> None:
-    usual = workload_mix.Mix((), scarce={"T4": 2.0})
+    usual = workload_mix.WorkloadMix((), scarce={"T4": 2.0})
     wanted = score(usual, rooms.room(rooms.idle(rooms.T4)), *rooms.whole(0))
     plain = score(usual, rooms.room(rooms.idle()), *rooms.whole(0))
     assert wanted < plain
 
 
 def cards() -> int:
-    return sum(type(one) is base.Card for one in gc.get_objects())
+    return sum(type(one) is base.GpuState for one in gc.get_objects())
 
 
 def test_of_rooms_that_were_seen_long_ago_nothing_is_remembered() -> None:
@@ -98,5 +106,5 @@ def test_of_rooms_that_were_seen_long_ago_nothing_is_remembered() -> None:
     before = cards()
     for left in range(1, 2000):
         seen = rooms.room(rooms.shared(left), rooms.shared(left, base.TIME_SLICING))
-        policy.score(rooms.candidate(seen, base.Taken(0, base.MPS, 1)))
+        policy.score(rooms.candidate(seen, base.Usage(0, base.MPS, 1)))
     assert cards() - before < 4000

@@ -4,8 +4,8 @@ from tests import rooms
 LAYOUT = mig_layout.MigLayout()
 
 
-def score(card: base.Card, mask: int) -> int:
-    taken = base.Taken(0, base.PARTS, mask=mask)
+def score(card: base.GpuState, mask: int) -> int:
+    taken = base.Usage(0, base.MIG, mask=mask)
     return LAYOUT.score(rooms.candidate(rooms.room(card), taken))
 
 
@@ -19,9 +19,11 @@ def test_a_gpu_that_is_cut_is_filled_before_another_one_is() -> None:
 
 
 def test_variants_of_a_profile_change_nothing() -> None:
-    variants = (base.Part(f"1g.10gb{end}", 1 << at, 1) for end in ("+me", "-me") for at in range(7))
-    varied = base.Model("H100", 80 * rooms.GIB, (*rooms.H100.parts, *variants))
-    for part in rooms.H100.parts:
+    variants = (
+        base.MigPlacement(f"1g.10gb{end}", 1 << at, 1) for end in ("+me", "-me") for at in range(7)
+    )
+    varied = base.GpuModel("H100", 80 * rooms.GIB, (*rooms.H100.placements, *variants))
+    for part in rooms.H100.placements:
         assert score(rooms.idle(varied), part.mask) == score(rooms.idle(), part.mask)
 
 
@@ -32,7 +34,7 @@ def test_what_is_no_mig_device_makes_no_difference() -> None:
 
 
 def test_the_words_say_how_much_of_a_gpu_is_given_up() -> None:
-    taken = base.Taken(0, base.PARTS, mask=0b11111111)
+    taken = base.Usage(0, base.MIG, mask=0b11111111)
     one = rooms.candidate(rooms.room(rooms.idle()), taken)
     assert (LAYOUT.score(one), LAYOUT.explain(one)) == (
         0,

@@ -5,11 +5,11 @@ from driver.scheduling.allocator.policies import base, mix_estimator, workload_m
 from driver.scheduling.snapshot import cluster_state
 from tests import objects, worlds
 
-EIGHTS = workload_mix.of([(workload_mix.Demand(base.WHOLE, 8, cpu=8000), 1.0)])
+EIGHTS = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 8, cpu=8000), 1.0)])
 NODES = 60
 
 
-def fleet(*held: claims.Claim) -> cluster_state.Picture:
+def fleet(*held: claims.Claim) -> cluster_state.ClusterState:
     """Nodes of eight GPUs each."""
     found = [objects.a_slice(f"node-{at:02}") for at in range(NODES)]
     return worlds.view(*found, taken=held)
@@ -24,79 +24,81 @@ def pairs(count: int) -> list[claims.Claim]:
     ]
 
 
-def weights(found: workload_mix.Mix) -> dict[tuple[str, int], float]:
-    return {(demand.mode, demand.number): round(weight, 2) for demand, weight in found.shapes}
+def weights(found: workload_mix.WorkloadMix) -> dict[tuple[str, int], float]:
+    return {(demand.mode, demand.gpu_count): round(weight, 2) for demand, weight in found.shapes}
 
 
 def test_where_little_is_in_use_what_is_configured_counts() -> None:
-    found = mix_estimator.Usual(EIGHTS).of(fleet(*pairs(40)))
+    found = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(40)))
     assert found.shapes == EIGHTS.shapes
     assert found.cpu_per_gpu == 1000
 
 
 def test_what_many_claims_have_counts_beside_it() -> None:
-    found = mix_estimator.Usual(EIGHTS).of(fleet(*pairs(200)))
+    found = mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*pairs(200)))
     assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
 
 
 def test_where_nobody_says_how_many_cpus_a_gpu_needs_it_is_its_share_of_the_node() -> None:
-    assert mix_estimator.Usual(workload_mix.NOTHING).of(fleet()).cpu_per_gpu == pytest.approx(
-        1000, rel=0.12
-    )
-    assert mix_estimator.Usual(EIGHTS).of(fleet()).cpu_per_gpu == 1000
+    assert mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX).estimate(
+        fleet()
+    ).cpu_per_gpu == pytest.approx(1000, rel=0.12)
+    assert mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet()).cpu_per_gpu == 1000
 
 
 def test_it_follows_the_view_and_remembers_nothing_of_what_was() -> None:
     view, held = fleet(), pairs(200)
-    known = mix_estimator.Usual(EIGHTS)
-    before = known.of(view)
+    known = mix_estimator.WorkloadMixEstimator(EIGHTS)
+    before = known.estimate(view)
     for one in held:
-        view.put_claim(one.key, one)
-    assert weights(known.of(view)) == weights(mix_estimator.Usual(EIGHTS).of(fleet(*held)))
+        view.set_claim(one.key, one)
+    assert weights(known.estimate(view)) == weights(
+        mix_estimator.WorkloadMixEstimator(EIGHTS).estimate(fleet(*held))
+    )
     for one in held:
-        view.put_claim(one.key, None)
-    assert known.of(view) is before
+        view.set_claim(one.key, None)
+    assert known.estimate(view) is before
 
 
 def test_a_change_that_makes_no_difference_leaves_it_the_same_object() -> None:
     view = fleet(*pairs(200))
-    known = mix_estimator.Usual(EIGHTS)
-    before = known.of(view)
+    known = mix_estimator.WorkloadMixEstimator(EIGHTS)
+    before = known.estimate(view)
     more = worlds.holding("more", "node-59", "gpu-7")
-    view.put_claim(more.key, more)
-    assert known.of(view) is before
+    view.set_claim(more.key, more)
+    assert known.estimate(view) is before
 
 
 def test_kinds_that_shapes_name_are_scarce_by_how_few_there_are() -> None:
-    shapes = workload_mix.of(
+    shapes = workload_mix.build_mix(
         [
-            (workload_mix.Demand(base.WHOLE, 1), 0.5),
-            (workload_mix.Demand(base.WHOLE, 1, products=frozenset({"T4"})), 0.25),
-            (workload_mix.Demand(base.WHOLE, 1, products=frozenset({"H100", "A100"})), 0.25),
+            (workload_mix.WorkloadShape(base.WHOLE, 1), 0.5),
+            (workload_mix.WorkloadShape(base.WHOLE, 1, products=frozenset({"T4"})), 0.25),
+            (workload_mix.WorkloadShape(base.WHOLE, 1, products=frozenset({"H100", "A100"})), 0.25),
         ]
     ).shapes
-    assert workload_mix.scarce(shapes, {"T4": 10, "H100": 60, "A100": 30}) == {
+    assert workload_mix.product_scarcity(shapes, {"T4": 10, "H100": 60, "A100": 30}) == {
         "T4": 2.5,
         "H100": 0.3,
         "A100": 0.3,
     }
-    assert workload_mix.scarce(shapes, {}) == {}
+    assert workload_mix.product_scarcity(shapes, {}) == {}
 
 
 def test_pods_without_gpus_count_for_the_cpus_of_each_gpu() -> None:
-    found = workload_mix.of(
+    found = workload_mix.build_mix(
         [
-            (workload_mix.Demand(base.WHOLE, 1, cpu=4000), 1),
-            (workload_mix.Demand(base.IDLE, 0, cpu=2000), 2),
+            (workload_mix.WorkloadShape(base.WHOLE, 1, cpu=4000), 1),
+            (workload_mix.WorkloadShape(base.IDLE, 0, cpu=2000), 2),
         ]
     )
     assert found.cpu_per_gpu == 8000
 
 
 def test_nodes_without_gpus_have_no_share_in_it() -> None:
-    view, known = fleet(), mix_estimator.Usual(workload_mix.NOTHING)
-    before = known.of(view)
+    view, known = fleet(), mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX)
+    before = known.estimate(view)
     for at in range(500):
         plain = objects.node(f"plain-{at}")
-        view.put_node(plain.name, plain)
-    assert known.of(view) is before
+        view.set_node(plain.name, plain)
+    assert known.estimate(view) is before

@@ -2,7 +2,7 @@ from driver.scheduling.allocator.policies import base, pack
 from tests import rooms
 
 PACK, SPREAD = pack.Pack(), pack.Spread()
-SHARE = base.Taken(0, base.MPS, 250)
+SHARE = base.Usage(0, base.MPS, 250)
 
 
 def test_a_node_in_use_is_better_than_a_fresh_one_for_pack_and_worse_for_spread() -> None:

@@ -15,7 +15,7 @@ def a_class(words: str | None) -> device_classes.DeviceClass:
     return replace(objects.device_class(SPREADING), policies=words)
 
 
-def fleet(words: str | None) -> cluster_state.Picture:
+def fleet(words: str | None) -> cluster_state.ClusterState:
     """Two nodes of two GPUs; one GPU of the second is in use."""
     found = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
     held = worlds.holding("x", "node-b", "gpu-0")
@@ -23,11 +23,11 @@ def fleet(words: str | None) -> cluster_state.Picture:
 
 
 def decide(
-    view: cluster_state.Picture, *asking: str
-) -> allocator_types.Placement | allocator_types.NoFit:
+    view: cluster_state.ClusterState, *asking: str
+) -> allocator_types.Placement | allocator_types.Unschedulable:
     made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
     claim = objects.claim("c", *made)
-    deciding = replace(worlds.DECIDING, ranking=ranking.of("pack"))
+    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies("pack"))
     return dra_allocator.allocate(view, allocating.workload(claim), deciding)
 
 
@@ -36,11 +36,14 @@ def test_a_class_says_what_is_best_for_what_asks_it() -> None:
     packed, spread = decide(view, worlds.ANY), decide(view, SPREADING)
     assert allocating.placed(packed).node == "node-b"
     assert allocating.placed(spread).node == "node-a"
-    assert allocating.placed(spread).why == "the emptiest node: 2 of 2 GPUs were free, 1 are left"
+    assert (
+        allocating.placed(spread).explanation
+        == "the emptiest node: 2 of 2 GPUs were free, 1 are left"
+    )
 
 
 def test_a_class_may_ask_for_no_policy_at_all() -> None:
-    assert allocating.placed(decide(fleet(""), SPREADING)).why == "the first by name"
+    assert allocating.placed(decide(fleet(""), SPREADING)).explanation == "the first by name"
 
 
 def test_a_class_that_says_nothing_leaves_it_to_the_controller() -> None:
@@ -62,19 +65,22 @@ def test_a_policy_that_is_not_there_is_told_with_the_class_that_names_it() -> No
 
 
 def test_the_policies_are_the_same_object_as_long_as_nothing_changes() -> None:
-    view, known = fleet("spread"), policy_selector.Judges(ranking.of("pack"))
+    view, known = fleet("spread"), policy_selector.PolicySelector(ranking.parse_policies("pack"))
     wants = allocating.wants(view, objects.claim("c", objects.a_request("r", 1)))
-    found = known.of(view, wants)
-    assert known.of(view, wants) is found
+    found = known.select(view, wants)
+    assert known.select(view, wants) is found
 
 
 def test_policies_of_a_class_know_what_is_usually_asked_as_the_controllers_do() -> None:
-    usual = workload_mix.of([(workload_mix.Demand(base.WHOLE, 2), 1.0)])
-    view, known = fleet("fragmentation"), policy_selector.Judges(ranking.of("pack", usual))
+    usual = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 2), 1.0)])
+    view, known = (
+        fleet("fragmentation"),
+        policy_selector.PolicySelector(ranking.parse_policies("pack", usual)),
+    )
     asking = objects.a_request("r", 1, deviceClassName=SPREADING)
-    found = known.of(view, allocating.wants(view, objects.claim("c", asking)))
-    assert isinstance(found, ranking.Ranking)
-    assert found.usual.shapes == usual.shapes
+    found = known.select(view, allocating.wants(view, objects.claim("c", asking)))
+    assert isinstance(found, ranking.PolicyChain)
+    assert found.mix.shapes == usual.shapes
 
 
 def test_the_policies_of_a_class_are_read_from_its_annotation() -> None:

@@ -6,16 +6,16 @@ from tests import rooms
 TOPOLOGY, ISLANDS = topology.Topology(), topology.Islands()
 
 
-def linked(*groups: tuple[int, ...], numa: int = 4) -> base.Wiring:
+def linked(*groups: tuple[int, ...], numa: int = 4) -> base.NodeTopology:
     """GPUs with NVLink inside each group; so many GPUs on each NUMA node, each of its own root."""
     peers = {at: sum(1 << j for j in group if j != at) for group in groups for at in group}
-    return base.Wiring(
-        tuple(base.Position(peers[at], f"pci{at}", at // numa) for at in sorted(peers))
+    return base.NodeTopology(
+        tuple(base.GpuLocation(peers[at], f"pci{at}", at // numa) for at in sorted(peers))
     )
 
 
-def score(wiring: base.Wiring, *places: int) -> int:
-    before = rooms.room(*[rooms.idle()] * len(wiring.positions), wiring=wiring)
+def score(wiring: base.NodeTopology, *places: int) -> int:
+    before = rooms.room(*[rooms.idle()] * len(wiring.locations), wiring=wiring)
     return TOPOLOGY.score(rooms.candidate(before, *rooms.whole(*places)))
 
 
@@ -31,8 +31,8 @@ def test_where_nvlink_reaches_everything_one_numa_node_is_better_than_two() -> N
 
 
 def test_without_nvlink_a_common_root_is_better_than_a_common_numa_node() -> None:
-    places = [base.Position(0, root, numa) for root, numa in (("a", 0), ("a", 0), ("b", 0))]
-    tree = base.Wiring((*places, base.Position(0, "c", 1)))
+    places = [base.GpuLocation(0, root, numa) for root, numa in (("a", 0), ("a", 0), ("b", 0))]
+    tree = base.NodeTopology((*places, base.GpuLocation(0, "c", 1)))
     assert score(tree, 0, 1) > score(tree, 0, 2) > score(tree, 0, 3) > 0
 
 
@@ -42,19 +42,19 @@ def test_a_single_gpu_and_gpus_of_which_nothing_is_known_make_no_difference() ->
 
 
 def test_the_words_name_what_connects_the_set() -> None:
-    def says(wiring: base.Wiring, *places: int) -> str:
-        before = rooms.room(*[rooms.idle()] * len(wiring.positions), wiring=wiring)
+    def says(wiring: base.NodeTopology, *places: int) -> str:
+        before = rooms.room(*[rooms.idle()] * len(wiring.locations), wiring=wiring)
         return TOPOLOGY.explain(rooms.candidate(before, *rooms.whole(*places)))
 
     assert says(linked((0, 1), (2, 3)), 0, 1) == "2 GPUs connected by NVLink"
     assert says(linked((0, 1), (2, 3)), 1, 2) == "2 GPUs of NUMA node 0"
-    roots = base.Wiring((base.Position(0, "pci0", 0), base.Position(0, "pci0", 1)))
+    roots = base.NodeTopology((base.GpuLocation(0, "pci0", 0), base.GpuLocation(0, "pci0", 1)))
     assert says(roots, 0, 1) == "2 GPUs under one PCIe root"
     assert says(linked((0,), (1,), numa=1), 0, 1) == says(linked((0,)), 0) == ""
 
 
-def kept(wiring: base.Wiring, busy: tuple[int, ...], place: int) -> int:
-    cards = [rooms.TAKEN if at in busy else rooms.idle() for at in range(len(wiring.positions))]
+def kept(wiring: base.NodeTopology, busy: tuple[int, ...], place: int) -> int:
+    cards = [rooms.TAKEN if at in busy else rooms.idle() for at in range(len(wiring.locations))]
     before = rooms.room(*cards, wiring=wiring)
     return ISLANDS.score(rooms.candidate(before, *rooms.whole(place)))
 

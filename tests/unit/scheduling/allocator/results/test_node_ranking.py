@@ -7,7 +7,7 @@ from driver.scheduling.allocator.results import node_ranking, node_result
 from tests import objects, worlds
 
 A, B, C = (ids.NodeName(f"node-{one}") for one in "abc")
-FULL = allocator_types.Refusal(reasons.Reason.NODE_FULL, "full")
+FULL = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "full")
 VIEW = worlds.view(*(objects.a_slice(name, 1) for name in (A, B, C)))
 
 
@@ -16,36 +16,36 @@ class Changing:
 
     def __init__(self) -> None:
         self.nodes = VIEW.nodes
-        self.mark = 0
+        self.revision = 0
         self.changed: Sequence[ids.NodeName] | None = None
 
-    def since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
+    def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
         return None if self.changed is None else (mark + 1, self.changed)
 
 
 class Asked:
     """A board, what nodes would answer, and who was asked."""
 
-    def __init__(self, **found: node_result.Answer) -> None:
+    def __init__(self, **found: node_result.NodeResult) -> None:
         self.view = Changing()
         self.found = {ids.NodeName(f"node-{one}"): answer for one, answer in found.items()}
         self.names: list[ids.NodeName] = []
-        self.board = node_ranking.Board()
+        self.board = node_ranking.NodeRanking()
         self.renew()
 
     def renew(self) -> list[ids.NodeName]:
         """Ask those that changed, at first everybody; who was asked."""
         self.names.clear()
-        self.board.renew(self.view, self.answer)  # type: ignore[arg-type]
+        self.board.refresh(self.view, self.answer)  # type: ignore[arg-type]
         self.view.changed = []
         return self.names
 
-    def change(self, name: ids.NodeName, answer: node_result.Answer) -> list[ids.NodeName]:
+    def change(self, name: ids.NodeName, answer: node_result.NodeResult) -> list[ids.NodeName]:
         self.found[name] = answer
         self.view.changed = [name]
         return self.renew()
 
-    def answer(self, name: ids.NodeName) -> node_result.Answer:
+    def answer(self, name: ids.NodeName) -> node_result.NodeResult:
         self.names.append(name)
         return self.found.get(name)
 
@@ -58,7 +58,7 @@ class Asked:
 
 
 def fit(name: ids.NodeName, free: int) -> node_result.Fit:
-    room = base.Room(0, 0, (), base.Wiring(()))
+    room = base.NodeCapacity(0, 0, (), base.NodeTopology(()))
     return node_result.Fit((0, 0, (), free), (), base.Candidate(name, room, room, ()), (), 0)
 
 
@@ -87,21 +87,21 @@ def test_a_node_to_be_avoided_is_there_again_when_it_is_not() -> None:
     assert asked.best(B) == A
     assert asked.best(A, B) is None
     assert asked.best() == B
-    assert (asked.board.fits(B), asked.board.fits(C)) == (True, False)
+    assert (asked.board.is_feasible(B), asked.board.is_feasible(C)) == (True, False)
 
 
 def test_refusals_that_are_equal_stand_together_by_name() -> None:
-    other = allocator_types.Refusal(fits=1, wanted=2)
+    other = allocator_types.NodeRejection(fits=1, requested=2)
     asked = Asked(a=other, b=FULL, c=other)
-    assert [*asked.board.refusals().items()] == [(other, (A, C)), (FULL, (B,))]
+    assert [*asked.board.rejections().items()] == [(other, (A, C)), (FULL, (B,))]
     asked.change(A, FULL)
-    assert [*asked.board.refusals().items()] == [(FULL, (A, B)), (other, (C,))]
+    assert [*asked.board.rejections().items()] == [(FULL, (A, B)), (other, (C,))]
     asked.change(C, fit(C, 1))
-    assert [*asked.board.refusals()] == [FULL]
+    assert [*asked.board.rejections()] == [FULL]
 
 
 def test_a_node_that_reaches_no_device_of_ours_is_neither_fit_nor_refused() -> None:
-    assert Asked().board.refusals() == {}
+    assert Asked().board.rejections() == {}
 
 
 def test_a_node_that_is_gone_is_forgotten() -> None:
@@ -110,7 +110,7 @@ def test_a_node_that_is_gone_is_forgotten() -> None:
     asked.view.changed = [A, B]
     assert asked.renew() == []
     assert asked.best() is None
-    assert asked.board.refusals() == {}
+    assert asked.board.rejections() == {}
 
 
 def test_where_it_is_not_known_what_changed_everybody_is_asked_again() -> None:
@@ -134,5 +134,5 @@ def test_ranks_of_nodes_that_are_never_among_the_best_do_not_pile_up() -> None:
     for number in range(1000):
         asked.change(C, fit(C, 3 + number % 7))
         assert asked.best() == A
-    assert asked.board.ranks < 100
+    assert asked.board.heap_size < 100
     assert asked.best_of(3) == [A, B, C]

@@ -14,66 +14,69 @@ from tests import allocating, objects, worlds
 NAMES = [ids.NodeName(f"node-{one}") for one in "abcd"]
 
 
-def fleet() -> cluster_state.Picture:
+def fleet() -> cluster_state.ClusterState:
     """Nodes that are alike two by two: of one GPU in use, and of none."""
     found = [objects.a_slice(name, 4) for name in NAMES]
     held = [worlds.holding(f"x-{name}", name, "gpu-1") for name in NAMES[2:]]
     return worlds.view(*found, taken=held)
 
 
-def question(view: cluster_state.Picture, policies: str = "pack") -> node_result.Question:
+def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_result.NodeQuery:
     claim = objects.claim("c", objects.a_request("gpu", 2))
     workload = allocating.workload(claim)
-    wants = allocator_requests.wants(view, workload.open)
-    assert not isinstance(wants, allocator_types.NoFit)
-    assert not node_signature.tells_uuids(view, workload.open, wants)
-    deciding = replace(worlds.DECIDING, ranking=ranking.of(policies))
-    known = node_capacity.Rooms()
-    known.renew(view)
-    verdicts = deciding.rules.of(view, workload)
-    return node_result.Question(view, known, workload, wants, deciding, verdicts)
+    wants = allocator_requests.parse_requests(view, workload.open_claims)
+    assert not isinstance(wants, allocator_types.Unschedulable)
+    assert not node_signature.depends_on_uuids(view, workload.open_claims, wants)
+    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies(policies))
+    known = node_capacity.NodeCapacityCache()
+    known.refresh(view)
+    verdicts = deciding.rules.for_workload(view, workload)
+    return node_result.NodeQuery(view, known, workload, wants, deciding, verdicts)
 
 
 def fit(
-    view: cluster_state.Picture, told: node_result.Told | None, name: ids.NodeName
+    view: cluster_state.ClusterState, told: node_result.SignatureResults | None, name: ids.NodeName
 ) -> node_result.Fit:
-    found = node_result.ask(question(view), view.nodes[name], told)
+    found = node_result.evaluate(question(view), view.nodes[name], told)
     assert isinstance(found, node_result.Fit)
     return found
 
 
 def test_of_nodes_that_are_alike_one_answers_for_all_and_each_gives_its_own_devices() -> None:
-    view, told = fleet(), node_result.Told()
+    view, told = fleet(), node_result.SignatureResults()
     for name in NAMES:
         alone, together = fit(view, None, name), fit(view, told, name)
-        assert together.standing == alone.standing
+        assert together.rank_key == alone.rank_key
         assert together.candidate.after == alone.candidate.after
-        given = node_result.picks(question(view), view.nodes[name], together)
-        assert given == node_result.picks(question(view), view.nodes[name], alone)
+        given = node_result.assignments(question(view), view.nodes[name], together)
+        assert given == node_result.assignments(question(view), view.nodes[name], alone)
         assert {pick.device.pool for pick in given} == {name}
     assert fit(view, told, NAMES[0]) is fit(view, told, NAMES[1])
 
 
 def test_what_devices_allow_is_kept_for_other_policies() -> None:
-    view, chances = fleet(), node_result.Chances()
-    packed, spread = node_result.Told("shape", chances), node_result.Told("shape", chances)
+    view, chances = fleet(), node_result.DeviceOptionsCache()
+    packed, spread = (
+        node_result.SignatureResults("shape", chances),
+        node_result.SignatureResults("shape", chances),
+    )
     for policies, told in (("pack", packed), ("spread", spread)):
         for name in NAMES:
             asking = question(view, policies)
-            kept = node_result.ask(asking, view.nodes[name], told)
+            kept = node_result.evaluate(asking, view.nodes[name], told)
             assert isinstance(kept, node_result.Fit)
-            alone = node_result.ask(asking, view.nodes[name])
+            alone = node_result.evaluate(asking, view.nodes[name])
             assert isinstance(alone, node_result.Fit)
-            assert kept.standing == alone.standing
+            assert kept.rank_key == alone.rank_key
 
 
 def test_chances_that_were_not_used_for_long_are_found_again() -> None:
-    view, chances = fleet(), node_result.Chances(most=4)
+    view, chances = fleet(), node_result.DeviceOptionsCache(most=4)
     asking = question(view)
-    first = chances.of("a", asking, view.nodes[NAMES[0]])
-    assert chances.of("a", asking, view.nodes[NAMES[0]]) is first
-    chances.of("b", asking, view.nodes[NAMES[2]])
-    again = chances.of("a", asking, view.nodes[NAMES[0]])
+    first = chances.get("a", asking, view.nodes[NAMES[0]])
+    assert chances.get("a", asking, view.nodes[NAMES[0]]) is first
+    chances.get("b", asking, view.nodes[NAMES[2]])
+    again = chances.get("a", asking, view.nodes[NAMES[0]])
     assert again is not first
 
 
@@ -88,4 +91,4 @@ def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
         assert allocating.devices(found) == allocating.devices(alone)
         placed = allocating.placed(found)
         taken = worlds.holding(claim.name, placed.node, *allocating.devices(found))
-        view.put_claim(taken.key, taken)
+        view.set_claim(taken.key, taken)

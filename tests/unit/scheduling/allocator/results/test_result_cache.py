@@ -5,17 +5,17 @@ VIEW = worlds.fleet({"node-a": 2})
 
 
 def test_a_shape_finds_again_what_nodes_told_to_it_as_one_judge_ranks() -> None:
-    found = result_cache.Recall(VIEW)
-    assert found.of("shape", "pack") is found.of("shape", "pack")
-    assert found.of("shape", "pack") is not found.of("shape", "spread")
+    found = result_cache.ResultCache(VIEW)
+    assert found.get("shape", "pack") is found.get("shape", "pack")
+    assert found.get("shape", "pack") is not found.get("shape", "spread")
 
 
 def test_of_more_shapes_than_are_kept_those_asked_last_stay() -> None:
-    found = result_cache.Recall(VIEW)
-    first, second = found.of(0), found.of(1)
+    found = result_cache.ResultCache(VIEW)
+    first, second = found.get(0), found.get(1)
     for number in range(2, 256):
-        found.of(number)
-    assert found.of(0) is first
-    found.of(256)
-    assert found.of(0) is first
-    assert found.of(1) is not second
+        found.get(number)
+    assert found.get(0) is first
+    found.get(256)
+    assert found.get(0) is first
+    assert found.get(1) is not second

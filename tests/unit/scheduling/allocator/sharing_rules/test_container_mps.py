@@ -17,7 +17,7 @@ OWN = [neighbours.mps()]
 
 def node(
     *, shares: int = 2, gpus: int = 2, taken: tuple[claims.Claim, ...] = ()
-) -> cluster_state.Picture:
+) -> cluster_state.ClusterState:
     found = [objects.a_share_device(f"mps-{at}", neighbours.MPS) for at in range(shares)]
     found += [objects.a_device(f"gpu-{at}") for at in range(gpus)]
     return worlds.view(objects.a_slice("node-a", found), taken=taken)
@@ -32,7 +32,7 @@ def whole(name: str, count: int = 1, config: object = None) -> claims.Claim:
 
 
 def in_containers(
-    view: cluster_state.Picture, used: Sequence[tuple[str, ...]], *found: claims.Claim
+    view: cluster_state.ClusterState, used: Sequence[tuple[str, ...]], *found: claims.Claim
 ) -> Answer:
     return decide(view, *found, containers=neighbours.containers(*used))
 
@@ -109,7 +109,7 @@ def test_what_the_pods_settled_claims_have_counts_too(
     status["allocation"]["devices"]["config"] = [{"source": "FromClaim", **one} for one in config]
     settled = objects.claim("settled", status=status)
     pod = objects.pod("pod", "settled", "a", containers=neighbours.containers(("settled", "a")))
-    workload = allocator_types.Workload(pod, (whole("a"),), settled=(settled,))
+    workload = allocator_types.Workload(pod, (whole("a"),), allocated_claims=(settled,))
     answer = dra_allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
     if goes:
         assert devices(answer) == ["gpu-0"]

@@ -14,9 +14,9 @@ MIG = slices.parse_device(objects.with_values(objects.a_device("mig-0"), type="m
 SHARE = slices.parse_device(objects.a_share_device("share", neighbours.MPS), "device")
 
 
-def read(claim: claims.Claim, *of_class: objects.Raw) -> device_config.Configs:
+def read(claim: claims.Claim, *of_class: objects.Raw) -> device_config.DeviceConfigs:
     known = objects.device_class(config=[*of_class])
-    return device_config.Configs(worlds.view(found_classes=[known]), workload(claim))
+    return device_config.DeviceConfigs(worlds.view(found_classes=[known]), workload(claim))
 
 
 def asking(*found: objects.Raw) -> claims.Claim:
@@ -37,61 +37,61 @@ def interval(found: v1alpha1.Config | errors.BadInput) -> str | None:
 
 def test_the_last_that_applies_wins_and_the_claims_come_after_the_classs() -> None:
     claim = asking(neighbours.turns("Short"), neighbours.turns("Medium"))
-    assert interval(read(claim, neighbours.turns("Long")).of(0, way(claim), GPU)) == "Medium"
+    assert interval(read(claim, neighbours.turns("Long")).get(0, way(claim), GPU)) == "Medium"
     bare = asking()
-    assert interval(read(bare, neighbours.turns("Long")).of(0, way(bare), GPU)) == "Long"
-    assert interval(read(bare).of(0, way(bare), GPU)) is None
+    assert interval(read(bare, neighbours.turns("Long")).get(0, way(bare), GPU)) == "Long"
+    assert interval(read(bare).get(0, way(bare), GPU)) is None
 
 
 def test_configuration_of_another_request_does_not_apply() -> None:
     claim = asking({**neighbours.turns("Short"), "requests": ["other"]})
-    assert interval(read(claim).of(0, way(claim), GPU)) is None
+    assert interval(read(claim).get(0, way(claim), GPU)) is None
 
 
 def test_configuration_of_another_driver_is_not_read() -> None:
     claim = asking({"opaque": {"driver": "nic.example.com", "parameters": {"any": "thing"}}})
-    assert interval(read(claim).of(0, way(claim), GPU)) is None
+    assert interval(read(claim).get(0, way(claim), GPU)) is None
 
 
 def test_a_mig_device_and_a_whole_gpu_of_one_request_have_each_its_kind() -> None:
     claim = asking(neighbours.mps(kind="MigDeviceConfig"), neighbours.turns("Long"))
     found = read(claim)
-    assert interval(found.of(0, way(claim), GPU)) == "Long"
-    assert isinstance(found.of(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
+    assert interval(found.get(0, way(claim), GPU)) == "Long"
+    assert isinstance(found.get(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
 
 
 def test_a_kind_that_names_the_request_of_another_device_is_wrong() -> None:
     claim = asking(objects.a_config("MigDeviceConfig", "gpu"))
-    assert isinstance(read(claim).of(0, way(claim), GPU), errors.BadInput)
-    assert isinstance(read(claim).of(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
+    assert isinstance(read(claim).get(0, way(claim), GPU), errors.BadInput)
+    assert isinstance(read(claim).get(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
 
 
 def test_terms_are_of_the_claims_namespace_and_the_devices_sharing() -> None:
     claim = asking(neighbours.mps(multiUser=True))
-    found = read(claim).terms(0, way(claim), SHARE)
+    found = read(claim).sharing_terms(0, way(claim), SHARE)
     assert isinstance(found, compatibility.Terms)
     assert (found.sharing, found.namespace, found.multi_user) == ("mps", "default", True)
     other = asking(neighbours.turns("Long"))
-    assert isinstance(read(other).terms(0, way(other), SHARE), compatibility.Conflict)
+    assert isinstance(read(other).sharing_terms(0, way(other), SHARE), compatibility.Conflict)
 
 
 def test_terms_of_what_cannot_be_read_are_an_error() -> None:
     claim = asking(objects.a_config("MigDeviceConfig", "gpu"))
     with pytest.raises(errors.BadInput):
-        read(claim).terms(0, way(claim), SHARE)
+        read(claim).sharing_terms(0, way(claim), SHARE)
 
 
 def test_a_claims_own_daemon_is_for_whole_and_mig_devices_of_plain_access() -> None:
     claim = asking(neighbours.mps(), neighbours.mps(kind="MigDeviceConfig"))
     found = read(claim)
-    assert found.own_daemon(0, way(claim), GPU) is not None
-    assert found.own_daemon(0, way(claim), MIG) is not None
-    assert found.own_daemon(0, way(claim), SHARE) is None
+    assert found.claim_mps(0, way(claim), GPU) is not None
+    assert found.claim_mps(0, way(claim), MIG) is not None
+    assert found.claim_mps(0, way(claim), SHARE) is None
     admin = objects.claim("c", objects.a_request(adminAccess=True), config=[neighbours.mps()])
-    assert read(admin).own_daemon(0, way(admin), GPU) is None
-    assert read(asking()).own_daemon(0, way(asking()), GPU) is None
+    assert read(admin).claim_mps(0, way(admin), GPU) is None
+    assert read(asking()).claim_mps(0, way(asking()), GPU) is None
 
 
 def test_only_a_shared_face_says_how_it_is_shared() -> None:
-    assert device_config.sharing_of(SHARE) == "mps"
-    assert device_config.sharing_of(GPU) == ""
+    assert device_config.sharing_kind(SHARE) == "mps"
+    assert device_config.sharing_kind(GPU) == ""

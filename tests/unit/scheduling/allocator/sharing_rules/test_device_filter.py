@@ -9,13 +9,13 @@ from tests.allocating import counts, decide, devices, refusal
 Reason = reasons.Reason
 
 
-def node(*found: objects.Raw, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.Picture:
+def node(*found: objects.Raw, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     """node-a with these devices, and a class that lets namespaces meet."""
     opened = objects.device_class("open", "true", config=[neighbours.OPEN])
     return worlds.view(objects.a_slice("node-a", [*found]), taken=taken, found_classes=[opened])
 
 
-def shared(sharing: str = neighbours.TURNS, *taken: claims.Claim) -> cluster_state.Picture:
+def shared(sharing: str = neighbours.TURNS, *taken: claims.Claim) -> cluster_state.ClusterState:
     return node(objects.a_share_device("share", sharing), taken=taken)
 
 
@@ -81,7 +81,7 @@ def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() ->
 
 
 def test_several_users_at_once_are_not_given_a_gpu_whose_driver_serves_one() -> None:
-    def of_driver(version: str, *, shared: bool) -> cluster_state.Picture:
+    def of_driver(version: str, *, shared: bool) -> cluster_state.ClusterState:
         made = objects.a_share_device("a", neighbours.MPS) if shared else objects.a_device("a")
         made["attributes"]["driverVersion"] = {"version": version}
         return node(made)
@@ -147,7 +147,7 @@ def test_settings_of_one_daemon_that_differ_are_refused_with_their_words() -> No
 
 
 def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
-    def of_capability(version: str) -> cluster_state.Picture:
+    def of_capability(version: str) -> cluster_state.ClusterState:
         device = objects.a_device("gpu-0")
         device["attributes"]["cudaComputeCapability"] = {"version": version}
         return node(device)

@@ -4,25 +4,24 @@ from driver import names, reasons
 from driver.resources.dra import claims
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.sharing_rules import device_config, shared_settings
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import neighbours, objects, worlds
 from tests.allocating import NODE, counts, decide, devices, wants, workload
 
 
-def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.Picture:
+def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     found = [objects.a_share_device(f"share-{at}", one) for at, one in enumerate(sharing)]
     return worlds.view(objects.a_slice("node-a", found), taken=taken)
 
 
-def spot(view: cluster.ClusterView) -> candidates.Spot:
-    return candidates.spots(view, view.nodes[NODE])[0]
+def spot(view: snapshot.Snapshot) -> candidates.NodeDevice:
+    return candidates.node_devices(view, view.nodes[NODE])[0]
 
 
 def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
     held = neighbours.holder("x", "share-0", neighbours.turns("Long"), namespace="team-a")
     found = spot(shared(neighbours.TURNS, taken=(held,)))
-    terms = shared_settings.Terms(names.DRIVER).of(found.holders[0], found.device)
+    terms = shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device)
     assert terms is not None
     assert (terms.sharing, terms.namespace) == (names.SHARING_TIME_SLICING, "team-a")
     assert (terms.interval, terms.memory_bytes) == ("Long", 8 << 30)
@@ -31,18 +30,18 @@ def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
 def test_terms_are_read_once_an_allocation() -> None:
     held = neighbours.holder("x", "share-0")
     found = spot(shared(neighbours.TURNS, taken=(held,)))
-    known = shared_settings.Terms(names.DRIVER)
-    first = known.of(found.holders[0], found.device)
-    assert known.of(found.holders[0], found.device) is first
+    known = shared_settings.ShareTerms(names.DRIVER)
+    first = known.get(found.holders[0], found.device)
+    assert known.get(found.holders[0], found.device) is first
 
 
 def test_a_claim_that_was_allocated_anew_has_new_terms() -> None:
-    known = shared_settings.Terms(names.DRIVER)
+    known = shared_settings.ShareTerms(names.DRIVER)
     intervals = []
     for interval in ("Long", "Short"):
         held = neighbours.holder("x", "share-0", neighbours.turns(interval))
         found = spot(shared(neighbours.TURNS, taken=(held,)))
-        terms = known.of(found.holders[0], found.device)
+        terms = known.get(found.holders[0], found.device)
         intervals.append(terms.interval if terms else None)
     assert intervals == ["Long", "Short"]
 
@@ -51,11 +50,11 @@ def test_what_cannot_be_read_any_more_has_no_terms() -> None:
     for config in (objects.a_config(shape="old"), neighbours.mps()):
         held = neighbours.holder("x", "share-0", config)
         found = spot(shared(neighbours.TURNS, taken=(held,)))
-        assert shared_settings.Terms(names.DRIVER).of(found.holders[0], found.device) is None
+        assert shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device) is None
 
 
 def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
-    known = shared_settings.Terms(names.DRIVER)
+    known = shared_settings.ShareTerms(names.DRIVER)
 
     def allocations() -> int:
         gc.collect()
@@ -64,7 +63,7 @@ def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
     before = allocations()
     for name in ("x", "y", "z"):
         found = spot(shared(neighbours.TURNS, taken=(neighbours.holder(name, "share-0"),)))
-        assert known.of(found.holders[0], found.device) is not None
+        assert known.get(found.holders[0], found.device) is not None
         del found
     assert allocations() == before
 
@@ -98,6 +97,6 @@ def test_without_shared_devices_or_a_second_request_nothing_is_kept() -> None:
         (shared(neighbours.TURNS), [claim]),
         (worlds.view(objects.a_slice("node-a", 2)), [claim, objects.claim("d")]),
     ):
-        read = device_config.Configs(view, workload(*found))
-        spots = candidates.spots(view, view.nodes[NODE])
-        assert [*shared_settings.pacts(wants(view, *found), spots, read)] == []
+        read = device_config.DeviceConfigs(view, workload(*found))
+        spots = candidates.node_devices(view, view.nodes[NODE])
+        assert [*shared_settings.constraints(wants(view, *found), spots, read)] == []

@@ -7,8 +7,7 @@ import pytest
 
 from driver import ids, reasons
 from driver.resources.core import pods, storage, volumes
-from driver.scheduling.snapshot import cluster_state
-from driver.scheduling.snapshot import snapshot as cluster
+from driver.scheduling.snapshot import cluster_state, snapshot
 from tests import clusters, objects
 
 Reason = reasons.Reason
@@ -21,10 +20,10 @@ DISK = volumes.Volume(name="disk", storage_class="fast", size=20 * 10**9, availa
 
 
 @pytest.fixture
-def view() -> cluster_state.Picture:
+def view() -> cluster_state.ClusterState:
     """A node in each of two zones, and a class that waits for a node."""
     made = clusters.view([clusters.a_node("a", "east"), clusters.a_node("b", "west")])
-    made.put_storage_class("fast", WAITS)
+    made.set_storage_class("fast", WAITS)
     return made
 
 
@@ -37,29 +36,33 @@ def zones(*names: str) -> storage.Topology:
     return (((clusters.ZONE, frozenset(names)),),)
 
 
-def test_a_claim_that_waits_is_made_for_any_node_of_its_class(view: cluster_state.Picture) -> None:
-    view.put_bound(KEY, CLAIM)
+def test_a_claim_that_waits_is_made_for_any_node_of_its_class(
+    view: cluster_state.ClusterState,
+) -> None:
+    view.set_volume_claim(KEY, CLAIM)
     assert clusters.fitting(view, mounting()) == ["a", "b"]
-    view.put_storage_class("fast", replace(WAITS, topology=zones("west")))
+    view.set_storage_class("fast", replace(WAITS, topology=zones("west")))
     assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
 
 
-def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(view: cluster_state.Picture) -> None:
-    view.put_bound(KEY, CLAIM)
-    view.put_storage_class("fast", replace(WAITS, waits=False))
+def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(
+    view: cluster_state.ClusterState,
+) -> None:
+    view.set_volume_claim(KEY, CLAIM)
+    view.set_storage_class("fast", replace(WAITS, waits=False))
     assert clusters.fitting(view, mounting()) == []
 
 
-def test_a_volume_made_by_hand_is_bound_where_it_is(view: cluster_state.Picture) -> None:
-    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
-    view.put_bound(KEY, CLAIM)
+def test_a_volume_made_by_hand_is_bound_where_it_is(view: cluster_state.ClusterState) -> None:
+    view.set_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.set_volume_claim(KEY, CLAIM)
     assert clusters.fitting(view, mounting()) == []
     there = volumes.parse_volume(
         {"spec": {"nodeAffinity": {"required": objects.on_host("b")}}}
     ).selector
-    view.put_volume("disk", replace(DISK, selector=there))
+    view.set_volume("disk", replace(DISK, selector=there))
     assert clusters.fitting(view, mounting()) == ["b"]
-    view.put_volume("disk", replace(DISK, size=1))
+    view.set_volume("disk", replace(DISK, size=1))
     assert clusters.fitting(view, mounting()) == []
 
 
@@ -70,41 +73,45 @@ def local(node: str, name: str) -> volumes.Volume:
 
 
 def test_a_volume_is_not_counted_for_two_pods_on_their_way_to_its_node(
-    view: cluster_state.Picture,
+    view: cluster_state.ClusterState,
 ) -> None:
-    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.set_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
     for name in ("data", "other"):
-        view.put_bound(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
+        view.set_volume_claim(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
     for node in ("a", "b"):
-        view.put_volume(f"disk-{node}", local(node, f"disk-{node}"))
+        view.set_volume(f"disk-{node}", local(node, f"disk-{node}"))
     assert clusters.fitting(view, mounting()) == ["a", "b"]
     fly(view, mounting("first", claim="other"), "a")
     assert clusters.fitting(view, mounting()) == ["b"]
-    view.put_volume("more", local("a", "more"))
+    view.set_volume("more", local("a", "more"))
     assert clusters.fitting(view, mounting()) == ["a", "b"]
 
 
-def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.Picture) -> None:
-    view.put_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
-    view.put_bound(KEY, CLAIM)
-    view.put_volume("disk", DISK)
+def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.ClusterState) -> None:
+    view.set_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
+    view.set_volume_claim(KEY, CLAIM)
+    view.set_volume("disk", DISK)
     fly(view, mounting("first"), "a")
     assert clusters.fitting(view, mounting()) == ["a", "b"]
 
 
-def fly(view: cluster_state.Picture, pod: pods.Pod, node: str) -> None:
-    view.put_pod(pod.key, pod)
-    view.fly(cluster.InFlight(pod, ids.NodeName(node), {}))
+def fly(view: cluster_state.ClusterState, pod: pods.Pod, node: str) -> None:
+    view.set_pod(pod.key, pod)
+    view.begin_write(snapshot.InFlight(pod, ids.NodeName(node), {}))
 
 
-def test_a_claim_being_made_for_a_node_keeps_its_pod_there(view: cluster_state.Picture) -> None:
-    view.put_bound(KEY, replace(CLAIM, selected=ids.NodeName("b")))
+def test_a_claim_being_made_for_a_node_keeps_its_pod_there(
+    view: cluster_state.ClusterState,
+) -> None:
+    view.set_volume_claim(KEY, replace(CLAIM, selected=ids.NodeName("b")))
     assert clusters.fitting(view, mounting()) == ["b"]
 
 
-def test_storage_capacity_counts_where_the_driver_tells_it(view: cluster_state.Picture) -> None:
-    view.put_bound(KEY, CLAIM)
-    view.put_csi_driver(
+def test_storage_capacity_counts_where_the_driver_tells_it(
+    view: cluster_state.ClusterState,
+) -> None:
+    view.set_volume_claim(KEY, CLAIM)
+    view.set_csi_driver(
         "csi.example.com", storage.CSIDriver("csi.example.com", tracks_capacity=True)
     )
     assert clusters.fitting(view, mounting()) == []
@@ -114,49 +121,53 @@ def test_storage_capacity_counts_where_the_driver_tells_it(view: cluster_state.P
         "capacity": "1Ti",
         "nodeTopology": {"matchLabels": {clusters.ZONE: "west"}},
     }
-    view.put_capacity(ids.Key("x/k"), storage.parse_capacity(raw))
+    view.set_storage_capacity(ids.Key("x/k"), storage.parse_capacity(raw))
     assert clusters.fitting(view, mounting()) == ["b"]
 
 
-def test_without_any_class_nothing_is_said_of_unbound_claims(view: cluster_state.Picture) -> None:
+def test_without_any_class_nothing_is_said_of_unbound_claims(
+    view: cluster_state.ClusterState,
+) -> None:
     """The right to list them may be missing: such a pod would wait for ever."""
-    view.put_storage_class("fast", None)
-    view.put_bound(KEY, CLAIM)
+    view.set_storage_class("fast", None)
+    view.set_volume_claim(KEY, CLAIM)
     assert clusters.fitting(view, mounting()) == ["a", "b"]
 
 
-def test_a_volume_of_another_zone_is_not_reached(view: cluster_state.Picture) -> None:
-    view.put_bound(KEY, replace(CLAIM, volume="disk", completed=True))
-    view.put_volume("disk", replace(DISK, labels={clusters.ZONE: "west__north"}))
+def test_a_volume_of_another_zone_is_not_reached(view: cluster_state.ClusterState) -> None:
+    view.set_volume_claim(KEY, replace(CLAIM, volume="disk", completed=True))
+    view.set_volume("disk", replace(DISK, labels={clusters.ZONE: "west__north"}))
     assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
 
 
-def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.Picture) -> None:
+def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.ClusterState) -> None:
     csi_node = storage.CSINode(
         ids.NodeName("a"), frozenset({"csi.example.com"}), {"csi.example.com": 1}
     )
-    view.put_csi_node("a", csi_node)
+    view.set_csi_node("a", csi_node)
     for name in ("data", "other"):
-        view.put_bound(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
+        view.set_volume_claim(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
     there = mounting("there", "other", node="a")
-    view.put_pod(there.key, there)
+    view.set_pod(there.key, there)
     assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME_LIMIT}
     assert clusters.reasons_of(view, mounting(claim="other")) == {}
 
 
-def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.Picture) -> None:
+def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.ClusterState) -> None:
     alone = frozenset({volumes.ONE_POD})
-    view.put_bound(KEY, replace(CLAIM, modes=alone))
+    view.set_volume_claim(KEY, replace(CLAIM, modes=alone))
     there = mounting("there", node="a")
-    view.put_pod(there.key, there)
+    view.set_pod(there.key, there)
     assert {*clusters.reasons_of(view, mounting()).values()} == {Reason.NODE_VOLUME_IN_USE}
-    view.put_pod(there.key, None)
+    view.set_pod(there.key, None)
     assert clusters.reasons_of(view, mounting()) == {}
 
 
-def test_a_disk_that_is_mounted_keeps_others_from_its_node(view: cluster_state.Picture) -> None:
+def test_a_disk_that_is_mounted_keeps_others_from_its_node(
+    view: cluster_state.ClusterState,
+) -> None:
     disk = [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]
     there = clusters.a_pod("there", "a", volumes=disk)
-    view.put_pod(there.key, there)
+    view.set_pod(there.key, there)
     pod = clusters.a_pod("new", volumes=disk)
     assert clusters.reasons_of(view, pod) == {"a": Reason.NODE_VOLUME_IN_USE}
