@@ -94,6 +94,20 @@ def test_a_mig_manager_at_work_is_wrong_and_one_that_may_be_worth_knowing() -> N
     assert "nvidia.com/mig.config=all-1g.10gb" in one.told
 
 
+def test_devices_kept_back_for_their_mig_mode_are_told_with_who_may_keep_it() -> None:
+    kept = doctored.a_device("gpu-0-mig", "controller", names.MIG_MODE_TAINT)
+    slices = (objects.a_slice("node-a", [doctored.a_device(), kept]),)
+    one = doctored.found("mig mode", slices=slices)
+    assert (one.state, one.where) == (State.NOTE, "node-a")
+    assert one.told.startswith("1 device kept back: another NVML client holds a GPU")
+    assert one.fix.startswith("end what reads the GPUs of this node for good")
+    labels = {"nvidia.com/gpu.deploy.dcgm-exporter": "true"}
+    nodes = (doctored.a_node(labels=labels),)
+    assert doctored.found("mig mode", slices=slices, nodes=nodes).fix.startswith(
+        "kubectl label node node-a nvidia.com/gpu.deploy.dcgm-exporter=false --overwrite"
+    )
+
+
 @pytest.mark.parametrize(
     ("label", "taints", "state", "words"),
     [
