@@ -39,13 +39,14 @@ class _Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether anything says that there is a GPU."""
+        """Whether anything says that there is a GPU, or the plugin once did."""
         labels = self.node.labels
         return (
             bool(self.devices)
             or gpu_nodes.says_gpu(labels)
             or bool(neighbours.device_plugin(self.node.allocatable))
             or names.ALLOCATOR_LABEL in labels
+            or self.node.gpu_condition is not None
         )
 
 

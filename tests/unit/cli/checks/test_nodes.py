@@ -53,6 +53,13 @@ def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> 
     assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
+def test_a_node_that_lost_its_label_and_so_the_plugin_is_told_by_what_the_plugin_left() -> None:
+    node = doctored.a_node()
+    node["status"]["conditions"].append({"type": names.NODE_CONDITION, "status": "True"})
+    one = wrong(nodes=(node,), slices=(), pods=())["devices"]
+    assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
+
+
 def test_the_node_that_was_asked_about_is_told_of_whatever_it_has() -> None:
     assert "devices" in wrong(slices=(), node="node-a")
     one = doctored.found("node", node="node-z")
