@@ -55,9 +55,9 @@ unexport PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/ration/bytecode
 export NO_MKDOCS_2_WARNING = 1
 
-.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit check unit component oracle \
+.PHONY: help setup fmt lint type arch proto proto-check docs docs-check chart-snapshot secrets audit scan check unit component oracle \
         real-programs differential filters fuzz soak chaos agreement blackbox fresh gates index-programs \
-        e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
+        arm64 e2e-smoke e2e-kind kind-up kind-down test e2e bench bench-cluster bench-check demo demo-down cluster-up cluster-down lock release
 
 help: ## Show every target.
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  %-14s %s\n", $$1, $$2}'
@@ -113,6 +113,9 @@ secrets: setup ## Look for keys and tokens in all that the history ever added.
 
 audit: setup ## Ask PyPI what is known to be wrong with what is pinned.
 	$(BIN)/python -m hack.audit
+
+scan: setup ## Make the image and scan it: its files, what PyPI knows of its packages, what Debian has newer.
+	@work=$$(mktemp -d) && $(BIN)/python -m hack.image $$work/image.tar && $(BIN)/python -m hack.scan $$work/image.tar; code=$$?; rm -r $$work; exit $$code
 
 check: lint type arch secrets proto-check docs-check bench-check ## Everything that needs no test run.
 
@@ -170,6 +173,9 @@ $(PROGRAMS_VENV)/.synced: requirements/programs.lock $(STAMP)
 	test -x $(PROGRAMS_VENV)/bin/python || $(PYTHON) -m venv --without-pip $(PROGRAMS_VENV)
 	VIRTUAL_ENV=$(PROGRAMS_VENV) $(BIN)/uv pip sync --quiet --require-hashes requirements/programs.lock
 	touch $@
+
+arm64: setup ## The image for arm64, built and tried on an emulator: ten minutes.
+	$(BIN)/python -m hack.emulated
 
 e2e-smoke: setup ## The main path on the local cluster (K8S).
 	$(IN_NETWORK) $(BIN)/python -m pytest -q -p no:randomly --timeout 300 tests/e2e -m smoke

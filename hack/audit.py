@@ -10,7 +10,7 @@ Exit code 0: nothing is known; 1: something is, and what; 3: nobody answered.
 
 import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent import futures
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +26,7 @@ _RELEASE = f"{index.PyPI.url}pypi/{{name}}/{{version}}/json"
 _PIN = re.compile(r"^([A-Za-z0-9][A-Za-z0-9._-]*)==([^\s;\\]+)", re.MULTILINE)
 _AT_ONCE = 8
 _OK, _NOT_FOUND = 200, 404
+SILENT = "not told of"
 Pin = tuple[str, str]
 """Name and version."""
 
@@ -42,9 +43,9 @@ class Verdict:
     known: tuple[str, ...] | None
 
 
-def pins(folder: Path = REQUIREMENTS) -> list[Pin]:
+def pins(folder: Path = REQUIREMENTS, pattern: str = "*.lock") -> list[Pin]:
     """Of all locks together, each once."""
-    texts = [path.read_text() for path in sorted(folder.glob("*.lock"))]
+    texts = [path.read_text() for path in sorted(folder.glob(pattern))]
     found = {
         (canonicalize_name(name), version) for one in texts for name, version in _PIN.findall(one)
     }
@@ -90,7 +91,7 @@ def lines(verdicts: list[Verdict]) -> Iterator[str]:
     for (name, version), known in _parts(verdicts):
         yield from (f"{name} {version}: {one}" for one in known or ())
     if silent:
-        yield f"not told of, as they are not the newest: {', '.join(silent)}"
+        yield f"{SILENT}, as they are not the newest: {', '.join(silent)}"
     bad = sum(bool(one.known) for one in verdicts)
     yield f"{len(verdicts)} releases are pinned; of {bad} something is known"
 
@@ -99,12 +100,17 @@ def _parts(verdicts: list[Verdict]) -> Iterator[tuple[Pin, tuple[str, ...] | Non
     return ((one.pin, one.known) for one in verdicts)
 
 
+def ask_all(releases: Sequence[Pin]) -> list[Verdict]:
+    """Ask of each pin. Raises Unanswered."""
+    http = urllib3.PoolManager(maxsize=_AT_ONCE)
+    with futures.ThreadPoolExecutor(_AT_ONCE) as pool:
+        return list(pool.map(lambda pin: ask(http, pin), releases))
+
+
 def main() -> int:
     """Ask of every pin, and tell."""
-    http = urllib3.PoolManager(maxsize=_AT_ONCE)
     try:
-        with futures.ThreadPoolExecutor(_AT_ONCE) as pool:
-            verdicts = list(pool.map(lambda pin: ask(http, pin), pins()))
+        verdicts = ask_all(pins())
     except Unanswered as error:
         sys.stderr.write(f"not audited: {error}\n")
         return 3

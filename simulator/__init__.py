@@ -1,1 +1,1 @@
-"""Simulated GPUs behind libnvidia-ml.so.1: one machine model, one node process, thin C clients."""
+"""Simulated GPUs behind libnvidia-ml.so.1: one machine model, one node process, C clients (D16)."""

@@ -1,7 +1,8 @@
 """Placement policies from elsewhere on a plain model of the trace, each a score a node and GPU.
 
-FGD as its authors' simulator decides: the score floor(100 sigmoid(fallen / 1000)), the lowest name
-among equals (performance.md of the design, 4.2). Each node is scored again when it changed.
+FGD as its authors' simulator decides (hkust-adsl/kubernetes-scheduler-simulator): the score
+floor(100 sigmoid(fallen / 1000)), the lowest name among equals. Each node is scored again when it
+changed.
 """
 
 import heapq

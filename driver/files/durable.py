@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever stops the process (reliability row 17)."""
+"""Files that are there whole or not at all, whatever stops the process (F-17)."""
 
 import os
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Who leads: a Lease in the API server, and the term that fences every write (D22).
 
 Times are monotonic and local: a record's own stamps are never read, so a clock that steps costs
-nobody the lease (reliability row 24). The rules are those of client-go's leaderelection.
+nobody the lease (F-24). The rules are those of client-go's leaderelection.
 """
 
 import threading

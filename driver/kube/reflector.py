@@ -1,4 +1,4 @@
-"""Keeps a store equal to what the API server holds: list, then watch, for as long as we run.
+"""Keeps a store equal to what the API server holds: list, then watch, for as long as we run (D15).
 
 The stream is never trusted (kubernetes-client/python #1148, kubespawner #209): silence is
 noticed, a gap is closed by a new list, failures are paced, and the age of the last word is known.

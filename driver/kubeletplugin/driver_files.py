@@ -3,8 +3,7 @@
 With the container toolkit's `nvidia-cdi-hook` on the host, of a version that may be used, each
 library is mounted once and the hook makes its links and the loader's cache. Without, nobody runs
 ldconfig in the container: each library is mounted in every folder that a loader looks in, under
-every name it goes by. `/tmp/nvidia-mps` is never given here: a claim's own daemon has it
-(node-layer §5.3).
+every name it goes by. `/tmp/nvidia-mps` is never given: a claim's own daemon has it (NV-2).
 """
 
 import datetime as dt

@@ -1,7 +1,7 @@
 """The driver's shared libraries: which there are, and every name that programs ask for them by.
 
 They lie in the folders of libcuda and NVML and in `vdpau` there, and end in the driver's version,
-as its installer names them (node-layer §5.3). X's modules lie in folders of X.
+as its installer names them (NV-1). X's modules lie in folders of X.
 """
 
 import os

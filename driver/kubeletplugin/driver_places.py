@@ -1,6 +1,6 @@
 """The driver's files beside its libraries, each where programs in a container look for it.
 
-Those that are there are given, the others are not missed (node-layer §5.3).
+Those that are there are given, the others are not missed (NV-1).
 """
 
 import fnmatch

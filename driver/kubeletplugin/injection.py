@@ -243,7 +243,7 @@ class Injection:
     def _capability_node(self, major: int, minor: int) -> template.DeviceNode:
         """A node of nvidia-caps, which are made when first used: the host may not have it yet.
 
-        With its numbers the runtime can do without (node-layer 2.4).
+        With its numbers the runtime can do without (NV-3).
         """
         name = f"nvidia-caps/nvidia-cap{minor}"
         node = self._driver.node(name)

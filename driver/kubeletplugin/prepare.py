@@ -1,4 +1,4 @@
-"""Preparing and unpreparing claims: the use case behind the kubelet's calls (architecture, §4)."""
+"""Preparing and unpreparing claims: the use case behind the kubelet's calls (D8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,6 +1,6 @@
 """The one room of the plugin that runs programs: NVIDIA's `nvidia-smi`, for what NVML cannot do.
 
-NVML has no call for a GPU's time slice (node-layer §4), and none for its reset.
+NVML has no call for a GPU's time slice (NV-13), and none for its reset.
 """
 
 import os

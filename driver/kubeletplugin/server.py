@@ -1,7 +1,7 @@
 """The kubelet's DRA service, v1 and v1beta1: proto in, proto out, one answer for every claim asked.
 
 Nothing that goes wrong with one claim reaches another: its own entry says so. The kubelet fails
-the whole call when an entry is missing or unknown (reliability row 29).
+the whole call when an entry is missing or unknown (F-29).
 """
 
 import functools

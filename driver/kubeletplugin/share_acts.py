@@ -153,7 +153,7 @@ class ShareActs:
         return found.uuid if found else None
 
     def _set_if_it_can_be(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
-        """With MIG on, the compute mode is a MIG device's, where it has one (node-layer §1.8)."""
+        """With MIG on, the compute mode is a MIG device's, where it has one (NV-10)."""
         try:
             self._modes.set_exclusive(instance, exclusive=exclusive)
         except errors.DeviceFault as fault:

@@ -2,7 +2,7 @@
 
 A pool is read whole or not at all: consumers take the slices of its newest generation, once there
 are as many as they say. So a change that touches one slice, or nothing but taints, keeps the
-generation; any other writes every slice with the next one (dra-contract.md §5, items 15-19). So
+generation; any other writes every slice with the next one (K-3). So
 does a change of the allocator, that nobody takes a part of the pool for the other's (D2).
 """
 

@@ -1,4 +1,4 @@
-"""Whether a record has outlived its claim (reliability row 11). Pure.
+"""Whether a record has outlived its claim (F-11). Pure.
 
 The kubelet unprepares what it knows of. What it forgot, as after its state was wiped, is left to
 us; but a record that is dropped too early lets a second claim onto a GPU in use.

@@ -1,4 +1,4 @@
-"""Claims that were let go before they were ever prepared, remembered for a minute (row 4).
+"""Claims that were let go before they were ever prepared, remembered for a minute (F-4).
 
 The kubelet's sweep may unprepare a claim while its Prepare is still on the way to us. That finds no
 record; set up afterwards, the claim would keep its GPU: the kubelet would not unprepare it again.

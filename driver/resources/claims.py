@@ -191,7 +191,7 @@ def _consumer(obj: fields.Raw, at: str) -> Consumer:
 
 
 def render_allocation(allocation: Allocation) -> dict[str, object]:
-    """`status.allocation` as the reference allocator writes it (dra-contract.md §3.2)."""
+    """Return `status.allocation` as kube-scheduler's allocator writes it (K-2)."""
     devices: dict[str, object] = {"results": [_render_result(one) for one in allocation.results]}
     if allocation.configs:
         devices["config"] = [_render_config(config) for config in allocation.configs]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 FLOOR = (1, 36, 4)
 """1.36.0 and .1 do not charge the counters of a shared device in use, so they give the same GPU
 twice, and panic on `All` over counter devices; before 1.36.4 counter caches mix the pools of two
-drivers (architecture, D17)."""
+drivers (D17)."""
 _NEEDED = ("sharedCounters", "consumesCounters", "allowMultipleAllocations", "requestPolicy")
 
 

@@ -1,7 +1,7 @@
 """Devices of one claim under an MPS daemon of the claim's own: what may be, and the limits (D10).
 
 The daemon knows its devices by their place among the claim's UUIDs, sorted, and so do the limits of
-its clients (node-layer §3.1).
+its clients (NV-12).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -123,7 +123,7 @@ def conflict(mine: Terms, other: Terms) -> Conflict | None:
 def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
     """What a client of the claim's share is limited by: it may only lower what the server allows.
 
-    The GPU is the daemon's only one, so its index is 0 (node-layer §3.1).
+    The GPU is the daemon's only one, so its index is 0 (NV-12).
     """
     served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
     return {

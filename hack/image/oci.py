@@ -20,6 +20,8 @@ _LAYER = "application/vnd.oci.image.layer.v1.tar"
 _CONFIG = "application/vnd.oci.image.config.v1+json"
 _NAME = "io.containerd.image.name"
 _MANIFEST = "application/vnd.oci.image.manifest.v1+json"
+MANIFEST = "manifest.json"
+"""Names the parts of the archive for `docker load`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ def write(path: Path, image: Image, files: Iterable[Entry]) -> str:
 def write_layer(path: Path, image: Image, layer: Path) -> str:
     """Write the archive of an image whose layer is a tar already; the digest of its manifest."""
     described = _describe(image, layer)
-    more = Entry("manifest.json", _json([described.docker_entry()]))
+    more = Entry(MANIFEST, _json([described.docker_entry()]))
     _pack_archive(path, [described], [more])
     return described.digest
 

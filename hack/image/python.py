@@ -9,9 +9,10 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hack import debian
 from hack.cluster import errors, shell
 from hack.image import oci
 
@@ -21,6 +22,8 @@ _LIBRARY = _PREFIX / "lib" / VERSION
 PACKAGES = _LIBRARY / "site-packages"
 _LEFT_OUT = (
     "__pycache__",
+    "_test*",
+    "_tkinter.*",
     "config-*",
     "ensurepip",
     "idlelib",
@@ -28,6 +31,7 @@ _LEFT_OUT = (
     "pydoc_data",
     "site-packages",
     "test",
+    "tests",
     "tkinter",
     "turtledemo",
 )
@@ -48,21 +52,44 @@ def stage(root: Path) -> None:
         (programs / name).symlink_to(VERSION)
 
 
-def compile_all(root: Path) -> None:
+def compile_all(root: Path, folders: Sequence[Path] = (_LIBRARY,)) -> None:
     """Bytecode that is taken as it is: files of an image have no date, and none is written there.
 
     It names the files by their paths in the image.
     """
-    folder = root / _LIBRARY
+    paths = [str(root / folder) for folder in folders]
     flags = ("-q", "-j0", "--invalidation-mode=unchecked-hash", "-s", str(root), "-p", "/")
     beside = {name: text for name, text in os.environ.items() if name != "PYTHONPYCACHEPREFIX"}
     # Some packages carry templates and tests that are no Python of this version.
-    shell.run((sys.executable, "-m", "compileall", *flags, str(folder)), env=beside, ends=(0, 1))
+    shell.run((sys.executable, "-m", "compileall", *flags, *paths), env=beside, ends=(0, 1))
 
 
 def entries(root: Path) -> Iterator[oci.Entry]:
     """Everything below `root`, and the shared libraries of the machine that it is linked to."""
     linked: set[str] = set()
+    for entry in files(root):
+        yield entry
+        if isinstance(entry.content, Path):
+            linked |= _linked(entry.content)
+    libraries = [path for path in map(Path, sorted(linked)) if not path.is_relative_to(root)]
+    for path in libraries:
+        system = path.parts[1] in _SYSTEM
+        yield oci.Entry(str(path)[1:] if system else f"{_OTHERS}/{path.name}", path.resolve())
+    yield from _records([path for path in libraries if path.parts[1] in _SYSTEM])
+
+
+def _records(libraries: Sequence[Path]) -> Iterator[oci.Entry]:
+    """Say which packages of the machine's system these are of, for scanners; of Debian's alone."""
+    owners = debian.owners(libraries)
+    for name, fields in owners.items():
+        yield oci.Entry(f"{debian.RECORDS}/{name}", fields.encode(), 0o644)
+    if owners:
+        yield oci.Entry(str(debian.RELEASE), Path("/etc/os-release").resolve(), 0o644)
+        yield oci.Entry("etc/os-release", f"../{debian.RELEASE}")
+
+
+def files(root: Path) -> Iterator[oci.Entry]:
+    """Everything below `root`, which its owner may write and everybody read."""
     for path in sorted(root.rglob("*")):
         name = str(path.relative_to(root))
         if path.is_symlink():
@@ -70,11 +97,6 @@ def entries(root: Path) -> Iterator[oci.Entry]:
         elif path.is_file():
             mode = 0o755 if path.stat().st_mode & 0o100 else 0o644
             yield oci.Entry(name, path, mode)
-            linked |= _linked(path)
-    for one in sorted(Path(name) for name in linked):
-        if not one.is_relative_to(root):
-            system = one.parts[1] in _SYSTEM
-            yield oci.Entry(str(one)[1:] if system else f"{_OTHERS}/{one.name}", one.resolve())
 
 
 def _linked(path: Path) -> set[str]:

@@ -16,6 +16,7 @@ from typing import Final
 
 import pydantic
 
+from hack import debian
 from hack.cluster import errors, shell, toolchain, versions
 
 FILE: Final = Path(__file__).with_name("packages.toml")
@@ -33,9 +34,8 @@ LIBRARIES: Final = (
 """(package, the one file in it)."""
 _MERGED = ("bin", "lib", "lib64", "sbin")
 """Links into usr, which Debian's systems have and no package of those."""
-_TOOLS = ("apt-get", "dpkg-deb")
-_ARCHITECTURE = "x86_64"
-_DOWNLOAD_S = 300.0
+_MACHINE = "x86_64"
+_ARCHITECTURE = "amd64"
 
 
 class Package(pydantic.BaseModel, frozen=True, extra="forbid"):
@@ -74,58 +74,19 @@ def folder(name: str) -> Path:
 
 def fetch(name: str) -> Path:
     """Have a system's packages in the cache. Raises ClusterError, whose text says why not."""
-    lacking = [tool for tool in _TOOLS if shutil.which(tool) is None]
-    if lacking:
-        raise errors.ClusterError(f"this machine has no {' and no '.join(lacking)}")
-    if platform.machine() != _ARCHITECTURE:
-        raise errors.ClusterError(f"this machine is no {_ARCHITECTURE}, which the pins are for")
+    if platform.machine() != _MACHINE:
+        raise errors.ClusterError(f"this machine is no {_MACHINE}, which the pins are for")
     return toolchain.keep(folder(name), functools.partial(_fetch, systems()[name]))
 
 
 def _fetch(system: System, to: Path) -> None:
     with tempfile.TemporaryDirectory(dir=to.parent, prefix=".apt-") as made:
-        options = _options(Path(made), system.suite)
-        _apt("update", "-qq", options=options, cwd=Path(made))
+        release = debian.Release(system.suite, _ARCHITECTURE, "main non-free")
+        archive = debian.Archive(release, Path(made))
         for name, pin in system.packages.items():
-            _apt("download", "-qq", f"{name}={pin.version}", options=options, cwd=Path(made))
-            (archive,) = Path(made).glob(f"{name}_*.deb")
-            verify(archive, pin)
-            shell.run(("dpkg-deb", "--extract", str(archive), str(to / name)))
-
-
-def _options(work: Path, suite: str) -> tuple[str, ...]:
-    """Of apt: a list of sources, caches and states below `work`, and none of the machine's."""
-    uri, keys = _mirror()
-    listed = work / "sources.list"
-    listed.write_text(f"deb [signed-by={keys}] {uri} {suite} main non-free\n")
-    for part in ("lists/partial", "cache/archives/partial"):
-        (work / part).mkdir(parents=True)
-    settings = {
-        "Dir::Etc::SourceList": listed,
-        "Dir::Etc::SourceParts": "/dev/null",
-        "Dir::State::Lists": work / "lists",
-        "Dir::State::status": "/dev/null",
-        "Dir::Cache": work / "cache",
-        "Acquire::IndexTargets::deb::DEP-11::DefaultEnabled": "false",
-        "Acquire::Languages": "none",
-        "APT::Sandbox::User": "root",
-    }
-    return tuple(f"--option={name}={value}" for name, value in settings.items())
-
-
-def _mirror() -> tuple[str, str]:
-    """The machine's own mirror of Debian, and the keys that its lists are signed with."""
-    words = "$(REPO_URI) $(ORIGIN) $(LABEL)"
-    text = shell.run(("apt-get", "indextargets", "--format", words, "Created-By: Packages"))
-    for line in text.splitlines():
-        uri, *names = line.split()
-        if names == ["Debian", "Debian"]:
-            return uri, "/usr/share/keyrings/debian-archive-keyring.gpg"
-    raise errors.ClusterError("this machine's package manager has no mirror of Debian")
-
-
-def _apt(*words: str, options: tuple[str, ...], cwd: Path) -> None:
-    shell.run(("apt-get", *options, *words), cwd=cwd, timeout=_DOWNLOAD_S)
+            file = archive.download(name, pin.version)
+            verify(file, pin)
+            debian.unpack(file, to / name)
 
 
 def verify(archive: Path, pin: Package) -> None:

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 import yaml
 
+from hack import scan
 from hack.chart import helm
 from hack.cluster import errors, releases, shell
 from hack.image import build, oci
@@ -54,19 +55,22 @@ def _make(out: Path, url: str, key: Path | None) -> None:
     version = yaml.safe_load((helm.CHART / "Chart.yaml").read_text())["appVersion"]
     stem, processor = f"ration-{version}", releases.architecture()
     archive = out / f"{kubectl.PROGRAM}-{version}-linux-{processor}.tar.gz"
-    typer.echo("1/4  image and plugin of kubectl ...", err=True)
+    image = out / f"{stem}-image-{processor}.tar"
+    typer.echo("1/5  image and plugin of kubectl ...", err=True)
     with build.staged() as files:
-        build.write_files(out / f"{stem}-image-{processor}.tar", f"ration:{version}", files)
+        build.write_files(image, f"ration:{version}", files)
         kubectl.write(archive, files)
+    typer.echo("2/5  scan of the image ...", err=True)
+    _scan(image)
     (out / f"{kubectl.PLUGIN}.yaml").write_text(kubectl.manifest(archive, version, url))
-    typer.echo("2/4  chart and install.yaml ...", err=True)
+    typer.echo("3/5  chart and install.yaml ...", err=True)
     shell.run((str(helm.program()), "package", str(helm.CHART), f"--destination={out}"))
     _forget_dates(out / f"{stem}.tgz")
     (out / f"{stem}-install.yaml").write_text(helm.install_yaml())
-    typer.echo("3/4  Python package ...", err=True)
+    typer.echo("4/5  Python package ...", err=True)
     wheel = (sys.executable, "-m", "uv", "build", "--quiet", "--wheel", "--no-build-isolation")
     shell.run((*wheel, "--no-create-gitignore", f"--out-dir={out}", str(ROOT)))
-    typer.echo("4/4  bill of materials, provenance, checksums ...", err=True)
+    typer.echo("5/5  bill of materials, provenance, checksums ...", err=True)
     bill_of_materials(out / f"{stem}.cdx.json")
     provenance.write(out / f"{stem}.provenance.json", version)
     checksums.write(out)
@@ -74,6 +78,19 @@ def _make(out: Path, url: str, key: Path | None) -> None:
         checksums.sign(out, key)
     for path in sorted(out.iterdir()):
         typer.echo(f"{path.stat().st_size:>12,}  {path.name}")
+
+
+def _scan(image: Path) -> None:
+    """Refuse an image whose files are wrong; tell what others know of what is in it.
+
+    What they know is no part of the release: it is another tomorrow.
+    """
+    files = scan.scan_files(image)
+    for report in (files, scan.scan_python_packages(), scan.scan_system_packages(image)):
+        for line in report.lines():
+            typer.echo(f"     {line}", err=True)
+    if files.problems:
+        raise errors.ClusterError(f"{image.name}: {len(files.problems)} problems of its files")
 
 
 def bill_of_materials(path: Path) -> None:

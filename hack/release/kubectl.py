@@ -10,6 +10,7 @@ from pathlib import Path
 
 import yaml
 
+from hack import debian
 from hack.cluster import releases
 from hack.image import oci, python
 from hack.release import checksums
@@ -18,7 +19,6 @@ PLUGIN = "ration"
 PROGRAM = "kubectl-ration"
 _LOADERS = ("lib64/ld-", "lib/ld-")
 _LIBRARIES = ("usr/local/lib", "lib/{tuple}", "usr/lib/{tuple}", "lib64", "usr/lib64")
-_TUPLES = {"amd64": "x86_64-linux-gnu", "arm64": "aarch64-linux-gnu"}
 _LAUNCHER = """\
 #!/bin/sh
 # Starts the Python of this folder by its own loader: what the machine has is not used.
@@ -80,7 +80,7 @@ def manifest(archive: Path, version: str, url: str) -> str:
 
 def _launcher(names: Sequence[str]) -> str:
     (loader,) = (name for name in names if name.startswith(_LOADERS))
-    triplet = _TUPLES[releases.architecture()]
+    triplet = debian.TUPLES[releases.architecture()]
     folders = [folder.format(tuple=triplet) for folder in _LIBRARIES]
     libraries = ":".join(f"$here/{folder}" for folder in folders)
     return _LAUNCHER.format(loader=loader, libraries=libraries, python=python.VERSION)

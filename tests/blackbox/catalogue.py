@@ -19,7 +19,7 @@ NODE = "e2e_node"
 CLUSTER = "e2e"
 """Upstream's test/e2e/dra/dra.go: a whole cluster."""
 OURS = "ours"
-"""A row of the failure-mode catalogue that upstream has no test for."""
+"""A failure of docs/adr/facts.md that upstream has no test for."""
 
 
 @dataclass(frozen=True, slots=True)

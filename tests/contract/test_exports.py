@@ -20,6 +20,7 @@ def loaded(driver: int) -> ctypes.CDLL:
     return ctypes.CDLL(str(compiler.library(driver)))
 
 
+# Covers SIM-1.
 def test_the_library_has_the_symbols_of_its_driver_and_no_others(
     driver: int, loaded: ctypes.CDLL
 ) -> None:

@@ -208,6 +208,7 @@ def test_pending_repairs_are_read(base: Path) -> None:
     assert pynvml.nvmlDeviceGetRepairStatus(gpu) == [0, 1]
 
 
+# Covers R-13.
 def test_the_unrepairable_memory_flag_is_the_headers_and_not_pynvmls(base: Path) -> None:
     """The header has no version in this structure and pynvml reads one: it always sees 0."""
     gpu = pynvml.nvmlDeviceGetHandleByIndex(0)

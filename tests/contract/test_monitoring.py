@@ -91,6 +91,7 @@ def test_a_process_is_named_by_its_program() -> None:
     assert worlds.code_of(pynvml.nvmlSystemGetProcessName, 4_194_304) == codes.Return.NOT_FOUND
 
 
+# Covers SIM-5.
 def test_fields_of_power_and_energy_are_what_the_functions_answer(
     gpu: pynvml.c_nvmlDevice_t, base: Path
 ) -> None:
@@ -125,6 +126,7 @@ def test_older_versions_of_functions_write_their_shorter_structures(
     assert list(infos[2:]) == [end] * 3
 
 
+# Covers SIM-4.
 def test_a_function_that_nothing_simulates_is_there_and_not_supported(
     gpu: pynvml.c_nvmlDevice_t,
 ) -> None:

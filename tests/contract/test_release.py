@@ -14,7 +14,7 @@ import yaml
 
 from hack.chart import helm
 from hack.cluster import progress, toolchain
-from hack.image import oci
+from hack.image import oci, trial
 from hack.release import checksums, kubectl
 from tests import instructions
 
@@ -74,6 +74,7 @@ def test_one_commit_makes_the_same_bytes_twice(dist: Path, tmp_path: Path) -> No
     assert (tmp_path / checksums.SUMS).read_text() == (dist / checksums.SUMS).read_text()
 
 
+# Covers S-6.
 def test_the_signature_of_the_checksums_is_that_of_the_key(
     dist: Path, key: Path, tmp_path: Path
 ) -> None:
@@ -106,14 +107,30 @@ def test_the_plugin_runs_where_there_is_no_python(plugin: Path) -> None:
     assert row["ration"] == VERSION
 
 
-def test_the_plugin_takes_no_library_of_the_machine(plugin: Path) -> None:
+def python(plugin: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the Python of the plugin, which is the image's, on its own."""
     launcher = (plugin / kubectl.PROGRAM).read_text()
-    listing = launcher.replace(
-        "-P -m driver.cli", "-P -c \"print(open('/proc/self/maps').read())\""
-    )
-    (plugin / "maps").write_text(listing)
-    (plugin / "maps").chmod(0o755)
-    maps = subprocess.run((str(plugin / "maps"),), capture_output=True, text=True, check=True)
+    program = plugin / "python"
+    program.write_text(launcher.replace("-P -m driver.cli", "-P"))
+    program.chmod(0o755)
+    command = (str(program), *words)
+    return subprocess.run(command, cwd="/", capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", trial.PROGRAMS)
+def test_every_program_of_the_image_starts(plugin: Path, name: str) -> None:
+    helped = python(plugin, "-m", name, "--help")
+    assert helped.returncode == 0, helped.stderr
+    assert "usage" in helped.stdout.lower()
+
+
+def test_every_module_of_the_driver_finds_what_it_imports_in_the_image(plugin: Path) -> None:
+    ran = python(plugin, "-c", trial.IMPORTS)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_plugin_takes_no_library_of_the_machine(plugin: Path) -> None:
+    maps = python(plugin, "-c", "print(open('/proc/self/maps').read())")
     files = {line.split()[-1] for line in maps.stdout.splitlines() if ".so" in line}
     assert files
     assert all(Path(name).is_relative_to(plugin) for name in files), files

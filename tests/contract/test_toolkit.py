@@ -180,6 +180,7 @@ func main() { println(C.RIGHT) }
 """
 
 
+# Covers SIM-7.
 @pytest.mark.skipif(shutil.which("go") is None, reason="needs Go")
 def test_a_header_in_the_temporary_folder_is_in_no_build(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

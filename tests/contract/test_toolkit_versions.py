@@ -61,6 +61,7 @@ def test_a_program_in_a_root_of_its_own_tells_its_version(tmp_path: Path, versio
     assert ("CVE-2025-23266" in hook.problem) == (version == "1.16.2")
 
 
+#
 @pytest.mark.parametrize("version", toolkit.OLDER)
 def test_no_hook_of_a_spec_is_one_that_the_hosts_program_does_not_have(
     tmp_path: Path, version: str

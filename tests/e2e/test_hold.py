@@ -1,4 +1,4 @@
-"""After our write kube-scheduler may still refuse, and that is acted on at once (ADR 0018).
+"""After our write kube-scheduler may still refuse, and that is acted on at once (ADR 18).
 
 kube-scheduler is stopped while the controller writes, so that the node can change in between;
 started again, it sees everything at once.

@@ -1,4 +1,4 @@
-"""The API server's rules that a shrunk or drawn scenario could break (dra-contract.md section 2).
+"""The API server's rules that a shrunk or drawn scenario could break (K-1).
 
 Not all of them: the drawn objects were put through the server's own validation as well.
 """

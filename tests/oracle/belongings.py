@@ -1,6 +1,6 @@
 """What an allocation carries beside its devices: flags, copies, configuration, where it is usable.
 
-dra-contract.md section 3.2: what an allocator copies into `status.allocation`.
+K-2 lists what an allocator copies into `status.allocation`.
 """
 
 from collections.abc import Iterator, Mapping

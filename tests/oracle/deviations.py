@@ -1,7 +1,7 @@
 """Where the reference is known to answer otherwise than the rules say, each by its name.
 
-Of the bugs that dra-contract.md section 7 lists only #140729 is left in 1.37.1; the rest are
-consequences of how it searches: it gives up a node at the first error.
+One is a bug of 1.37.1 (K-4); the rest are consequences of how it searches: it gives up a node at
+the first error.
 """
 
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""The sizes that the API server allows an allocation (dra-contract.md section 2)."""
+"""The sizes that the API server allows an allocation (K-1)."""
 
 import re
 from collections.abc import Iterator

@@ -1,5 +1,5 @@
 """Is an allocation right? A judge of its own, from the rules of the API (KEPs 4381, 4815, 4816,
-5007, 5018, 5055, 5075; dra-contract.md section 6), over raw JSON.
+5007, 5018, 5055, 5075), over raw JSON.
 
 It says what is wrong, never which of several right answers is better: an alternative of
 `firstAvailable` need not be the first one that fits.

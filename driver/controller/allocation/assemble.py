@@ -16,7 +16,7 @@ def allocations(
     placement: outcome.Placement,
     stamped: str,
 ) -> Mapping[ids.Key, claims.Allocation]:
-    """One allocation a claim (dra-contract.md §3.2)."""
+    """Return the allocation of each open claim, complete as K-2 lists it."""
     found: dict[ids.Key, claims.Allocation] = {}
     for place, claim in enumerate(workload.open):
         picks = placement.of_claim(place)

@@ -3,7 +3,7 @@
 NVIDIA's device nodes only; mounts from the driver root, of an MPS daemon or of what is told of
 devices only; variables of CUDA's MPS, of the toolkit and of ours; hooks of the one program we were
 told of, with words of ours and file names of the driver's. Nothing that a tenant wrote fits
-(reliability §3) but the names of a claim and its requests, as Kubernetes allows them.
+but the names of a claim and its requests, as Kubernetes allows them.
 """
 
 import re

@@ -1,8 +1,8 @@
 """The hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
 
 Links first, then forward compatibility, which the loader's cache has to see, then that cache; last,
-libnvidia-ml is kept from making device nodes (node-layer §5.3). A program gets only the hooks that
-its version has: one that it does not know ends it, and the container, before 1.18.0.
+libnvidia-ml is kept from making device nodes (NV-1). A program gets only the hooks that its version
+has: before 1.18.0 one that it does not know ends it, and the container (R-2).
 """
 
 from collections.abc import Iterable, Iterator

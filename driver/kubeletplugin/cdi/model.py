@@ -1,7 +1,7 @@
 """A CDI spec as data, checked as the runtime's loader checks it and then by our allow-list. Pure.
 
-The loader's rules: CDI specification, pkg/cdi validate.go and version.go (node-layer 5.1). The
-allow-list is `allow`.
+The loader's rules: CDI specification, pkg/cdi validate.go and version.go. The allow-list is
+`allow`.
 """
 
 import re

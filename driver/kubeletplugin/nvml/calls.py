@@ -31,7 +31,7 @@ def ask(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # no
     """Call pynvml once. Raises DeviceFault; Hung in an act that nobody waits for any more.
 
     NVMLError's own text is a bare number for some codes until a library is loaded, and a newer
-    structure than the driver knows raises no NVMLError at all (node-layer: pynvml's traps).
+    structure than the driver knows raises no NVMLError at all (NV-7).
     """
     visit = lanes.current()
     if visit is not None:

@@ -2,7 +2,7 @@
 
 One event set watches all GPUs. Whole GPUs only can be registered; an event says by its ids whether
 it is an instance's. That a GPU is lost ends every wait without saying which it is, again and again
-until the set no longer holds it (node-layer: events).
+until the set no longer holds it (NV-8).
 """
 
 import collections

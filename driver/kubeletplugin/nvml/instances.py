@@ -24,10 +24,9 @@ T = TypeVar("T")
 _POLL_S = 0.25
 _SHARED = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 _MOST_COMPUTE = 8
-"""Compute instances that one GPU instance can have (node-layer: nv-caps.c counts ids to 7)."""
+"""Compute instances that one GPU instance can have (NV-4)."""
 _GPU_GONE = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_GPU_IS_LOST}
-"""The GPU has left, or is lost: no instance outlives the reset that brings it back (node-layer
-2.3)."""
+"""The GPU has left, or is lost: no instance outlives the reset that brings it back (NV-5)."""
 _LOOKUPS = {
     "nvmlDeviceGetHandleByPciBusId",
     "nvmlDeviceGetHandleByUUID",

@@ -18,7 +18,7 @@ _PROFILE_INFO_1, _PROFILE_INFO_2 = 1, 2
 _WIDE = pynvml.NVML_COMPUTE_INSTANCE_PROFILE_1_SLICE_REV1
 _SHARED = pynvml.NVML_COMPUTE_INSTANCE_ENGINE_PROFILE_SHARED
 _MOST_INSTANCES = 15
-"""GPU instances that one GPU can have (node-layer: nv-caps.c counts their ids to 14)."""
+"""GPU instances that one GPU can have (NV-4)."""
 _SUFFIXES = {
     pynvml.NVML_GPU_INSTANCE_PROFILE_1_SLICE_REV1: "+me",
     pynvml.NVML_GPU_INSTANCE_PROFILE_2_SLICE_REV1: "+me",
@@ -44,7 +44,7 @@ class Device:
 def of_gpu(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | None:
     """MIG of a GPU; None where it has none. Raises DeviceFault.
 
-    Profiles and placements are told with MIG off too; instances only with it on (node-layer §1.6).
+    Profiles and placements are told with MIG off too; instances only with it on (NV-6).
     """
     modes = calls.maybe(pci, pynvml.nvmlDeviceGetMigMode, handle)
     if modes is None:

@@ -130,7 +130,7 @@ def _text(pci: ids.PciAddress, handle: object) -> str:
 def _fabric(pci: ids.PciAddress, handle: object) -> str | None:
     """`<cluster uuid>.<clique>` of a GPU that has joined a fabric of several nodes; else None.
 
-    A switched board without other nodes reports success and an all-zero cluster (node-layer §1.5).
+    A switched board without other nodes reports success and an all-zero cluster (NV-9).
     """
     info = pynvml.c_nvmlGpuFabricInfo_v2_t()
     info.version = pynvml.nvmlGpuFabricInfo_v2

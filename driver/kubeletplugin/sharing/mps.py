@@ -15,7 +15,7 @@ EXCLUSIVE, SHARED_AGAIN = "compute-exclusive", "compute-default"
 CLAIM, MEMORY, PERCENT, MULTI_USER = "claim", "memory", "percent", "multi_user"
 SHM_BYTES = 4 << 30
 """Of a daemon's /dev/shm, taken as it is used: page-locked memory of all its clients is in it, and
-64 MiB, a container's default, is too little (node-layer §3.2)."""
+64 MiB, a container's default, is too little (NV-11)."""
 
 
 def part(

@@ -1,7 +1,7 @@
 """Devices of one claim, whose containers run side by side under an MPS daemon of the claim's own.
 
 NVIDIA's `mpsConfig` on whole GPUs and on a MIG device (D10). The daemon knows its devices by their
-place among the claim's UUIDs, sorted, and so do the limits of its clients (node-layer §3.1). Pure.
+place among the claim's UUIDs, sorted, and so do the limits of its clients (NV-12). Pure.
 """
 
 from collections.abc import Iterable, Sequence

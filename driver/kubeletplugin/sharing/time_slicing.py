@@ -1,4 +1,4 @@
-"""A GPU whose processes take turns: one time slice for all who have it (node-layer §4)."""
+"""A GPU whose processes take turns: one time slice for all who have it (NV-13)."""
 
 from driver.api import v1alpha1
 from driver.devices import faces

@@ -161,7 +161,7 @@ def test_all_calls_come_over_one_connection(here: seat.Seat, field: room.Room) -
     assert here.proxy.records.connections() == before
 
 
-@case("BB-1.12", "row 22 of the catalogue: ours")
+@case("BB-1.12", "F-22: ours")
 def test_a_socket_path_that_is_too_long_is_refused_at_once(here: seat.Seat) -> None:
     root = here.places.root / LONG
     code, told = here.programs.try_once(

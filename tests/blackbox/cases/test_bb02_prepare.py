@@ -168,7 +168,7 @@ def test_a_claim_that_no_container_names_is_prepared(field: room.Room) -> None:
     field.unprepared("unused")
 
 
-@case("BB-2.12", "row 29 of the catalogue: ours")
+@case("BB-2.12", "F-29: ours")
 def test_each_claim_of_a_call_is_answered(here: seat.Seat, field: room.Room) -> None:
     for name in ("one", "two", "three"):
         field.claim(name)

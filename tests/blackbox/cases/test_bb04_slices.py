@@ -69,7 +69,7 @@ def test_a_kubelet_that_starts_removes_slices_that_nobody_stands_for(here: seat.
     here.gone(30)
 
 
-@case("BB-4.3", "row 1 of the catalogue: ours")
+@case("BB-4.3", "F-1: ours")
 def test_slices_that_a_kubelet_removed_are_published_again(here: seat.Seat) -> None:
     before = {one["metadata"]["uid"] for one in here.slices()}
     devices = set(here.devices())
@@ -137,7 +137,7 @@ def test_a_pod_waits_for_the_driver(here: seat.Seat, field: room.Room) -> None:
     assert len(field.has("patient")) == 1
 
 
-@case("BB-4.9", "row 15 of the catalogue: ours")
+@case("BB-4.9", "F-15: ours")
 def test_a_slice_that_somebody_deleted_is_published_again(here: seat.Seat) -> None:
     devices = set(here.devices())
     victim = here.slices()[0]["metadata"]

@@ -91,7 +91,7 @@ def test_a_new_instance_follows_the_old_one(old: seat.Seat, field: room.Room) ->
     field.unprepared("before")
 
 
-@case("BB-5.4", "row 7 of the catalogue: ours")
+@case("BB-5.4", "F-7: ours")
 def test_a_restart_leaves_running_pods_alone(here: seat.Seat, field: room.Room) -> None:
     use(field, "steady")
     before = field.ground.pod("steady")["status"]["containerStatuses"][0]["containerID"]

@@ -138,7 +138,7 @@ def test_a_configuration_of_one_request_is_not_anothers(
     assert shown(field, configs, "mixed", "bare") == ""
 
 
-@case("BB-7.7", "row 29 of the catalogue: ours", CONFIG)
+@case("BB-7.7", "F-29: ours", CONFIG)
 def test_a_configuration_that_will_not_do_is_told_on_the_pod(
     field: room.Room, configs: subject.Configs
 ) -> None:

@@ -1,4 +1,4 @@
-"""Two electors on one lease: reliability §1 row 16."""
+"""Two electors on one lease (F-16)."""
 
 import threading
 from collections.abc import Iterator

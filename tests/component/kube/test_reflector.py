@@ -1,4 +1,4 @@
-"""Every fault of reliability §6 that a watch must survive, over real HTTP."""
+"""Every fault that a watch must survive (F-14), over real HTTP."""
 
 import threading
 from collections.abc import Iterator

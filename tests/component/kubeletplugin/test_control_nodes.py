@@ -12,6 +12,7 @@ from tests.fakes import gpunode
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
 
 
+#
 def test_the_host_has_them_from_then_on(tmp_path: Path) -> None:
     root, host = tmp_path / "host/run/nvidia/driver", tmp_path / "host"
     (host / "dev").mkdir(parents=True)

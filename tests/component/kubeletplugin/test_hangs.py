@@ -175,6 +175,7 @@ def world(
             made.report()
 
 
+# Covers L-1.
 @pytest.mark.parametrize("face", FACES)
 def test_one_gpu_hangs_under_prepare_and_under_unprepare_and_the_others_go_on(
     world: World, face: str
@@ -235,6 +236,7 @@ def test_a_plugin_that_starts_beside_a_hang_serves_the_others_and_taints_the_sic
     assert world.node.left() == []
 
 
+# Covers L-3.
 def test_forty_claims_of_a_gpu_that_hangs_keep_no_other_waiting(world: World) -> None:
     refs = tuple(world.claim(world.node.devices["mig"]) for _ in range(40))
     with world.hanging(2):

@@ -155,6 +155,7 @@ sys.stdin.read()
 """
 
 
+# Covers R-6.
 def test_while_another_program_has_the_gpu_open_the_mode_is_refused_and_put_back(
     node: simulated_node.SimulatedNode,
 ) -> None:

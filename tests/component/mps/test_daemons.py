@@ -296,6 +296,7 @@ def test_with_550_a_daemon_for_several_users_never_starts_and_says_why(old: mpsn
     assert told.problem.startswith(words)
 
 
+# Covers S-5.
 def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, minor: int) -> None:
     status = node.serving(minor, node.want(minor, shm_bytes=GIB))
     assert status.shm_dir is not None
@@ -312,6 +313,7 @@ def test_shared_memory_of_its_own_is_bounded_and_can_grow(node: mpsnode.Node, mi
     assert not own.exists()
 
 
+# Covers S-3.
 def test_an_idle_control_program_is_named_and_the_daemon_lives_on(
     node: mpsnode.Node, minor: int
 ) -> None:
@@ -334,6 +336,7 @@ def test_the_daemons_output_is_kept_as_its_log(node: mpsnode.Node, minor: int) -
     assert "Starting control daemon using socket" in node.control_log(minor)
 
 
+#
 def test_a_client_that_waits_behind_another_user_is_named_until_its_turn_comes(
     node: mpsnode.Node, minor: int
 ) -> None:

@@ -48,6 +48,7 @@ def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
     return waiting.value(answer, bool, mpsnode.WITHIN_S).split()
 
 
+#
 def test_a_daemon_is_ready_takes_other_limits_is_adopted_and_goes(
     alone: mpsnode.Node, real: nvidia_roots.Node
 ) -> None:

@@ -63,6 +63,7 @@ def members(group: Path) -> set[int]:
     return {int(line) for line in (group / "cgroup.procs").read_text().split()}
 
 
+# Covers L-4.
 def test_a_daemon_outlives_the_container_of_its_supervisor(
     alone: mpsnode.Node, pod: tuple[Path, ...]
 ) -> None:

@@ -51,6 +51,7 @@ def fill(folder: Path) -> None:
         (folder / str(number)).touch()
 
 
+# Covers S-1.
 def test_a_setuid_program_left_there_makes_nobody_root_on_the_node(
     node: mpsnode.Node, minor: int
 ) -> None:

@@ -33,6 +33,7 @@ def test_the_pcie_root_is_read_from_the_link_of_a_device(at: layout.Layout) -> N
     assert (link / "device").read_text() == "0x2330\n"
 
 
+# Covers SIM-2.
 def test_a_pci_device_has_its_driver_its_resources_and_its_configuration(
     at: layout.Layout,
 ) -> None:

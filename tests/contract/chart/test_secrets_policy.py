@@ -38,6 +38,7 @@ def test_the_webhook_writes_the_secret_of_its_certificate(operation: str) -> Non
     assert refused(a_secret(), operation=operation) == []
 
 
+# Covers S-7.
 @pytest.mark.parametrize(
     "secret",
     [

@@ -114,6 +114,7 @@ def test_the_directory_of_one_that_was_killed_is_taken_over(daemons: Daemons) ->
     assert shown(daemons) == control.Limits("100.0", ("",))
 
 
+#
 def test_in_the_foreground_the_log_is_the_output_and_no_file(daemons: Daemons) -> None:
     daemons.serving()
     assert f"Starting control daemon using socket {daemons.pipe}/control" in daemons.output

@@ -21,6 +21,7 @@ def unknown(command: str) -> str:
     return f'Unknown command "{command}"\n'
 
 
+# Covers R-12.
 @pytest.mark.parametrize(
     ("command", "answer"),
     [
@@ -49,6 +50,7 @@ def test_a_servers_status_is_asked_for_from_550_on(spoken: Spoken) -> None:
     assert daemons.ask("get_server_status 4711") == (0, answer, "")
 
 
+# Covers S-2.
 def test_limits_are_roots_to_set_from_550_on(spoken: Spoken) -> None:
     daemons, version = spoken
     daemons.serving()
@@ -60,6 +62,7 @@ def test_limits_are_roots_to_set_from_550_on(spoken: Spoken) -> None:
     assert daemons.ask("get_server_list").status == 0
 
 
+# Covers R-3.
 def test_there_is_no_mode_for_several_users(spoken: Spoken) -> None:
     daemons, _ = spoken
     assert daemons.start("-M").wait(20) == 1

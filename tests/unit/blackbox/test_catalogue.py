@@ -31,7 +31,7 @@ def test_every_test_is_a_case() -> None:
 
 @pytest.mark.parametrize("one", CASES, ids=lambda one: one.number)
 def test_a_case_names_its_origin_and_stands_in_its_groups_file(one: catalogue.Case) -> None:
-    assert re.match(r"(e2e|e2e_node): \S|row \d+ of the catalogue: ours$", one.origin)
+    assert re.match(r"(e2e|e2e_node): \S|F-\d+: ours$", one.origin)
     assert one.file.name.startswith(f"test_bb{one.order()[0]:02}_")
 
 

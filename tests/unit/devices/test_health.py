@@ -75,6 +75,7 @@ def test_an_xid_stays_while_nothing_says_that_the_gpu_was_made_anew() -> None:
 CALM = [Seen(GPU, Signs(recovery=0, energy_mj=901)) for _ in range(health.CALM_POLLS)]
 
 
+#
 @pytest.mark.parametrize("code", [48, 62, 95, 119])
 def test_a_driver_that_goes_on_asking_for_nothing_is_believed_over_the_xid(code: int) -> None:
     *all_but_one, last = CALM

@@ -42,6 +42,7 @@ def test_a_driver_container_is_a_file_system_of_its_own(host: Path) -> None:
     assert find(host) == ("run/nvidia/driver", "/usr/bin/nvidia-smi", "/usr/lib64")
 
 
+#
 @pytest.mark.parametrize(
     ("folder", "program", "libraries"),
     [

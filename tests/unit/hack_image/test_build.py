@@ -4,7 +4,13 @@ from hack.image import build
 
 
 def a_checkout(folder: Path) -> Path:
-    for name in ("driver/one.py", "driver/web/templates/page.html", "pyproject.toml", build.LOCK):
+    for name in (
+        "driver/one.py",
+        "driver/web/templates/page.html",
+        "pyproject.toml",
+        build.LOCK,
+        build.LEFT_OUT,
+    ):
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("as it was")

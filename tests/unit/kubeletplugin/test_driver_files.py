@@ -192,6 +192,7 @@ def test_the_files_of_graphics_programs_and_firmware_go_where_they_are_looked_fo
     assert not any(place.endswith("other.bin") for place in found)
 
 
+# Covers S-4.
 def test_of_the_drivers_daemons_a_container_gets_the_sockets_for_clients_alone(
     root: Path,
 ) -> None:
@@ -422,6 +423,7 @@ def test_a_driver_chosen_by_links_elsewhere_goes_where_it_really_is(root: Path, 
     assert hooks(root)["update-ldcache"] == ("--folder", f"{PLACE}/nvidia/current")
 
 
+#
 def test_libraries_in_a_folder_of_no_loader_go_where_it_looks(root: Path, host: Path) -> None:
     odd = root / "opt/Nvidia"
     odd.mkdir(parents=True)

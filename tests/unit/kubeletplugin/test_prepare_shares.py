@@ -179,6 +179,7 @@ def turns(node: gpunode.GpuNode, process: gpunode.Process, *numbers: int) -> Non
         assert isinstance(process.preparer.prepare(claim, gpunode.never), ports.Prepared)
 
 
+#
 def test_a_time_slice_that_is_set_is_not_set_again(node: gpunode.GpuNode) -> None:
     turns(node, node.process(), *range(1, 9))
     assert (node.slices.runs, board(node).timeslice) == (1, 3)

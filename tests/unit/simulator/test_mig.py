@@ -339,6 +339,7 @@ def test_who_takes_all_media_engines_leaves_instances_without_any() -> None:
     assert refused is codes.Return.INSUFFICIENT_RESOURCES
 
 
+# Covers SIM-3.
 def test_an_instance_with_more_multiprocessors_than_a_slice_has_a_profile_of_its_own() -> None:
     nvml, handle = a_client()
     double = nvml.device_create_gpu_instance(handle, ONE_DOUBLE)

@@ -1,7 +1,7 @@
 """How well the GPUs of a node are connected, pair by pair, and which are interchangeable. Pure.
 
-Weights follow measured ratios of bandwidth (performance.md of the design, 5b): under one PCIe root
-1, across roots 0.53, across NUMA nodes about half of that again; NVLink is several times PCIe.
+Weights follow published ratios of bandwidth (NV-14): under one PCIe root 1, across roots 0.53,
+across NUMA nodes about half of that again; NVLink is several times PCIe.
 """
 
 import functools

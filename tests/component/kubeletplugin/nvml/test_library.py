@@ -253,6 +253,7 @@ def failing(name: str, code: int) -> Callable[..., object]:
     return call
 
 
+#
 @pytest.mark.parametrize("call", OPTIONAL)
 @pytest.mark.parametrize(
     "code",

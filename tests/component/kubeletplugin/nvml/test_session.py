@@ -147,6 +147,7 @@ def test_a_call_that_does_not_return_keeps_the_library_and_nobody_waits_for_good
         assert library.acts == ["start", "end"]
 
 
+# Covers L-2.
 def test_a_call_that_hangs_in_a_dropped_start_keeps_nobody_out(
     session: nvml_session.Session, library: Library
 ) -> None:

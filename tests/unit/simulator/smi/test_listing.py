@@ -159,6 +159,7 @@ def test_what_the_kernel_alone_is_asked_is_not_in_nvml() -> None:
     assert not hasattr(library.Library, "device_set_timeslice")
 
 
+# Covers SIM-6.
 @pytest.mark.parametrize("name", profile.names())
 def test_every_field_that_the_help_lists_is_answered_on_every_machine(name: str) -> None:
     nvml = a_client(name)
