@@ -37,7 +37,7 @@ _WITHOUT_CONFIG = frozenset({"config-manager", "config-manager-init"})
 _GIVEN_DEVICES = frozenset({"exporter"})
 """Containers that may open the GPUs by NVIDIA's runtime alone, which is not here."""
 _OF_OPENSHIFT = ("openshift", "scc")
-_WAIT = ("--wait=legacy", "--timeout=90s")
+_WAIT = ("--wait=legacy", "--timeout=180s")
 
 
 def folder(name: str) -> Path:
