@@ -30,11 +30,11 @@ class BadInput(RationError):
     """
 
     def __init__(self, where: str, problem: str, expected: str = "") -> None:
-        self.where = encodable(where)
+        self.location = encodable(where)
         self.problem = encodable(problem)
         self.expected = encodable(expected)
         tail = f"; expected {self.expected}" if expected else ""
-        super().__init__(f"{self.where}: {self.problem}{tail}")
+        super().__init__(f"{self.location}: {self.problem}{tail}")
 
 
 def encodable(text: str) -> str:

@@ -329,6 +329,6 @@ CONDITIONS: Final[Mapping[str, Condition]] = {
 }
 
 
-def of(reason: R) -> str:
+def remedy(reason: R) -> str:
     """What to do about a reason."""
     return REASONS[reason]

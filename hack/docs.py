@@ -39,7 +39,9 @@ def reasons_page() -> str:
         "# Reasons\n\nWhat events, conditions, refusals and the command line say, and what to do "
         "about it. `ration reasons REASON` prints one; `ration explain pod` says which holds.\n\n"
     )
-    rows = [f"| `{one.value}` | {one.meaning} | {remediation.of(one)} |" for one in reasons.Reason]
+    rows = [
+        f"| `{one.value}` | {one.meaning} | {remediation.remedy(one)} |" for one in reasons.Reason
+    ]
     table = "\n".join(["| Reason | Meaning | What to do |", "|---|---|---|", *rows])
     told = [
         f"| `{kind}` | {one.on} | {one.meaning} | {one.remedy} |"
@@ -91,7 +93,7 @@ def flags_page() -> str:
 def _flags(model: type[settings.ProcessSettings]) -> str:
     program = model.PROGRAM
     rows = [
-        f"| `{settings.flag_of(name)}` | {_default(field)} | {field.description} |"
+        f"| `{settings.field_flag(name)}` | {_default(field)} | {field.description} |"
         for name, field in model.model_fields.items()
     ]
     about = (model.__doc__ or "").strip().splitlines()[0]

@@ -56,7 +56,7 @@ def of(app: str) -> Iterator[Metric]:
         yield Metric(name, family.type, labels, family.documentation)
     del kept
     for one in APPS[app].shown:
-        yield Metric(one.name, "gauge", frozenset(one.labels), one.about)
+        yield Metric(one.name, "gauge", frozenset(one.labels), one.description)
 
 
 def series() -> Mapping[str, frozenset[str]]:

@@ -114,7 +114,7 @@ class _Filling:
         pages: Iterator[list[fixtures.Raw]],
     ) -> None:
         """As a reflector takes a listing: a page is bytes, then objects, then what we keep."""
-        into.read_with(parse, _unreadable)
+        into.set_parser(parse, _unreadable)
         begun = time.perf_counter()
         into.replace(self._decoded(pages), 1)
         self.seconds += time.perf_counter() - begun
@@ -185,7 +185,7 @@ def _rss_mib() -> float:
 
 def main() -> int:
     """Measure the case that is named."""
-    gc_tuning.rarely()
+    gc_tuning.set_thresholds()
     case = {one.name: one for one in (STATIC, MIG)}[sys.argv[1]]
     empty = _rss_mib()
     filling = _Filling()

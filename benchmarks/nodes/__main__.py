@@ -36,7 +36,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one day of each; nothing is stored")
     given = parser.parse_args()
-    gc_tuning.rarely()  # as the controller
+    gc_tuning.set_thresholds()  # as the controller
     at = days.folder()
     if at is None:
         print("the traces are not here: name their folder in $RATION_TRACES")

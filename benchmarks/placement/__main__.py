@@ -33,7 +33,7 @@ def main() -> int:
     parser.add_argument("--traces", default=",".join(openb.TRACES), help="some of the traces")
     parser.add_argument("--arrivals", type=int, default=_ARRIVALS, help="instances in a stream")
     given = parser.parse_args()
-    gc_tuning.rarely()  # as the controller
+    gc_tuning.set_thresholds()  # as the controller
     folder = openb.folder()
     suites = given.suites or _SUITES
     if "openb" in suites and folder is None:

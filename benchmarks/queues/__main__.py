@@ -21,7 +21,7 @@ def main() -> int:
     parser.add_argument("modules", nargs="*", choices=(*MODULES, []), help="all, if none is named")
     parser.add_argument("--quick", action="store_true", help="less of it; nothing is stored")
     given = parser.parse_args()
-    gc_tuning.rarely()  # as the controller
+    gc_tuning.set_thresholds()  # as the controller
     figures: list[record.Figure] = []
     for name in given.modules or MODULES:
         path = f"{__package__}.{name}"

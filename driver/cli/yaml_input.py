@@ -59,7 +59,7 @@ def load(text: str, where: str) -> list[Any]:
     try:
         return [one for one in yaml.load_all(text, _Loader) if one is not None]
     except errors.BadInput as error:
-        raise errors.BadInput(f"{where} {error.where}", error.problem) from error
+        raise errors.BadInput(f"{where} {error.location}", error.problem) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f" line {mark.line + 1}" if mark else ""

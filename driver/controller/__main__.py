@@ -19,7 +19,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         config = ControllerConfig.read(arguments)
         logs.configure(config.log_level)
-        gc_tuning.rarely()
+        gc_tuning.set_thresholds()
         kube = client.KubeClient.connect(config.kubeconfig, "ration-controller")
         # Half of the fencing token, so it must be new in every process (D22).
         name = config.identity or socket.gethostname()

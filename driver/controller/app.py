@@ -103,20 +103,20 @@ class App:
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
         for name, one in reflectors.items():
-            follow = lifecycle.after(self._leading, one.run, self._clock)
+            follow = lifecycle.start_after(self._leading, one.run, self._clock)
             life.thread(f"reflector-{name}", follow, interrupt=one.interrupt)
         life.thread(
             "decider",
-            lifecycle.after(
+            lifecycle.start_after(
                 self._leading, lambda stop: _decide(stop, reflectors, decider), self._clock
             ),
             interrupt=self._items.shut_down,
         )
-        life.thread("saying", lifecycle.after(self._leading, self._saying.run, self._clock))
-        kept_out = lifecycle.after(self._leading, self._unconverted().run, self._clock)
+        life.thread("saying", lifecycle.start_after(self._leading, self._saying.run, self._clock))
+        kept_out = lifecycle.start_after(self._leading, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
         if self._config.label_nodes:
-            labels = lifecycle.after(self._leading, self._labelling().run, self._clock)
+            labels = lifecycle.start_after(self._leading, self._labelling().run, self._clock)
             life.thread("labelling", labels)
         shown = self._page(source)
         for thread in shown.threads() if shown else ():
@@ -145,7 +145,7 @@ class App:
             source.shapes,
         )
         made = scrape.Exposition(sources, self._clock)
-        self._registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
+        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
         self._elector.run(stop, self._lead, self._lose)
@@ -258,6 +258,6 @@ def _decide(
     for one in reflectors.values():
         while not stop.is_set() and not one.synced.wait(0.2):
             continue
-    gc_tuning.spare_what_is_here()
+    gc_tuning.freeze()
     _log.info("caches filled")
     decider.run(stop)

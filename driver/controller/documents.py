@@ -13,10 +13,10 @@ def usual(path: Path | None) -> policy_mix.WorkloadMix:
     if path is None:
         return policy_mix.DEFAULT_MIX
     return configured_mix.build_mix(
-        workload_mix.read(yaml_files.read(path, "UsualWorkloads"), path.name)
+        workload_mix.read(yaml_files.read_document(path, "UsualWorkloads"), path.name)
     )
 
 
 def shapes(path: Path) -> node_shapes.NodeShapes:
     """The kinds of node that an autoscaler can bring. Raises BadInput."""
-    return node_shapes.read(yaml_files.read(path, "NodeShapes"), path.name)
+    return node_shapes.read(yaml_files.read_document(path, "NodeShapes"), path.name)

@@ -22,26 +22,26 @@ class Version:
 
 Value = bool | int | str | Version
 Attributes = Mapping[str, Value]
-_Found = dict[str, Value | None]
+_Values = dict[str, Value | None]
 
 
-def of_face(face: faces.Face, peers: int, allocator: str) -> Attributes:
+def face_attributes(face: faces.Face, peers: int, allocator: str) -> Attributes:
     """The attributes of a face. `allocator` is `controller` or `scheduler` (D2).
 
     `peers` is the bitmask of the GPU's NVLink neighbours. What is not known is left out:
     Kubernetes knows no empty attribute.
     """
     found = {
-        **_of_kind(face, peers),
-        **_of_gpu(face.gpu),
+        **_kind_attributes(face, peers),
+        **_gpu_attributes(face.gpu),
         names.ATTR_ALLOCATOR: None if isinstance(face, faces.MonitorFace) else allocator,
     }
     return {key: value for key, value in found.items() if value is not None}
 
 
-def _of_kind(face: faces.Face, peers: int) -> _Found:
+def _kind_attributes(face: faces.Face, peers: int) -> _Values:
     gpu = face.gpu
-    links: _Found = {names.ATTR_NVLINK_PEERS: peers, names.ATTR_NVLINK_DOMAIN: gpu.nvlink_domain}
+    links: _Values = {names.ATTR_NVLINK_PEERS: peers, names.ATTR_NVLINK_DOMAIN: gpu.nvlink_domain}
     match face:
         case faces.WholeFace():
             return {names.ATTR_TYPE: names.TYPE_GPU, names.ATTR_UUID: gpu.uuid, **links}
@@ -65,11 +65,11 @@ def _of_kind(face: faces.Face, peers: int) -> _Found:
             return {names.ATTR_TYPE: names.TYPE_MONITOR, names.ATTR_UUID: gpu.uuid}
 
 
-def _of_gpu(gpu: model.Gpu) -> _Found:
+def _gpu_attributes(gpu: model.Gpu) -> _Values:
     major, minor = gpu.cuda_capability
     cuda_major, cuda_minor = gpu.cuda_driver_version
     return {
-        names.ATTR_PRODUCT: _fitting(gpu.product),
+        names.ATTR_PRODUCT: _truncate(gpu.product),
         names.ATTR_BRAND: gpu.brand,
         names.ATTR_ARCHITECTURE: gpu.architecture,
         names.ATTR_CUDA_CAPABILITY: Version(f"{major}.{minor}.0"),
@@ -83,12 +83,12 @@ def _of_gpu(gpu: model.Gpu) -> _Found:
     }
 
 
-def _fitting(text: str) -> str:
+def _truncate(text: str) -> str:
     """At most as many bytes as the API allows, no character cut in two."""
     return text.encode()[:_STRING_LIMIT].decode(errors="ignore")
 
 
-def peers_of(gpu: model.Gpu, order: tuple[ids.PciAddress, ...]) -> int:
+def peer_mask(gpu: model.Gpu, order: tuple[ids.PciAddress, ...]) -> int:
     """NVLink neighbours as a bitmask over the node's GPUs in PCI order."""
     return sum(1 << i for i, pci in enumerate(order) if pci in gpu.nvlink_peers)
 

@@ -9,17 +9,17 @@ from driver import names
 from driver.devices import faces, model
 
 
-def named(annotation: str) -> frozenset[str]:
+def parse_names(annotation: str) -> frozenset[str]:
     """What an annotation names, `all` among it."""
     return frozenset(part.strip() for part in annotation.split(",") if part.strip())
 
 
-def written(wanted: Iterable[str]) -> str:
+def render_names(wanted: Iterable[str]) -> str:
     """The annotation that names these."""
     return ",".join(sorted({*wanted}))
 
 
-def asks_for(wanted: Collection[str], gpu: model.Gpu) -> bool:
+def is_named(wanted: Collection[str], gpu: model.Gpu) -> bool:
     """Whether a GPU is among those that are named."""
     known = (names.ALL, faces.device_name(gpu.pci), gpu.uuid, gpu.pci)
     return any(name in wanted for name in known)

@@ -17,7 +17,7 @@ UNDIVIDED: Counters = {"gpu": 1}
 """The set of a GPU that MIG cannot cut."""
 
 
-def of_gpu(gpu: model.Gpu) -> Counters:
+def gpu_counters(gpu: model.Gpu) -> Counters:
     """All that a GPU has; whole and shared faces consume every bit of it.
 
     Of engines a GPU has what any uniform layout needs: the full profile alone may name less than
@@ -27,20 +27,20 @@ def of_gpu(gpu: model.Gpu) -> Counters:
         return UNDIVIDED
     totals: dict[str, int] = {_slice_name(number): 1 for number in gpu.mig.memory_slices}
     for one in gpu.mig.profiles:
-        for name, amount in _engines(one.engines).items():
+        for name, amount in _engine_counters(one.engines).items():
             totals[name] = max(totals.get(name, 0), amount * one.instances)
     return totals
 
 
-def of_placement(profile: mig.Profile, at: mig.Placement) -> Counters:
+def placement_counters(profile: mig.Profile, at: mig.Placement) -> Counters:
     """What an instance of a profile takes at a place."""
-    return {**{_slice_name(number): 1 for number in at.slices}, **_engines(profile.engines)}
+    return {**{_slice_name(number): 1 for number in at.slices}, **_engine_counters(profile.engines)}
 
 
 def _slice_name(number: int) -> str:
     return f"memory-slice-{number}"
 
 
-def _engines(engines: mig.Engines) -> dict[str, int]:
+def _engine_counters(engines: mig.Engines) -> dict[str, int]:
     amounts = dataclasses.asdict(engines)
     return {name.replace("_", "-"): amount for name, amount in amounts.items() if amount}

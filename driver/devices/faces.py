@@ -40,9 +40,9 @@ class MigMode(StrEnum):
     STATIC = "static"
 
 
-EVERYDAY = frozenset({Kind.WHOLE, Kind.MIG, Kind.MPS, Kind.TIME_SLICING})
+DEFAULT_KINDS = frozenset({Kind.WHOLE, Kind.MIG, Kind.MPS, Kind.TIME_SLICING})
 """Offered unless configuration says otherwise."""
-SHARED = frozenset({Kind.MPS, Kind.TIME_SLICING})
+SHARED_KINDS = frozenset({Kind.MPS, Kind.TIME_SLICING})
 """Several claims may have them at once."""
 
 
@@ -55,7 +55,7 @@ class Offering:
     claims together: nothing but accounting keeps them to it.
     """
 
-    kinds: frozenset[Kind] = EVERYDAY
+    kinds: frozenset[Kind] = DEFAULT_KINDS
     mig: MigMode = MigMode.DYNAMIC
     mps_shares: int = 8
     time_slices: int = 8
@@ -76,7 +76,7 @@ class WholeFace:
     @property
     def consumes(self) -> counters.Counters:
         """Everything."""
-        return counters.of_gpu(self.gpu)
+        return counters.gpu_counters(self.gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,16 +95,16 @@ class MigFace:
         return ids.DeviceName(f"{whole}-mig-{self.profile.slug}-{self.placement.start}")
 
     @property
-    def there(self) -> mig.Instance | None:
+    def existing(self) -> mig.Instance | None:
         """The instance that lies there now, whoever made it."""
         if self.gpu.mig is None:
             return None
-        return self.gpu.mig.at(mig.Place(self.gpu.uuid, self.profile.id, self.placement))
+        return self.gpu.mig.find(mig.InstanceRef(self.gpu.uuid, self.profile.id, self.placement))
 
     @property
     def consumes(self) -> counters.Counters:
         """Its memory slices and engines."""
-        return counters.of_placement(self.profile, self.placement)
+        return counters.placement_counters(self.profile, self.placement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +131,7 @@ class ShareFace:
     @property
     def consumes(self) -> counters.Counters:
         """Everything, once for all who share it."""
-        return counters.of_gpu(self.gpu)
+        return counters.gpu_counters(self.gpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,7 +153,7 @@ class MonitorFace:
 
 Face = WholeFace | MigFace | ShareFace | MonitorFace
 
-_OF_DEVICE = re.compile(r"gpu(?:-[0-9a-f]+){3}-[0-7]")
+_DEVICE = re.compile(r"gpu(?:-[0-9a-f]+){3}-[0-7]")
 
 
 def device_name(pci: ids.PciAddress) -> ids.DeviceName:
@@ -171,27 +171,29 @@ def gpu_name(device: str) -> ids.DeviceName | None:
 
     None for what is no face's name.
     """
-    found = _OF_DEVICE.match(device)
+    found = _DEVICE.match(device)
     return ids.DeviceName(found.group()) if found else None
 
 
-def of_gpu(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
+def offered_faces(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
     """The faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
-    return tuple(face for face in _possible(gpu, offering) if _kind(face) in offering.kinds)
+    return tuple(
+        face for face in _possible_faces(gpu, offering) if _face_kind(face) in offering.kinds
+    )
 
 
-def every(gpu: model.Gpu) -> Iterator[Face]:
+def all_faces(gpu: model.Gpu) -> Iterator[Face]:
     """Every face that a GPU may be published as now, whatever is offered of it."""
     for mode in MigMode:
-        yield from _possible(gpu, Offering(mig=mode))
+        yield from _possible_faces(gpu, Offering(mig=mode))
 
 
-def named(gpu: model.Gpu, name: str) -> Face | None:
+def find_face(gpu: model.Gpu, name: str) -> Face | None:
     """The one of `every` that has a name; None: there is none."""
-    return next((face for face in every(gpu) if face.name == name), None)
+    return next((face for face in all_faces(gpu) if face.name == name), None)
 
 
-def _possible(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:
+def _possible_faces(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:
     undivided = not _is_divided(gpu, offering)
     if undivided:
         yield WholeFace(gpu)
@@ -219,7 +221,7 @@ def _mig_faces(gpu: model.Gpu, offering: Offering) -> Iterator[MigFace]:
         return
     there = {one.placement: one for one in gpu.mig.foreign}
     free = offering.mig is MigMode.DYNAMIC and (gpu.mig.enabled or gpu.mig.resetless)
-    for profile, at in mig.by_size(gpu.mig.profiles):
+    for profile, at in mig.placements_by_size(gpu.mig.profiles):
         instance = there.get(at)
         if instance is not None and instance.profile_id == profile.id:
             if instance.uuid is not None:
@@ -228,7 +230,7 @@ def _mig_faces(gpu: model.Gpu, offering: Offering) -> Iterator[MigFace]:
             yield MigFace(gpu, profile, at)
 
 
-def _kind(face: Face) -> Kind:
+def _face_kind(face: Face) -> Kind:
     match face:
         case WholeFace():
             return Kind.WHOLE

@@ -30,7 +30,7 @@ XIDS_SHOWN = 3
 """Ailments by Xid of a GPU, and of each instance: a device takes few taints (16 in all)."""
 
 
-class Recovery(IntEnum):
+class RecoveryAction(IntEnum):
     """What a GPU asks for (nvml.h, NVML_GPU_RECOVERY_ACTION_*)."""
 
     NONE = 0
@@ -43,7 +43,7 @@ class Recovery(IntEnum):
     SYSTEM_REBOOT = 7
 
 
-_NODE_ACTIONS = {Recovery.NODE_REBOOT, Recovery.SYSTEM_REBOOT}
+_NODE_ACTIONS = {RecoveryAction.NODE_REBOOT, RecoveryAction.SYSTEM_REBOOT}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -78,7 +78,7 @@ class XidEvent:
 
 
 @dataclass(frozen=True, slots=True)
-class Signs:
+class PollResult:
     """What a poll of one GPU says. With a `problem` it could not be reached: nothing else counts.
 
     `hung` is the call that has not returned, "" when all have: then nothing else counts either.
@@ -96,18 +96,18 @@ class Signs:
     energy_mj: int | None = None
 
     @property
-    def action(self) -> Recovery | int:
+    def recovery_action(self) -> RecoveryAction | int:
         """The recovery action; NONE where the driver tells none."""
         number = self.recovery or 0
-        return Recovery(number) if number in set(Recovery) else number
+        return RecoveryAction(number) if number in set(RecoveryAction) else number
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Polled:
     """A GPU was polled."""
 
     gpu: ids.GpuUuid
-    signs: Signs
+    result: PollResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Watched:
     problem: str = ""
 
 
-Observation = XidEvent | Seen | Watched
+Observation = XidEvent | Polled | Watched
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +149,8 @@ class GpuHealth:
     """
 
     faults: frozenset[tuple[int, Instance | None]] = frozenset()
-    signs: Signs = Signs()
-    calm: int = 0
+    last_poll: PollResult = PollResult()
+    calm_polls: int = 0
     hung: str = ""
     lost: str = ""
     unwatched: str = ""
@@ -165,7 +165,7 @@ def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealt
     match observed:
         case XidEvent():
             after = _after_xid(before, observed, policy)
-        case Seen(signs=signs):
+        case Polled(result=signs):
             after = _after_poll(before, signs, policy)
         case Watched(problem=problem):
             after = dataclasses.replace(before, unwatched=problem)
@@ -176,15 +176,20 @@ def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealt
 
 def ailments(of: GpuHealth, policy: Policy) -> tuple[Ailment, ...]:
     """What is wrong with a GPU, in a stable order."""
-    found = [*_hung(of, policy), *_lost(of, policy), *_xids(of, policy), *_asked(of.signs, policy)]
-    found += _memory(of.signs, policy)
+    found = [
+        *_hung_ailments(of, policy),
+        *_lost_ailments(of, policy),
+        *_xid_ailments(of, policy),
+        *_recovery_ailments(of.last_poll, policy),
+    ]
+    found += _memory_ailments(of.last_poll, policy)
     if of.unwatched and not of.lost and not of.hung:
         text = f"its events cannot be had ({of.unwatched}); it is polled, and asked again each time"
         found.append(Ailment(names.TAINT_UNMONITORED, "events", "None", text))
     return tuple(found)
 
 
-def with_unread(
+def with_unread_gpus(
     found: Mapping[ids.GpuUuid, Sequence[Ailment]], unread: Iterable[ids.GpuUuid]
 ) -> Mapping[ids.GpuUuid, Sequence[Ailment]]:
     """What ails GPUs, with those that could not be read although no poll has said so yet."""
@@ -193,13 +198,13 @@ def with_unread(
     return {**found, **{gpu: waits for gpu in unread if not found.get(gpu)}}
 
 
-def of_instance(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
+def instance_ailments(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
     """Those that concern a MIG device: the whole GPU's, its GPU instance's and its own."""
     whole = Instance(instance.gpu_instance)
     return tuple(one for one in found if one.instance in {None, whole, instance})
 
 
-def verdict(found: Iterable[Ailment]) -> bool | None:
+def is_healthy(found: Iterable[Ailment]) -> bool | None:
     """Whether a device with these is healthy; None: it cannot be told.
 
     One in quarantine is as healthy as it is without.
@@ -213,24 +218,26 @@ def _after_xid(before: GpuHealth, event: XidEvent, policy: Policy) -> GpuHealth:
     if policy.effect(row.xid_class) == "None":
         return before
     # A fall of the counter from before this Xid to after it says nothing about this Xid.
-    signs = dataclasses.replace(before.signs, energy_mj=None)
+    signs = dataclasses.replace(before.last_poll, energy_mj=None)
     faults = before.faults | {(event.code, event.instance)}
-    return dataclasses.replace(before, faults=faults, signs=signs, calm=0)
+    return dataclasses.replace(before, faults=faults, last_poll=signs, calm_polls=0)
 
 
-def _after_poll(before: GpuHealth, signs: Signs, policy: Policy) -> GpuHealth:
+def _after_poll(before: GpuHealth, signs: PollResult, policy: Policy) -> GpuHealth:
     if signs.hung:
-        return dataclasses.replace(before, hung=signs.hung, calm=0)
+        return dataclasses.replace(before, hung=signs.hung, calm_polls=0)
     if signs.problem:
-        return dataclasses.replace(before, lost=signs.problem, hung="", calm=0)
-    if _is_anew(before, signs):
-        return dataclasses.replace(before, faults=frozenset(), signs=signs, lost="", hung="")
+        return dataclasses.replace(before, lost=signs.problem, hung="", calm_polls=0)
+    if _is_reset(before, signs):
+        return dataclasses.replace(before, faults=frozenset(), last_poll=signs, lost="", hung="")
     faults, calm = before.faults, 0
-    if faults and signs.recovery == Recovery.NONE:
-        calm = before.calm + 1
+    if faults and signs.recovery == RecoveryAction.NONE:
+        calm = before.calm_polls + 1
         if calm >= CALM_POLLS:
             faults, calm = frozenset(f for f in faults if not _is_disproved(f, policy)), 0
-    return dataclasses.replace(before, faults=faults, signs=signs, calm=calm, lost="", hung="")
+    return dataclasses.replace(
+        before, faults=faults, last_poll=signs, calm_polls=calm, lost="", hung=""
+    )
 
 
 def _is_disproved(fault: tuple[int, Instance | None], policy: Policy) -> bool:
@@ -238,33 +245,33 @@ def _is_disproved(fault: tuple[int, Instance | None], policy: Policy) -> bool:
     return xids.lookup(policy.table, fault[0]).xid_class is xids.XidClass.RESET
 
 
-def _is_anew(before: GpuHealth, signs: Signs) -> bool:
+def _is_reset(before: GpuHealth, signs: PollResult) -> bool:
     """Whether the GPU was reset, or left and came back, and asks for nothing now."""
-    if signs.action != Recovery.NONE:
+    if signs.recovery_action != RecoveryAction.NONE:
         return False
-    if before.lost or before.signs.action != Recovery.NONE:
+    if before.lost or before.last_poll.recovery_action != RecoveryAction.NONE:
         return True
-    then, now = before.signs.energy_mj, signs.energy_mj
+    then, now = before.last_poll.energy_mj, signs.energy_mj
     return then is not None and now is not None and now < then
 
 
-def _lost(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+def _lost_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
     if of.lost and not of.hung:
         text = f"NVML cannot reach it ({of.lost}); cleared when it can again"
         yield Ailment(names.TAINT_LOST, "lost", policy.effect(xids.XidClass.NODE), text)
 
 
-def _hung(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+def _hung_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
     """A hang may pass by itself: nobody is evicted for it."""
     if of.hung:
         text = f"NVML cannot reach it: {of.hung} does not return; cleared when it has"
         yield Ailment(names.TAINT_LOST, "hung", policy.effect(xids.XidClass.RESET), text)
 
 
-def _xids(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+def _xid_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
     """Of each subject the gravest, by effect and then by code."""
     shown: dict[Instance | None, int] = {}
-    for code, instance in sorted(of.faults, key=lambda fault: _gravity(fault, policy)):
+    for code, instance in sorted(of.faults, key=lambda fault: _severity(fault, policy)):
         row = xids.lookup(policy.table, code)
         shown[instance] = shown.get(instance, 0) + 1
         if shown[instance] <= XIDS_SHOWN:
@@ -275,29 +282,29 @@ def _xids(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
             yield Ailment(names.TAINT_XID, str(code), effect, text, instance)
 
 
-def _gravity(fault: tuple[int, Instance | None], policy: Policy) -> tuple[bool, int, int, int]:
+def _severity(fault: tuple[int, Instance | None], policy: Policy) -> tuple[bool, int, int, int]:
     code, instance = fault
     stays = policy.effect(xids.lookup(policy.table, code).xid_class) == "NoSchedule"
-    return (stays, code, *_place(instance))
+    return (stays, code, *_instance_key(instance))
 
 
-def _place(instance: Instance | None) -> tuple[int, int]:
+def _instance_key(instance: Instance | None) -> tuple[int, int]:
     if instance is None:
         return (-1, -1)
     compute = instance.compute_instance
     return (instance.gpu_instance, -1 if compute is None else compute)
 
 
-def _asked(signs: Signs, policy: Policy) -> Iterable[Ailment]:
-    action = signs.action
-    if action != Recovery.NONE:
-        name = action.name if isinstance(action, Recovery) else f"ACTION_{action}"
+def _recovery_ailments(signs: PollResult, policy: Policy) -> Iterable[Ailment]:
+    action = signs.recovery_action
+    if action != RecoveryAction.NONE:
+        name = action.name if isinstance(action, RecoveryAction) else f"ACTION_{action}"
         grave = xids.XidClass.NODE if action in _NODE_ACTIONS else xids.XidClass.RESET
         text = f"the GPU asks for {name} (field 230); cleared when it asks for nothing"
         yield Ailment(names.TAINT_RECOVERY, name, policy.effect(grave), text)
 
 
-def _memory(signs: Signs, policy: Policy) -> Iterable[Ailment]:
+def _memory_ailments(signs: PollResult, policy: Policy) -> Iterable[Ailment]:
     reset, broken = (policy.effect(one) for one in (xids.XidClass.RESET, xids.XidClass.HARDWARE))
     if signs.repair_pending:
         text = "bad memory waits for its repair; cleared by a reset of the GPU"

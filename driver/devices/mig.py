@@ -89,7 +89,7 @@ class Instance:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class InstanceRef:
     """Where an instance of a profile lies, or is to lie; `uuid` where one of them is meant."""
 
     gpu: ids.GpuUuid
@@ -97,7 +97,7 @@ class Place:
     placement: Placement
     uuid: ids.MigUuid | None = None
 
-    def holds(self, instance: Instance) -> bool:
+    def matches(self, instance: Instance) -> bool:
         """Whether an instance of its GPU is the one meant; one without a device may be."""
         if (instance.profile_id, instance.placement) != (self.profile_id, self.placement):
             return False
@@ -128,25 +128,25 @@ class Mig:
         """The instances that somebody else made."""
         return tuple(one for one in self.instances if not one.ours)
 
-    def at(self, place: Place) -> Instance | None:
+    def find(self, place: InstanceRef) -> Instance | None:
         """The instance that is meant by a place of this GPU."""
-        return next((one for one in self.instances if place.holds(one)), None)
+        return next((one for one in self.instances if place.matches(one)), None)
 
     def instance(self, gpu_instance: int) -> Instance | None:
         """By NVML's GPU-instance id."""
         return next((one for one in self.instances if one.gpu_instance == gpu_instance), None)
 
 
-def told_apart(found: Mig, ours: Iterable[Place]) -> Mig:
+def mark_own(found: Mig, ours: Iterable[InstanceRef]) -> Mig:
     """The same MIG of one GPU, with the instances at `ours`, places of that GPU, known as ours."""
     places = tuple(ours)
     instances = tuple(
-        replace(one, ours=any(place.holds(one) for place in places)) for one in found.instances
+        replace(one, ours=any(place.matches(one) for place in places)) for one in found.instances
     )
     return replace(found, instances=instances)
 
 
-def by_size(profiles: Iterable[Profile]) -> list[tuple[Profile, Placement]]:
+def placements_by_size(profiles: Iterable[Profile]) -> list[tuple[Profile, Placement]]:
     """Every placement of every profile, the smallest first: the order in which faces are listed."""
     return sorted(
         ((one, at) for one in profiles for at in one.placements),
@@ -154,7 +154,7 @@ def by_size(profiles: Iterable[Profile]) -> list[tuple[Profile, Placement]]:
     )
 
 
-def name_of(compute_slices: int, memory_mib: int, total_bytes: int, suffix: str = "") -> str:
+def profile_name(compute_slices: int, memory_mib: int, total_bytes: int, suffix: str = "") -> str:
     """NVIDIA's name for a profile that does not tell its own: `1g.23gb`.
 
     Gigabytes are the share in eighths of the GPU's, rounded half up (go-nvlib, mig profiles);

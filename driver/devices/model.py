@@ -44,7 +44,7 @@ class Gpu:
 class BrokenGpu:
     """A GPU that is counted but cannot be read: `where` is its index or PCI address."""
 
-    where: str
+    location: str
     problem: str
 
 
@@ -62,27 +62,27 @@ class Inventory:
     @property
     def known(self) -> tuple[Gpu, ...]:
         """Every GPU that can be described, in PCI order, readable now or not."""
-        return in_pci_order((*self.gpus, *self.lost))
+        return sort_by_pci((*self.gpus, *self.lost))
 
     def by_uuid(self, uuid: str) -> Gpu | None:
         """The GPU of that UUID."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
 
 
-def told_apart(gpu: Gpu, ours: Iterable[partition.Place]) -> Gpu:
+def mark_own(gpu: Gpu, ours: Iterable[partition.InstanceRef]) -> Gpu:
     """The same GPU, its MIG instances at `ours` (places of any GPU) known as ours."""
     if gpu.mig is None:
         return gpu
     here = (place for place in ours if place.gpu == gpu.uuid)
-    return replace(gpu, mig=partition.told_apart(gpu.mig, here))
+    return replace(gpu, mig=partition.mark_own(gpu.mig, here))
 
 
-def in_pci_order(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
+def sort_by_pci(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """GPUs by PCI address: the only order that does not move (minors and indices do)."""
     return tuple(sorted(gpus, key=lambda gpu: gpu.pci))
 
 
-def remember(before: Inventory, now: Inventory) -> Inventory:
+def retain_lost(before: Inventory, now: Inventory) -> Inventory:
     """`now`, with the GPUs of `before` that still count among the node's but cannot be read.
 
     NVML may not tell which GPU it cannot read, so every one that is missing while something is
@@ -92,7 +92,7 @@ def remember(before: Inventory, now: Inventory) -> Inventory:
     if not now.broken:
         return now
     read = {gpu.uuid for gpu in now.gpus}
-    missing = in_pci_order(tuple(gpu for gpu in before.known if gpu.uuid not in read))
+    missing = sort_by_pci(tuple(gpu for gpu in before.known if gpu.uuid not in read))
     away = frozenset(gpu.pci for gpu in missing)
     linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in before.known}
     gpus = tuple(
@@ -102,19 +102,19 @@ def remember(before: Inventory, now: Inventory) -> Inventory:
     return Inventory(gpus, now.broken, missing)
 
 
-def without(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
+def without_gpu(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
     """The inventory, where one GPU of it cannot be read just now."""
     broken = BrokenGpu(gpu.uuid, problem)
     return Inventory(
         tuple(other for other in inventory.gpus if other.uuid != gpu.uuid),
-        (*(other for other in inventory.broken if other.where != gpu.uuid), broken),
-        in_pci_order((*inventory.lost, gpu)),
+        (*(other for other in inventory.broken if other.location != gpu.uuid), broken),
+        sort_by_pci((*inventory.lost, gpu)),
     )
 
 
-def with_back(inventory: Inventory, gpu: Gpu) -> Inventory:
+def with_gpu(inventory: Inventory, gpu: Gpu) -> Inventory:
     """The inventory, with one GPU as it was just read: in its place, or back among the others."""
     gpus = (gpu, *(other for other in inventory.gpus if other.uuid != gpu.uuid))
     lost = tuple(other for other in inventory.lost if other.uuid != gpu.uuid)
-    broken = tuple(other for other in inventory.broken if other.where != gpu.uuid)
-    return Inventory(in_pci_order(gpus), broken, lost)
+    broken = tuple(other for other in inventory.broken if other.location != gpu.uuid)
+    return Inventory(sort_by_pci(gpus), broken, lost)

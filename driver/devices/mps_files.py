@@ -34,14 +34,14 @@ def is_key(text: str) -> bool:
     return _KEY.fullmatch(text) is not None
 
 
-def _whole_mib(value: int) -> int:
+def _check_mib(value: int) -> int:
     """The daemon takes limits in MiB; a share that is rounded would not be the one promised."""
     if value < MIB or value % MIB:
         raise ValueError(f"is {value}; expected {_MEBIBYTES}")
     return value
 
 
-Mebibytes = Annotated[int, pydantic.AfterValidator(_whole_mib)]
+Mebibytes = Annotated[int, pydantic.AfterValidator(_check_mib)]
 
 
 class State(StrEnum):
@@ -69,14 +69,14 @@ class _File(pydantic.BaseModel):
 
     @pydantic.field_validator("version")
     @classmethod
-    def _known_version(cls, value: int) -> int:
+    def _check_version(cls, value: int) -> int:
         if not 1 <= value <= VERSION:
             raise ValueError(f"is {value}; expected 1 to {VERSION}: a newer program wrote this")
         return value
 
     @pydantic.field_validator("key")
     @classmethod
-    def _name_of_a_file(cls, value: str) -> str:
+    def _check_key(cls, value: str) -> str:
         if not is_key(value):
             raise ValueError(f"is {value!r}; expected letters, digits and '-', at most 63")
         return value
@@ -121,7 +121,7 @@ class Desired(_File):
 
     @pydantic.field_validator("devices")
     @classmethod
-    def _uuids(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+    def _check_devices(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         wrong = [one for one in value if not _DEVICE.fullmatch(one)]
         if wrong:
             raise ValueError(f"{wrong[0]!r} is no UUID; expected GPU-... or MIG-...")
@@ -130,7 +130,7 @@ class Desired(_File):
         return value
 
     @pydantic.model_validator(mode="after")
-    def _one_limit_each(self) -> Self:
+    def _check_limits(self) -> Self:
         if len(self.pinned_memory) != len(self.devices):
             raise ValueError(
                 f"pinned_memory has {len(self.pinned_memory)} limits; "
@@ -162,7 +162,7 @@ class Holder(pydantic.BaseModel):
     pid: int
     user: str
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """Name it."""
         return f"process {self.pid} of user {self.user}"
 

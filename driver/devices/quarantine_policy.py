@@ -12,14 +12,14 @@ from typing import Final
 from driver import names
 from driver.devices import health
 
-MOST: Final = 3
+FAILURE_LIMIT: Final = 3
 WINDOW_S: Final = 24 * 3600.0
 _COUNTED = 99
 """More are not told apart: the list is kept on disk."""
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class FailureHistory:
     """What is remembered of a GPU: when its failures were over (Unix seconds, the oldest first).
 
     `ill`: one is not over yet. `since`: in quarantine, from when on.
@@ -30,36 +30,36 @@ class Past:
     since: float | None = None
 
 
-NOTHING = Past()
+NO_FAILURES = FailureHistory()
 
 
-def noted(past: Past, now: float, *, ill: bool) -> Past:
+def update(past: FailureHistory, now: float, *, ill: bool) -> FailureHistory:
     """After a look at the GPU at `now`; without a change of the GPU, the same."""
     if past.ill == ill:
-        return _aged(past, now)
+        return _expire(past, now)
     if ill:
-        return dataclasses.replace(_aged(past, now), ill=True)
+        return dataclasses.replace(_expire(past, now), ill=True)
     # A clock that was set back must not keep a failure longer than the window.
-    before = tuple(min(at, now) for at in _aged(past, now).failures)
+    before = tuple(min(at, now) for at in _expire(past, now).failures)
     failures = (*before, now)[-_COUNTED:]
     since = past.since
-    if since is None and len(failures) >= MOST:
+    if since is None and len(failures) >= FAILURE_LIMIT:
         since = now
-    return Past(failures, ill=False, since=since)
+    return FailureHistory(failures, ill=False, since=since)
 
 
-def cleared(past: Past) -> Past:
+def clear(past: FailureHistory) -> FailureHistory:
     """Nothing that is over counts any more; what ails it now will when it is over."""
-    return Past(ill=past.ill)
+    return FailureHistory(ill=past.ill)
 
 
-def ailments(past: Past) -> tuple[health.Ailment, ...]:
+def ailments(past: FailureHistory) -> tuple[health.Ailment, ...]:
     """The quarantine, as what ails the whole GPU: the value is the count of failures."""
     if past.since is None:
         return ()
     count = len(past.failures)
     text = (
-        f"it has failed {count} times and recovered each time, {MOST} times within "
+        f"it has failed {count} times and recovered each time, {FAILURE_LIMIT} times within "
         f"{WINDOW_S / 3600:g} hours; cleared by the Node's annotation {names.CLEAR_QUARANTINE}"
     )
     return (health.Ailment(names.TAINT_QUARANTINE, str(count), "NoSchedule", text),)
@@ -70,18 +70,18 @@ def is_quarantine(one: health.Ailment) -> bool:
     return one.key == names.TAINT_QUARANTINE
 
 
-def named(annotation: str) -> frozenset[str]:
+def parse_names(annotation: str) -> frozenset[str]:
     """The UUIDs that an annotation names to be cleared, `all` among them; `GPU-a, GPU-b`."""
     return frozenset(part.strip() for part in annotation.split(",") if part.strip())
 
 
-def asks_for(annotation: Iterable[str], gpu: str) -> bool:
+def is_named(annotation: Iterable[str], gpu: str) -> bool:
     """Whether a GPU is among those that are named."""
     wanted = frozenset(annotation)
     return names.ALL in wanted or gpu in wanted
 
 
-def _aged(past: Past, now: float) -> Past:
+def _expire(past: FailureHistory, now: float) -> FailureHistory:
     """Without failures that are out of the window; one in quarantine keeps all of them."""
     if past.since is not None:
         return past

@@ -54,7 +54,7 @@ class Xid:
     meaning: str
 
 
-def _of(xid_class: XidClass, meanings: Mapping[int, str]) -> Iterable[Xid]:
+def _rows(xid_class: XidClass, meanings: Mapping[int, str]) -> Iterable[Xid]:
     return (Xid(code, xid_class, meaning) for code, meaning in meanings.items())
 
 
@@ -122,17 +122,17 @@ TABLE: Mapping[int, Xid] = MappingProxyType(
     {
         xid.code: xid
         for xid in (
-            *_of(XidClass.APPLICATION, _APPLICATION),
-            *_of(XidClass.INFORMATIONAL, _INFORMATIONAL),
-            *_of(XidClass.RESET, _RESET),
-            *_of(XidClass.NODE, _NODE),
+            *_rows(XidClass.APPLICATION, _APPLICATION),
+            *_rows(XidClass.INFORMATIONAL, _INFORMATIONAL),
+            *_rows(XidClass.RESET, _RESET),
+            *_rows(XidClass.NODE, _NODE),
         )
     }
 )
 """The default. Nothing is of class hardware by its code alone: that is read off the GPU."""
 
 
-def table(overrides: Mapping[int, XidClass]) -> Mapping[int, Xid]:
+def build_table(overrides: Mapping[int, XidClass]) -> Mapping[int, Xid]:
     """The default with other classes for some codes, known or not."""
     changed = {
         code: Xid(code, xid_class, lookup(TABLE, code).meaning)

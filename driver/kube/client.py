@@ -87,16 +87,16 @@ class KubeClient:
         """
         return cls(transport.Transport(credentials.Credentials(kubeconfig), user_agent))
 
-    def within(self, timeout_s: float) -> "KubeClient":
+    def with_timeout(self, timeout_s: float) -> "KubeClient":
         """The same connections, with calls that take `timeout_s` to answer or fail."""
         half = timeout_s / 2
         return KubeClient(self._wire, Timeouts(connect_s=half, read_s=half))
 
     def get(self, resource: gvr.Resource, name: str, namespace: str | None = None) -> gvr.Object:
         """One object. Raises NotFound."""
-        return self._object(_Request("GET", resource.path(namespace, name)))
+        return self._request(_Request("GET", resource.path(namespace, name)))
 
-    def text(self, path: str, query: Mapping[str, str] | None = None) -> str:
+    def get_text(self, path: str, query: Mapping[str, str] | None = None) -> str:
         """What is answered that is no object: a pod's `log`, or the server's own `/metrics`."""
         raw = self._wire.read(
             transport.Call("GET", path, self._limits(), query or {}, accept="*/*")
@@ -114,13 +114,13 @@ class KubeClient:
     ) -> Listing:
         """Every object, in pages of `limit`; a listing that expires midway starts again."""
         path = resource.path(namespace)
-        query = _selected(field_selector, label_selector) | {"limit": str(limit)}
+        query = _selector_query(field_selector, label_selector) | {"limit": str(limit)}
         for _ in range(_LIST_TRIES - 1):
             try:
-                return self._whole(path, query)
+                return self._list_all(path, query)
             except errors.Gone:
                 continue
-        return self._whole(path, query)
+        return self._list_all(path, query)
 
     def walk(
         self,
@@ -132,7 +132,7 @@ class KubeClient:
         limit: int = 500,
     ) -> Walk:
         """Every object; the first of the pages of `limit` is read now, the others on the way."""
-        query = _selected(field_selector, label_selector) | {"limit": str(limit)}
+        query = _selector_query(field_selector, label_selector) | {"limit": str(limit)}
         return self._walk(resource.path(namespace), query)
 
     def watch(  # noqa: PLR0913 - the parameters of the API's watch
@@ -150,7 +150,7 @@ class KubeClient:
 
         `read_timeout_s` without a byte is Unreachable; an ERROR event raises the error it holds.
         """
-        query = _selected(field_selector, label_selector) | {
+        query = _selector_query(field_selector, label_selector) | {
             "watch": "true",
             "allowWatchBookmarks": "true",
             "resourceVersion": version,
@@ -173,7 +173,7 @@ class KubeClient:
     ) -> gvr.Object:
         """Create an object; `name` and `subresource` for what is created under one (eviction)."""
         path = resource.path(namespace, name, subresource)
-        return self._object(_Request("POST", path, _managed(field_manager), body))
+        return self._request(_Request("POST", path, _manager_query(field_manager), body))
 
     def patch(  # noqa: PLR0913 - the parameters of the API's patch
         self,
@@ -191,9 +191,9 @@ class KubeClient:
 
         `force` takes fields from other managers (`PatchType.APPLY` only).
         """
-        query = _managed(field_manager) | ({"force": "true"} if force else {})
+        query = _manager_query(field_manager) | ({"force": "true"} if force else {})
         path = resource.path(namespace, name, subresource)
-        return self._object(_Request("PATCH", path, query, body, kind.value))
+        return self._request(_Request("PATCH", path, query, body, kind.value))
 
     def replace(
         self,
@@ -206,7 +206,7 @@ class KubeClient:
     ) -> gvr.Object:
         """Put an object that is wholly ours (slices, leases). Raises Conflict."""
         path = resource.path(namespace, name)
-        return self._object(_Request("PUT", path, _managed(field_manager), body))
+        return self._request(_Request("PUT", path, _manager_query(field_manager), body))
 
     def add_finalizer(
         self,
@@ -229,10 +229,10 @@ class KubeClient:
         form = finalizers.MEDIA_TYPE
         raw = self._wire.read(transport.Call("GET", path, self._limits(), accept=form))
         try:
-            body = finalizers.added(raw, finalizer, version)
+            body = finalizers.add_finalizer(raw, finalizer, version)
         except ValueError as e:
-            raise api_errors.no_answer("GET", path, e) from e
-        return self._object(_Request("PUT", path, _managed(field_manager), body, form))
+            raise api_errors.unreachable("GET", path, e) from e
+        return self._request(_Request("PUT", path, _manager_query(field_manager), body, form))
 
     def delete(
         self,
@@ -251,20 +251,20 @@ class KubeClient:
         preconditions = {k: v for k, v in wanted.items() if v is not None}
         body = {"kind": "DeleteOptions", "apiVersion": "v1"}
         options = body | ({"preconditions": preconditions} if preconditions else {})
-        self._object(_Request("DELETE", resource.path(namespace, name), body=options))
+        self._request(_Request("DELETE", resource.path(namespace, name), body=options))
 
     def server_version(self) -> ServerVersion:
         """What the server says it is."""
-        info = self._object(_Request("GET", "/version"))
+        info = self._request(_Request("GET", "/version"))
         minor = "".join(c for c in str(info["minor"]) if c.isdigit())  # "36+" on some clouds
         return ServerVersion(int(info["major"]), int(minor), str(info["gitVersion"]))
 
-    def _whole(self, path: str, query: Mapping[str, str]) -> Listing:
+    def _list_all(self, path: str, query: Mapping[str, str]) -> Listing:
         found = self._walk(path, query)
         return Listing([*found.items], found.version)
 
     def _walk(self, path: str, query: Mapping[str, str]) -> Walk:
-        page = self._object(_Request("GET", path, query))
+        page = self._request(_Request("GET", path, query))
         return Walk(self._items(page, path, query), page["metadata"]["resourceVersion"])
 
     def _items(self, page: gvr.Object, path: str, query: Mapping[str, str]) -> Iterator[gvr.Object]:
@@ -276,12 +276,12 @@ class KubeClient:
             token = page["metadata"].get("continue")
             if not token:
                 return
-            page = self._object(_Request("GET", path, {**query, "continue": token}))
+            page = self._request(_Request("GET", path, {**query, "continue": token}))
 
     def _limits(self) -> tuple[float, float]:
         return self._timeouts.connect_s, self._timeouts.read_s
 
-    def _object(self, request: _Request) -> gvr.Object:
+    def _request(self, request: _Request) -> gvr.Object:
         raw = self._wire.read(
             transport.Call(
                 request.method,
@@ -293,19 +293,19 @@ class KubeClient:
             )
         )
         try:
-            answer = json_decode.decoded(raw)
+            answer = json_decode.decode(raw)
         except ValueError as e:
-            raise api_errors.no_answer(request.method, request.path, e) from e
+            raise api_errors.unreachable(request.method, request.path, e) from e
         if not isinstance(answer, dict):
             cause = TypeError("the answer is no JSON object")
-            raise api_errors.no_answer(request.method, request.path, cause)
+            raise api_errors.unreachable(request.method, request.path, cause)
         return answer
 
 
-def _selected(field_selector: str, label_selector: str) -> dict[str, str]:
+def _selector_query(field_selector: str, label_selector: str) -> dict[str, str]:
     selectors = {"fieldSelector": field_selector, "labelSelector": label_selector}
     return {k: v for k, v in selectors.items() if v}
 
 
-def _managed(field_manager: str | None) -> dict[str, str]:
+def _manager_query(field_manager: str | None) -> dict[str, str]:
     return {} if field_manager is None else {"fieldManager": field_manager}

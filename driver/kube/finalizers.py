@@ -14,7 +14,7 @@ MEDIA_TYPE = "application/vnd.kubernetes.protobuf"
 _MAGIC = b"k8s\x00"
 
 
-def added(raw: bytes, finalizer: str, version: str) -> bytes:
+def add_finalizer(raw: bytes, finalizer: str, version: str) -> bytes:
     """The object `raw` with one finalizer more, to be put in its place.
 
     `raw` is an answer of `MEDIA_TYPE`: four bytes of magic, then a runtime.Unknown

@@ -42,14 +42,14 @@ class Resource:
         return "/".join(parts)
 
 
-def key_of(obj: Object) -> ids.Key:
+def object_key(obj: Object) -> ids.Key:
     """`namespace/name`, or `name` for what has no namespace."""
     meta = obj["metadata"]
     namespace = meta.get("namespace")
     return ids.Key(f"{namespace}/{meta['name']}" if namespace else meta["name"])
 
 
-def version_of(obj: Object) -> int:
+def object_version(obj: Object) -> int:
     """`metadata.resourceVersion` as the integer that Kubernetes 1.35 and later promises it is."""
     return int(obj["metadata"]["resourceVersion"])
 

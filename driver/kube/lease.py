@@ -17,7 +17,7 @@ log = structlog.get_logger(__name__)
 
 _MANAGER_LIMIT = 128
 _TRANSITIONS_DIGITS = 10
-_KEPT = ("labels", "annotations", "ownerReferences", "finalizers")
+_KEPT_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
 """Of its metadata: whoever installed the Lease knows it again by these."""
 
 
@@ -66,8 +66,8 @@ class _Record:
     holder: str
     transitions: int
     version: str
-    seen_at: float
-    kept: gvr.Object = field(default_factory=dict)
+    observed_at: float
+    metadata: gvr.Object = field(default_factory=dict)
     acquired: str | None = None
 
 
@@ -88,9 +88,9 @@ class Elector:
         timings: Timings | None = None,
     ) -> None:
         self._timings = timings or Timings()
-        self._client = kube.within(self._timings.request_s)
-        self._place = (name, namespace)
-        self._identity = _checked(identity)
+        self._client = kube.with_timeout(self._timings.request_s)
+        self._lease = (name, namespace)
+        self._identity = _check_identity(identity)
         self._clock = clock
         self._record: _Record | None = None
         self._term: Term | None = None
@@ -118,7 +118,7 @@ class Elector:
         `on_leading` is called once, `settle_s` after winning, and returns at once (it starts
         threads or sets an event). `on_lost` ends the process. A clean stop releases the lease.
         """
-        while not stop.is_set() and not self._won():
+        while not stop.is_set() and not self._try_acquire():
             self._pause(stop)
         if stop.is_set():
             self._release()
@@ -130,7 +130,7 @@ class Elector:
                 self._settled = True
                 on_leading(self._term)
             self._pause(stop, left_s if left_s > 0 else None)
-            if not stop.is_set() and not self._kept():
+            if not stop.is_set() and not self._keep_lease():
                 self._settled = False
                 log.error("lease lost", identity=self._identity)
                 on_lost()
@@ -146,10 +146,10 @@ class Elector:
             wait_s = min(wait_s, max(left_s, 0.0))
         self._clock.wait(stop, wait_s)
 
-    def _won(self) -> bool:
+    def _try_acquire(self) -> bool:
         """Try to become the holder."""
         try:
-            record = self._look()
+            record = self._read_record()
             if record is not None and not self._is_free(record):
                 return False
             transitions = 0 if record is None else record.transitions + 1
@@ -162,17 +162,17 @@ class Elector:
 
     def _is_free(self, record: _Record) -> bool:
         """Released, left by an earlier life of ours, or silent for too long."""
-        silent_s = self._clock.monotonic() - record.seen_at
+        silent_s = self._clock.monotonic() - record.observed_at
         return record.holder in {"", self._identity} or silent_s >= self._timings.lease_s
 
-    def _kept(self) -> bool:
+    def _keep_lease(self) -> bool:
         """Renew; whether we still lead, renewed or not."""
         if self._overdue():
             return False
         try:
             self._renew()
         except errors.Conflict:
-            return self._adopted()
+            return self._readopt()
         except errors.NotFound:
             return False  # somebody deleted it: others may have won since
         except errors.ApiError as e:
@@ -183,13 +183,13 @@ class Elector:
         if self._term is not None:
             self._write(self._term, self._record)
 
-    def _adopted(self) -> bool:
+    def _readopt(self) -> bool:
         """Somebody wrote the lease; if it is still ours, renew it at once over what is there.
 
         It was we ourselves where the answer to a renewal was lost, and then time is short.
         """
         try:
-            record = self._look()
+            record = self._read_record()
             held = None if record is None else Term(record.holder, record.transitions)
             if held != self._term:
                 return False
@@ -201,10 +201,10 @@ class Elector:
     def _overdue(self) -> bool:
         return self._clock.monotonic() - self._renewed_at >= self._timings.renew_deadline_s
 
-    def _look(self) -> _Record | None:
+    def _read_record(self) -> _Record | None:
         """Read the lease; one that reads as before keeps the time when it was first seen so."""
         try:
-            found = self._client.get(gvr.LEASES, *self._place)
+            found = self._client.get(gvr.LEASES, *self._lease)
         except errors.NotFound:
             return None
         return self._remember(found)
@@ -215,7 +215,9 @@ class Elector:
         if known is None or known.version != version:
             holder, transitions = spec.get("holderIdentity"), spec.get("leaseTransitions")
             now = self._clock.monotonic()
-            kept = {key: lease["metadata"][key] for key in _KEPT if key in lease["metadata"]}
+            kept = {
+                key: lease["metadata"][key] for key in _KEPT_METADATA if key in lease["metadata"]
+            }
             acquired = spec.get("acquireTime")
             known = _Record(holder or "", int(transitions or 0), version, now, kept, acquired)
             self._record = known
@@ -238,12 +240,12 @@ class Elector:
         self._term = term
 
     def _put(self, spec: gvr.Object, over: _Record | None) -> gvr.Object:
-        name, namespace = self._place
+        name, namespace = self._lease
         meta = {"name": name, "namespace": namespace}
         body = {"apiVersion": gvr.LEASES.api_version, "kind": "Lease", "spec": spec}
         if over is None:
             return self._client.create(gvr.LEASES, body | {"metadata": meta}, namespace)
-        body["metadata"] = {**over.kept, **meta, "resourceVersion": over.version}
+        body["metadata"] = {**over.metadata, **meta, "resourceVersion": over.version}
         return self._client.replace(gvr.LEASES, name, body, namespace=namespace)
 
     def _release(self) -> None:
@@ -265,7 +267,7 @@ class Elector:
             log.warning("lease not released", error=str(e))
 
 
-def _checked(identity: str) -> str:
+def _check_identity(identity: str) -> str:
     longest = Term(identity, 10**_TRANSITIONS_DIGITS - 1).field_manager
     if not identity or not identity.isprintable() or len(longest.encode()) > _MANAGER_LIMIT:
         limit = _MANAGER_LIMIT - len(Term("", 10**_TRANSITIONS_DIGITS - 1).field_manager)

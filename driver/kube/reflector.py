@@ -95,7 +95,7 @@ def _no_jitter() -> float:
     return 0.0
 
 
-def _silent(_key: object, _error: errors.BadInput) -> None:
+def _ignore_invalid(_key: object, _error: errors.BadInput) -> None:
     return
 
 
@@ -121,7 +121,7 @@ class Options:
     relist_s: float = 1800.0
     pace: backoff.Pace = PACE
     jitter: backoff.Jitter = _no_jitter
-    on_bad: store.OnBad = _silent
+    on_invalid: store.OnInvalid = _ignore_invalid
 
 
 class Reflector(Generic[T]):
@@ -143,16 +143,16 @@ class Reflector(Generic[T]):
         self._version: str | None = None
         self._silent_watches = 0
         self._relist_at = math.inf
-        self._last_word = -math.inf
-        self._told = False
+        self._last_heard = -math.inf
+        self._progressed = False
         self._stream: Stream | None = None
         self._stopping = False
         self.synced = threading.Event()
-        target.read_with(parse, self._options.on_bad)
+        target.set_parser(parse, self._options.on_invalid)
 
     def age_s(self) -> float:
         """Seconds since the last word from the server; infinite before the first."""
-        return self._clock.monotonic() - self._last_word
+        return self._clock.monotonic() - self._last_heard
 
     def interrupt(self) -> None:
         """Let `run`, told to stop, return now instead of at the next frame."""
@@ -171,7 +171,7 @@ class Reflector(Generic[T]):
         """List if we must, watch once; seconds to wait before the next round."""
         started = self._clock.monotonic()
         asked_s, retry_after_s = math.inf, None
-        self._told = False
+        self._progressed = False
         try:
             if self._version is None:
                 self._list()
@@ -182,20 +182,20 @@ class Reflector(Generic[T]):
             self._watch(stop, asked_s)
         except errors.ApiError as e:
             if not stop.is_set():
-                self._note(e)
+                self._handle_error(e)
             retry_after_s = e.retry_after_s
         lived_s = self._clock.monotonic() - started
         settled = lived_s >= min(self._options.settled_s, asked_s) and self._heard(started)
-        if settled or self._told:
+        if settled or self._progressed:
             self._backoff.reset()
         if settled and retry_after_s is None:
             return 0.0
         return self._backoff.after_failure(retry_after_s)
 
     def _heard(self, since: float) -> bool:
-        return self._last_word > since
+        return self._last_heard > since
 
-    def _note(self, error: errors.ApiError) -> None:
+    def _handle_error(self, error: errors.ApiError) -> None:
         """Decide where to go on: from the last word, or from a new list.
 
         A cut connection, 429 and 5xx say nothing about our version, so the watch goes on from
@@ -223,9 +223,9 @@ class Reflector(Generic[T]):
 
     def _list(self) -> None:
         listing = self._source.list()
-        self._last_word = self._clock.monotonic()
+        self._last_heard = self._clock.monotonic()
         options = self._options
-        self._relist_at = self._last_word + options.relist_s * (1 + options.jitter() / 2)
+        self._relist_at = self._last_heard + options.relist_s * (1 + options.jitter() / 2)
         missed = self._store.replace(listing.items, int(listing.version))
         if missed:
             log.warning("watch had lost events", kind=self._source.name, objects=missed)
@@ -249,20 +249,20 @@ class Reflector(Generic[T]):
             if self._stopping:
                 return
             for event in stream:
-                self._take(event)
+                self._apply_event(event)
                 if stop.is_set():
                     return
             # The server ended it, and would have told of anything before.
-            self._last_word = self._clock.monotonic()
+            self._last_heard = self._clock.monotonic()
         finally:
             self._stream = None
             stream.close()
 
-    def _take(self, event: watch_stream.WatchEvent) -> None:
-        self._last_word = self._clock.monotonic()
+    def _apply_event(self, event: watch_stream.WatchEvent) -> None:
+        self._last_heard = self._clock.monotonic()
         self._silent_watches = 0
-        self._told = True
-        version = gvr.version_of(event.object)
+        self._progressed = True
+        version = gvr.object_version(event.object)
         match event.type:
             case watch_stream.EventType.BOOKMARK:
                 self._store.bookmark(version)

@@ -38,7 +38,7 @@ class WorkQueue(Generic[K]):
     def __len__(self) -> int:
         """Keys that wait to be taken now."""
         with self._lock:
-            self._ripen()
+            self._promote_due()
             return len(self._ready)
 
     def add(self, key: K) -> None:
@@ -62,7 +62,7 @@ class WorkQueue(Generic[K]):
         deadline = None if timeout_s is None else now + timeout_s
         while True:
             with self._lock:
-                self._ripen()
+                self._promote_due()
                 if self._shut:
                     return None
                 if self._ready:
@@ -119,7 +119,7 @@ class WorkQueue(Generic[K]):
         self._taken.add(key)
         return key
 
-    def _ripen(self) -> None:
+    def _promote_due(self) -> None:
         now = self._clock.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, key = heapq.heappop(self._later)

@@ -81,11 +81,7 @@ class App:
         self._recovery = startup.StartupRecovery(
             core.recover, backoff.Backoff(startup.RECOVERING, outside.jitter), self._clock
         )
-        who = claim_pods.ClaimPods(core.usage_sources.reader)
-        holders = mps_holders.MpsHolders(teller, core.usage_sources.process_pods, who, self._clock)
-        self._mps_watch = mps_watch.MpsWatch(
-            core.records, core.daemons, teller, counters, holders, self._clock
-        )
+        self._mps_watch = _build_mps_watch(core, teller, counters, self._clock)
         self._status_writer = _build_status_writer(config, outside)
         watch = usage_watch.Deps(teller, self._status_writer, counters)
         works = activity_watch.ActivityWatch(
@@ -125,14 +121,18 @@ class App:
         tools = self._publisher_deps(outside, teller, counters, beside)
         self._publisher = _build_publisher(config, self._pool_builder, outside, tools)
         self._name_gate = self._build_name_gate(beside)
-        self._health.subscribe(self._publisher.publish_now)
-        core.mode_refusals.subscribe(self._publisher.publish_now)
-        self._health.subscribe(self._streams.notify)
-        self._health.on_gpus_changed(self._publisher.publish_now)
+        self._subscribe()
         self._reset_thread = (
             self._build_reset_watch(teller, counters) if config.reset_gpus else None
         )
         self._register_collector(works)
+
+    def _subscribe(self) -> None:
+        """Connect what changes GPUs to what publishes them."""
+        self._health.subscribe(self._publisher.publish_now)
+        self._core.mode_refusals.subscribe(self._publisher.publish_now)
+        self._health.subscribe(self._streams.notify)
+        self._health.on_gpus_changed(self._publisher.publish_now)
 
     def _register_collector(self, works: activity_watch.ActivityWatch) -> None:
         config = self._config
@@ -145,7 +145,7 @@ class App:
             self._publisher.lag_s,
         )
         made = scrape.ScrapeSource(config.driver_name, config.node_name, sources, self._clock)
-        self._registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
+        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
 
     def _publisher_deps(
         self,
@@ -260,7 +260,7 @@ class App:
         life.thread("orphans", self._thread_guard.run)
         life.thread("telemetry", telemetry.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
-        life.thread("heap", malloc.Heap(self._clock).run)
+        life.thread("heap", malloc.HeapTrimmer(self._clock).run)
         life.on_stop("nvml", self._core.close)
         life.on_stop("claims", self._service.close)
         life.thread("recovery", self._recovery.run)
@@ -268,24 +268,26 @@ class App:
         life.thread("mps", self._mps_watch.run)
         life.thread("conditions", self._status_writer.run, interrupt=self._status_writer.interrupt)
         life.thread("usage", self._usage_watch.run)
-        life.thread("refusals", lifecycle.after(recovered, self._track_readiness, time))
-        life.thread("reclaim", lifecycle.after(recovered, self._claim_collector.run, time))
+        life.thread("refusals", lifecycle.start_after(recovered, self._track_readiness, time))
+        life.thread("reclaim", lifecycle.start_after(recovered, self._claim_collector.run, time))
         if self._reset_thread is not None:
             resets = self._reset_thread
-            run = lifecycle.after(recovered, resets.run, time)
+            run = lifecycle.start_after(recovered, resets.run, time)
             life.thread("resets", run, interrupt=resets.wake)
-        life.thread("dra", lifecycle.after(recovered, self._dra.run, time))
+        life.thread("dra", lifecycle.start_after(recovered, self._dra.run, time))
         life.on_stop("health streams", self._streams.close)
         life.on_stop("newest", self._election.leave)
         life.thread("slices", slices.run, interrupt=slices.interrupt)
         life.thread(
             "publisher",
             # Before the kubelet knows us it would refuse a pod, and try again a minute later.
-            lifecycle.after(self._registration.accepted, self._publisher.run, time),
+            lifecycle.start_after(self._registration.accepted, self._publisher.run, time),
             interrupt=self._publisher.interrupt,
         )
-        life.thread("name", lifecycle.after(self._dra.serving, self._name_gate.run, time))
-        life.thread("registration", lifecycle.after(self._name_gate.name_free, registrar.run, time))
+        life.thread("name", lifecycle.start_after(self._dra.serving, self._name_gate.run, time))
+        life.thread(
+            "registration", lifecycle.start_after(self._name_gate.name_free, registrar.run, time)
+        )
 
     def _track_readiness(self, stop: threading.Event) -> None:
         """Say again what stands, then watch refusals."""
@@ -312,7 +314,7 @@ class App:
         # Health is about this process: without the API server it still serves the kubelet.
         health = {"publisher": self._publisher_stalled, "health": self._health_stalled}
         # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
-        notes = {"gpus": self._health.unhealthy_summary}
+        notes = {"gpus": self._health.unhealthy_summary, "slices": self._publisher.withheld}
         return telemetry_server.Telemetry(
             host, port, self._registry, health=health, ready=ready, notes=notes
         )
@@ -330,10 +332,21 @@ class App:
         return f"no round for {idle_s:.0f} s" if idle_s > limit_s else None
 
 
+def _build_mps_watch(
+    core: composition.Core,
+    reporter: plugin_events.EventReporter,
+    counters: metrics.Metrics,
+    time: clock.Clock,
+) -> mps_watch.MpsWatch:
+    pods = claim_pods.ClaimPods(core.usage_sources.reader)
+    holders = mps_holders.MpsHolders(reporter, core.usage_sources.process_pods, pods, time)
+    return mps_watch.MpsWatch(core.records, core.daemons, reporter, counters, holders, time)
+
+
 def _build_status_writer(
     config: PluginConfig, outside: ProcessDeps
 ) -> claim_status.ClaimStatusWriter:
-    door = claims_api.KubeClaimStatus(outside.kube.within(_SAYING_S))
+    door = claims_api.KubeClaimStatus(outside.kube.with_timeout(_SAYING_S))
     return claim_status.ClaimStatusWriter(
         config.driver_name, config.node_name, door, outside.clock, outside.jitter
     )
@@ -351,7 +364,7 @@ def _build_pool_builder(
         core.rules,
         lambda inventory: health_taints.taints(
             inventory.known,
-            health.with_unread(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
+            health.with_unread_gpus(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
         core.held_devices,
         cordoned.taints,
@@ -389,7 +402,7 @@ def _build_health_watch(
     )
     news = health_events.HealthEvents(teller, audience, outside.clock)
     settings = health_watch.Settings(
-        health.Policy(xids.table(config.xid_classes), evict=config.evict_from_broken),
+        health.Policy(xids.build_table(config.xid_classes), evict=config.evict_from_broken),
         poll_s=config.health_poll_seconds,
         jitter=outside.jitter,
     )

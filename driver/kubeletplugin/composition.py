@@ -149,7 +149,7 @@ def build_core(
     reader: ports.ClaimReader,
     time: clock.Clock,
     wait_s: float = release_wait.WAIT_S,
-    watch: failpoints.Observer = failpoints.NOBODY,
+    watch: failpoints.Observer = failpoints.NO_OBSERVER,
 ) -> Core:
     """The core of this node; a device on its way out is waited for `wait_s`.
 
@@ -209,9 +209,9 @@ def build_core(
 
 
 def _build_parts(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) -> _NodeParts:
-    boot_id = file_boot_id.boot_id(config.host_root)
+    boot_id = file_boot_id.read_boot_id(config.host_root)
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
-    place = driver_search.of(config.driver_root, config.host_root)
+    place = driver_search.build_search(config.driver_root, config.host_root)
     inside = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
     library = nvml.NvmlLibrary(place, config.host_root, inside)
     memory = last_inventory.LastInventory(config.state_dir / "inventory.json", watch)
@@ -292,7 +292,7 @@ def gpus_in_use(record: checkpoint.Record, processes: ports.ProcessCounter) -> s
     return ", ".join(f"{count} processes on {gpu}" for gpu, count in counts.items() if count)
 
 
-def own_instances(records: checkpoint.Checkpoint) -> frozenset[mig.Place]:
+def own_instances(records: checkpoint.Checkpoint) -> frozenset[mig.InstanceRef]:
     """Where the node's claims have MIG instances made.
 
     Raises DeviceFault: without the records nobody's instance could be told from ours.
@@ -310,4 +310,4 @@ def _read_offerings(path: Path | None) -> offerings.NodeOfferings:
     """The document at a path; without one, everything as by default. Raises BadInput."""
     if path is None:
         return offerings.NodeOfferings()
-    return offerings.read(yaml_files.read(path, "NodeOfferings"), path.name)
+    return offerings.read(yaml_files.read_document(path, "NodeOfferings"), path.name)

@@ -108,11 +108,11 @@ class Partitions(Protocol):
         """Have MIG off, unless an instance is left; whether it was turned off."""
         ...
 
-    def create(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.InstanceRef) -> mig.Instance:
         """Make an instance at a place that nothing lies on, with its one device."""
         ...
 
-    def destroy(self, place: mig.Place, patience_s: float) -> None:
+    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
         """Have none of ours at a place; one with another UUID than the place's stays."""
         ...
 
@@ -373,7 +373,7 @@ class Watcher(Protocol):
         """The GPUs that are the node's, as far as it was ever read."""
         ...
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
         ...
 

@@ -28,15 +28,17 @@ class App:
         self._config = config
         self._clock = time
         self._layout = mps_files.Layout(config.state_dir)
-        self._boot_id = boot_id.boot_id(config.host_root)
+        self._boot_id = boot_id.read_boot_id(config.host_root)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
-        program = daemon_process.Program(driver_search.of(config.driver_root, config.host_root))
-        self._tools = reconciler.Tools(
+        program = daemon_process.ControlProgram(
+            driver_search.build_search(config.driver_root, config.host_root)
+        )
+        self._deps = reconciler.Deps(
             program, counters, time, jitter, config.poll_seconds, config.host_root
         )
         self._supervisor = supervisor.Supervisor(
-            self._layout, self._keeper, counters, time, config.look_seconds
+            self._layout, self._make_reconciler, counters, time, config.look_seconds
         )
 
     def run(self) -> int:
@@ -46,7 +48,7 @@ class App:
             host,
             port,
             self._registry,
-            health={"files": self._stands_still},
+            health={"files": self._stalled},
             ready={"files": self._supervisor.problem},
         )
         life = lifecycle.Lifecycle(_log, self._clock)
@@ -55,12 +57,12 @@ class App:
         _log.info("started", metrics_port=telemetry.port)
         return life.run()
 
-    def _keeper(self, key: str) -> reconciler.Keeper:
+    def _make_reconciler(self, key: str) -> reconciler.DaemonReconciler:
         shm = self._config.shm_dir / key / "shm"
-        place = daemon_process.Place(self._layout.pipe(key), self._layout.log(key), shm)
+        place = daemon_process.DaemonPaths(self._layout.pipe(key), self._layout.log(key), shm)
         status = status_files.StatusFile(self._layout, key, self._boot_id, self._clock)
-        return reconciler.Keeper(key, place, status, self._tools)
+        return reconciler.DaemonReconciler(key, place, status, self._deps)
 
-    def _stands_still(self) -> str | None:
+    def _stalled(self) -> str | None:
         idle_s = self._supervisor.idle_s()
         return f"no look at the files for {idle_s:.0f} s" if idle_s > _STALE_S else None

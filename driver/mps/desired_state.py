@@ -21,9 +21,9 @@ class DesiredFiles:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.misnamed: tuple[str, ...] = ()
-        self._read: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
+        self._cached: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
 
-    def look(self) -> Mapping[str, reconcile_policy.Goal]:
+    def read(self) -> Mapping[str, reconcile_policy.Goal]:
         """Every file's goal; a file that cannot be read has one too.
 
         Raises:
@@ -31,17 +31,17 @@ class DesiredFiles:
             BadInput: there are too many files, so that some would be taken for absent.
         """
         seen = sorted(name for name in self._names() if not name.startswith("."))
-        names = [name for name in seen if _names_a_key(name)]
+        names = [name for name in seen if _is_key_file(name)]
         self.misnamed = tuple(name for name in seen if name not in names)
         if len(names) > MOST_FILES:
             expected = f"at most {MOST_FILES}"
             raise errors.BadInput(str(self._folder), f"has {len(names)} files", expected)
         found: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
         for name in names:
-            one = self._look_at(name)
+            one = self._read_file(name)
             if one is not None:
                 found[name.removesuffix(mps_files.SUFFIX)] = one
-        self._read = found
+        self._cached = found
         return {key: goal for key, (_, goal) in found.items()}
 
     def _names(self) -> list[str]:
@@ -50,36 +50,38 @@ class DesiredFiles:
         except OSError as e:
             raise errors.NodeFault("list", str(self._folder), str(e)) from e
 
-    def _look_at(self, name: str) -> tuple[_Stamp, reconcile_policy.Goal] | None:
+    def _read_file(self, name: str) -> tuple[_Stamp, reconcile_policy.Goal] | None:
         path = self._folder / name
         try:
             stat = path.stat()
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            known = self._read.get(path.stem)
+            known = self._cached.get(path.stem)
             if known is not None and known[0] == stamp:
                 return known
-            return stamp, _goal(path)
+            return stamp, _parse_goal(path)
         except FileNotFoundError:
             return None
         except OSError as e:
-            return (0, 0, 0), reconcile_policy.Unreadable(f"{path} cannot be read: {e}")
+            return (0, 0, 0), reconcile_policy.UnreadableFile(f"{path} cannot be read: {e}")
 
 
-def _goal(path: Path) -> reconcile_policy.Goal:
+def _parse_goal(path: Path) -> reconcile_policy.Goal:
     with path.open("rb") as file:
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:
-        return reconcile_policy.Unreadable(
+        return reconcile_policy.UnreadableFile(
             f"{path} is too long; expected at most {MOST_BYTES} bytes"
         )
     try:
         wanted = mps_files.Desired.parse(data, str(path))
     except errors.BadInput as e:
-        return reconcile_policy.Unreadable(str(e))
+        return reconcile_policy.UnreadableFile(str(e))
     if wanted.key != path.stem:
-        return reconcile_policy.Unreadable(f"{path}.key: is {wanted.key!r}; expected {path.stem!r}")
-    return reconcile_policy.Wanted(wanted, mps_files.digest(data))
+        return reconcile_policy.UnreadableFile(
+            f"{path}.key: is {wanted.key!r}; expected {path.stem!r}"
+        )
+    return reconcile_policy.DesiredDaemon(wanted, mps_files.digest(data))
 
 
-def _names_a_key(name: str) -> bool:
+def _is_key_file(name: str) -> bool:
     return name.endswith(mps_files.SUFFIX) and mps_files.is_key(name.removesuffix(mps_files.SUFFIX))

@@ -45,7 +45,7 @@ class Metrics:
         self._shown: dict[str, tuple[mps_files.State, int]] = {}
         self._guard = threading.Lock()
 
-    def show(self, key: str, shown: tuple[mps_files.State, int] | None) -> None:
+    def set_daemon(self, key: str, shown: tuple[mps_files.State, int] | None) -> None:
         """A daemon's state and its number of clients; None: there is none of that key."""
         with self._guard:
             self._shown.pop(key, None)

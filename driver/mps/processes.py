@@ -20,65 +20,65 @@ _EFFECTIVE_USER = re.compile(r"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 def identify(pid: int) -> mps_files.Process | None:
     """The process of a pid; None when none lives."""
-    fields = _fields(pid)
+    fields = _stat_fields(pid)
     if fields is None or fields[_STATE] in _GONE:
         return None
     return mps_files.Process(pid=pid, started=int(fields[_STARTED]))
 
 
-def alive(known: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
+def filter_alive(known: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
     """Those that live still."""
     return tuple(one for one in known if identify(one.pid) == one)
 
 
-def environment(pid: int) -> dict[str, str]:
+def read_environment(pid: int) -> dict[str, str]:
     """What a process was started with; empty when it is gone. Raises NodeFault."""
-    pairs = (one.partition("=") for one in _words(pid, "environ"))
+    pairs = (one.partition("=") for one in _read_words(pid, "environ"))
     return {name: value for name, _, value in pairs}
 
 
-def arguments(pid: int) -> list[str]:
+def read_arguments(pid: int) -> list[str]:
     """The command line of a process; empty when it is gone. Raises NodeFault."""
-    return _words(pid, "cmdline")
+    return _read_words(pid, "cmdline")
 
 
-def with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
+def pids_with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
     """Pids of processes that run `program` on a pipe directory, parents before their children."""
-    found = [pid for pid in _pids() if _runs(pid, program) and _uses(pid, pipe)]
-    return tuple(sorted(found, key=lambda pid: _parent(pid) in found))
+    found = [pid for pid in _pids() if _runs_program(pid, program) and _uses_pipe(pid, pipe)]
+    return tuple(sorted(found, key=lambda pid: _parent_pid(pid) in found))
 
 
-def on_pipe(program: str, pipe: Path) -> tuple[int, ...]:
+def pids_on_pipe(program: str, pipe: Path) -> tuple[int, ...]:
     """Pids of processes that run `program` on a pipe directory, by whatever path they see it.
 
     The directory has a file system of its own, which a container mounts elsewhere. Raises
     NodeFault.
     """
-    return tuple(pid for pid in _pids() if _runs(pid, program) and _sees(pid, pipe))
+    return tuple(pid for pid in _pids() if _runs_program(pid, program) and _shares_pipe(pid, pipe))
 
 
-def _sees(pid: int, pipe: Path) -> bool:
-    seen = environment(pid).get(PIPE, _USUAL_PIPE)
+def _shares_pipe(pid: int, pipe: Path) -> bool:
+    seen = read_environment(pid).get(PIPE, _USUAL_PIPE)
     try:
         return os.stat(f"{_PROC}/{pid}/root{seen}").st_dev == pipe.stat().st_dev  # noqa: PTH116
     except OSError:
         return False
 
 
-def user(pid: int) -> str:
+def effective_user(pid: int) -> str:
     """The user's id that a process runs as; `?` of a process that is gone. Raises NodeFault."""
     status = _read(pid, "status").decode(errors="replace")
     match = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
     return match[1] if match else "?"
 
 
-def _runs(pid: int, program: str) -> bool:
+def _runs_program(pid: int, program: str) -> bool:
     """By its command line: a shebang's interpreter comes first, so not only its first word."""
-    return any(os.path.basename(word) == program for word in arguments(pid)[:2])  # noqa: PTH119
+    return any(os.path.basename(word) == program for word in read_arguments(pid)[:2])  # noqa: PTH119
 
 
-def _uses(pid: int, pipe: Path) -> bool:
-    return environment(pid).get(PIPE) == str(pipe) and identify(pid) is not None
+def _uses_pipe(pid: int, pipe: Path) -> bool:
+    return read_environment(pid).get(PIPE) == str(pipe) and identify(pid) is not None
 
 
 def _pids() -> Iterator[int]:
@@ -89,12 +89,12 @@ def _pids() -> Iterator[int]:
     return (int(name) for name in names if name.isdigit())
 
 
-def _words(pid: int, file: str) -> list[str]:
+def _read_words(pid: int, file: str) -> list[str]:
     text = os.fsdecode(_read(pid, file))
     return text.rstrip("\0").split("\0") if text else []
 
 
-def _fields(pid: int) -> list[str] | None:
+def _stat_fields(pid: int) -> list[str] | None:
     # The name in brackets may hold anything, brackets too.
     return os.fsdecode(_read(pid, "stat")).rpartition(")")[2].split() or None
 
@@ -111,6 +111,6 @@ def _read(pid: int, file: str) -> bytes:
         raise errors.NodeFault("read", path, str(e)) from e
 
 
-def _parent(pid: int) -> int:
-    fields = _fields(pid)
+def _parent_pid(pid: int) -> int:
+    fields = _stat_fields(pid)
     return int(fields[_PARENT]) if fields else 0

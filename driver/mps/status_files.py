@@ -26,9 +26,9 @@ class StatusFile:
             "log_dir": str(layout.log(key)),
         }
         self._clock = time
-        self._said: mps_files.Status | None = None
+        self._written: mps_files.Status | None = None
 
-    def inherited(self) -> mps_files.Status | None:
+    def read_previous(self) -> mps_files.Status | None:
         """What the last supervisor said in this boot; None when nothing that can be read."""
         try:
             said = mps_files.Status.parse(self._path.read_bytes(), str(self._path))
@@ -39,9 +39,9 @@ class StatusFile:
             return None
         return said if said.boot_id == self._fixed["boot_id"] else None
 
-    def tell(self, state: mps_files.State, problem: str, more: Mapping[str, Any]) -> None:
+    def write(self, state: mps_files.State, problem: str, more: Mapping[str, Any]) -> None:
         """Say how the daemon is; `since` stays while the state does."""
-        before = self._said
+        before = self._written
         since = clock.rfc3339_micro(self._clock.now())
         if before is not None and before.state is state:
             since = before.since
@@ -51,12 +51,12 @@ class StatusFile:
         if now == before:
             return
         # Not synced: it is of this boot, and worth nothing in the next.
-        atomic.replace(self._path, now.render(), _MODE, failpoints.NOBODY, synced=False)
-        self._said = now
+        atomic.replace(self._path, now.render(), _MODE, failpoints.NO_OBSERVER, synced=False)
+        self._written = now
         if before is None or (before.state, before.problem) != (state, problem):
             _log.info("daemon state", key=now.key, state=state.value, problem=problem)
 
     def remove(self) -> None:
         """There is no such daemon any more."""
-        atomic.remove(self._path, failpoints.NOBODY, synced=False)
-        self._said = None
+        atomic.remove(self._path, failpoints.NO_OBSERVER, synced=False)
+        self._written = None

@@ -18,7 +18,7 @@ _WAIT_S = 0.2
 _JOIN_S = 8.0
 _MODE = 0o644
 
-MakeKeeper = Callable[[str], reconciler.Keeper]
+MakeReconciler = Callable[[str], reconciler.DaemonReconciler]
 
 
 class Supervisor:
@@ -27,22 +27,22 @@ class Supervisor:
     def __init__(
         self,
         layout: mps_files.Layout,
-        make_keeper: MakeKeeper,
+        make_keeper: MakeReconciler,
         counters: metrics.Metrics,
         time: clock.Clock,
         look_s: float,
     ) -> None:
         self._layout = layout
-        self._make_keeper = make_keeper
+        self._make_reconciler = make_keeper
         self._metrics = counters
         self._clock = time
-        self._look_s = look_s
+        self._sync_s = look_s
         self._files = desired_state.DesiredFiles(layout.desired_dir)
         self._workers: dict[str, worker.Worker] = {}
-        self._looked_at = time.monotonic()
+        self._synced_at = time.monotonic()
         self._problem: str | None = "no other supervisor's end has been waited for yet"
         self._misnamed: tuple[str, ...] = ()
-        self._left: frozenset[str] = frozenset()
+        self._leftover: frozenset[str] = frozenset()
 
     def problem(self) -> str | None:
         """Why daemons may not be as they are wanted; None when all is looked after."""
@@ -50,69 +50,69 @@ class Supervisor:
 
     def idle_s(self) -> float:
         """Seconds since the files were last looked at."""
-        return self._clock.monotonic() - self._looked_at
+        return self._clock.monotonic() - self._synced_at
 
     def run(self, stop: threading.Event) -> None:
         """Keep the daemons until `stop` is set; they stay. Raises NodeFault."""
         for folder in (self._layout.desired_dir, self._layout.status_dir, self._layout.run_dir):
-            _made(folder)
-        lock = self._locked(stop)
+            _make_folder(folder)
+        lock = self._acquire_lock(stop)
         try:
-            self._left = self._left_keys()
+            self._leftover = self._leftover_keys()
             while not stop.is_set():
-                self._look()
-                self._clock.wait(stop, self._look_s)
+                self._sync()
+                self._clock.wait(stop, self._sync_s)
         finally:
-            self._end_workers()
+            self._stop_workers()
             os.close(lock)
 
-    def _locked(self, stop: threading.Event) -> int:
+    def _acquire_lock(self, stop: threading.Event) -> int:
         """The lock, once whoever has it has gone; without it, when `stop` came first."""
         path = self._layout.lock
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
-        while not flock.taken(handle):
-            self._looked_at = self._clock.monotonic()
+        while not flock.try_lock(handle):
+            self._synced_at = self._clock.monotonic()
             self._problem = "another supervisor runs with this state directory"
             if self._clock.wait(stop, _WAIT_S):
                 break
         return handle
 
-    def _left_keys(self) -> frozenset[str]:
+    def _leftover_keys(self) -> frozenset[str]:
         """Of daemons that another supervisor started, and nobody may want any more."""
         found = {path.name for path in self._layout.run_dir.iterdir() if path.is_dir()}
         found |= {path.stem for path in self._layout.status_dir.glob(f"*{mps_files.SUFFIX}")}
         return frozenset(key for key in found if mps_files.is_key(key))
 
-    def _look(self) -> None:
-        self._looked_at = self._clock.monotonic()
-        self._bury()
+    def _sync(self) -> None:
+        self._synced_at = self._clock.monotonic()
+        self._remove_finished()
         try:
-            goals = self._files.look()
+            goals = self._files.read()
         except errors.RationError as e:
             self._note_problem(str(e))  # and every daemon stays as it is
             return
         self._note_problem(None)
         self._note_files(goals)
-        keys, self._left = goals.keys() | self._workers.keys() | self._left, frozenset()
+        keys, self._leftover = goals.keys() | self._workers.keys() | self._leftover, frozenset()
         for key in keys:
-            goal = goals.get(key, reconcile_policy.Unwanted())
+            goal = goals.get(key, reconcile_policy.NoDaemon())
             found = self._workers.get(key)
             if found is None:
-                self._begin(key, goal)
+                self._start_worker(key, goal)
             else:
-                found.want(goal)  # when that was too late, the next look begins another
+                found.set_goal(goal)  # when that was too late, the next look begins another
 
-    def _begin(self, key: str, goal: reconcile_policy.Goal) -> None:
-        made = worker.Worker(key, self._make_keeper(key), goal)
+    def _start_worker(self, key: str, goal: reconcile_policy.Goal) -> None:
+        made = worker.Worker(key, self._make_reconciler(key), goal)
         self._workers[key] = made
         made.start()
 
-    def _bury(self) -> None:
+    def _remove_finished(self) -> None:
         for key, one in list(self._workers.items()):
-            if one.finished:
+            if one.is_finished:
                 del self._workers[key]
 
     def _note_problem(self, problem: str | None) -> None:
@@ -121,13 +121,13 @@ class Supervisor:
         self._problem = problem
 
     def _note_files(self, goals: Mapping[str, reconcile_policy.Goal]) -> None:
-        bad = sum(isinstance(goal, reconcile_policy.Unreadable) for goal in goals.values())
+        bad = sum(isinstance(goal, reconcile_policy.UnreadableFile) for goal in goals.values())
         self._metrics.unreadable.set(bad + len(self._files.misnamed))
         if self._files.misnamed != self._misnamed:
             self._misnamed = self._files.misnamed
             _log.error("desired files with no key for a name", names=self._misnamed)
 
-    def _end_workers(self) -> None:
+    def _stop_workers(self) -> None:
         for one in self._workers.values():
             one.stop()
         deadline = self._clock.monotonic() + _JOIN_S
@@ -135,7 +135,7 @@ class Supervisor:
             one.join(max(0.0, deadline - self._clock.monotonic()))
 
 
-def _made(folder: Path) -> None:
+def _make_folder(folder: Path) -> None:
     try:
         atomic.make_folder(folder)
     except OSError as e:

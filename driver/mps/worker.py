@@ -22,9 +22,11 @@ _UNEXPECTED_S = 10.0
 class Worker:
     """A thread that steps a keeper: when something is due, when told, and when the daemon ends."""
 
-    def __init__(self, key: str, of: reconciler.Keeper, goal: reconcile_policy.Goal) -> None:
+    def __init__(
+        self, key: str, of: reconciler.DaemonReconciler, goal: reconcile_policy.Goal
+    ) -> None:
         self._key = key
-        self._keeper = of
+        self._reconciler = of
         self._goal = goal
         self._guard = threading.Lock()
         self._finished = False
@@ -36,14 +38,14 @@ class Worker:
         """Begin."""
         self._thread.start()
 
-    def want(self, goal: reconcile_policy.Goal) -> bool:
+    def set_goal(self, goal: reconcile_policy.Goal) -> bool:
         """Have another goal; False when it was too late, and a new worker is needed."""
         with self._guard:
             if self._finished:
                 return False
             if goal != self._goal:
                 self._goal = goal
-                self._rouse()
+                self._wake_thread()
             return True
 
     def stop(self) -> None:
@@ -51,24 +53,24 @@ class Worker:
         with self._guard:
             self._stop = True
             if not self._finished:
-                self._rouse()
+                self._wake_thread()
 
     def join(self, timeout_s: float) -> None:
         """Wait for the thread."""
         self._thread.join(timeout_s)
 
     @property
-    def finished(self) -> bool:
+    def is_finished(self) -> bool:
         """Whether nothing is left to keep."""
         with self._guard:
             return self._finished
 
-    def _rouse(self) -> None:
+    def _wake_thread(self) -> None:
         os.eventfd_write(self._wake, 1)
 
     def _run(self) -> None:
         try:
-            while not self._stop and not self._is_done():
+            while not self._stop and not self._reconcile():
                 continue
         except Exception:  # noqa: BLE001 - the next look begins another
             _log.exception("worker ended", key=self._key)
@@ -77,10 +79,10 @@ class Worker:
                 self._finished = True
                 os.close(self._wake)
 
-    def _is_done(self) -> bool:
+    def _reconcile(self) -> bool:
         goal = self._goal
         try:
-            wait_s = self._keeper.step(goal)
+            wait_s = self._reconciler.reconcile(goal)
         except errors.NodeFault as e:
             _log.error("daemon not kept", key=self._key, problem=str(e))
             wait_s = _AGAIN_S
@@ -92,13 +94,13 @@ class Worker:
             return False
         with self._guard:
             # Wanted again while it was cleared away: go on.
-            self._finished = isinstance(self._goal, reconcile_policy.Unwanted)
+            self._finished = isinstance(self._goal, reconcile_policy.NoDaemon)
             return self._finished
 
     def _wait(self, seconds: float) -> None:
         poll = select.poll()
         poll.register(self._wake, select.POLLIN)
-        if self._keeper.descriptor is not None:
-            poll.register(self._keeper.descriptor, select.POLLIN)
+        if self._reconciler.descriptor is not None:
+            poll.register(self._reconciler.descriptor, select.POLLIN)
         if any(fd == self._wake for fd, _ in poll.poll(math.ceil(seconds * 1000))):
             os.eventfd_read(self._wake)

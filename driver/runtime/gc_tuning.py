@@ -13,12 +13,12 @@ _THRESHOLDS = 100_000, 20, 20
 """
 
 
-def rarely() -> None:
+def set_thresholds() -> None:
     """From the start, so that the first listing is not gone through over and over."""
     gc.set_threshold(*_THRESHOLDS)
 
 
-def spare_what_is_here() -> None:
+def freeze() -> None:
     """Once the caches are filled: what is in memory now is not looked at again."""
     gc.collect()
     gc.freeze()

@@ -24,7 +24,7 @@ HardExit = Callable[[int], object]
 """`os._exit`."""
 
 
-def after(event: threading.Event, target: Target, time: clock.Clock) -> Target:
+def start_after(event: threading.Event, target: Target, time: clock.Clock) -> Target:
     """`target`, begun once `event` is set."""
 
     def run(stop: threading.Event) -> None:
@@ -88,7 +88,7 @@ class Lifecycle:
         """Have `run` start `target` on a thread; `interrupt` wakes it once its Event is set."""
         part = _Part(name, interrupt)
         part.thread = threading.Thread(
-            target=self._guarded, args=(part, target), name=name, daemon=True
+            target=self._run_guarded, args=(part, target), name=name, daemon=True
         )
         self._parts.append(part)
 
@@ -106,7 +106,7 @@ class Lifecycle:
         Called on the main thread. 0 after SIGTERM or SIGINT, 1 when a thread died. If what must
         stop does not, the process ends hard with that code.
         """
-        before = {s: signal.signal(s, self._signalled) for s in (signal.SIGTERM, signal.SIGINT)}
+        before = {s: signal.signal(s, self._on_signal) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
             for part in self._parts:
                 if part.thread is not None:
@@ -118,10 +118,10 @@ class Lifecycle:
             for number, handler in before.items():
                 signal.signal(number, handler)
 
-    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._wake.set()
 
-    def _guarded(self, part: _Part, target: Target) -> None:
+    def _run_guarded(self, part: _Part, target: Target) -> None:
         try:
             target(part.stop)
         except BaseException:  # noqa: BLE001 - the work loop's last resort: whatever it was, we end
@@ -136,7 +136,7 @@ class Lifecycle:
     def _stop_all(self) -> int:
         code = 0 if self._dead is None else 1
         limit_s = self._stop_s if code == 0 else self._death_s
-        self._watch_over(code, limit_s)
+        self._start_watchdog(code, limit_s)
         self._log.info("stopping", cause=self._dead or "signal")
         deadline = self._clock.monotonic() + (limit_s if code == 0 else limit_s / 2)
         for part in reversed(self._parts):
@@ -156,7 +156,7 @@ class Lifecycle:
         if part.thread.is_alive():
             self._log.error("thread did not stop", thread=part.name)
 
-    def _watch_over(self, code: int, limit_s: float) -> None:
+    def _start_watchdog(self, code: int, limit_s: float) -> None:
         """End the process hard when it is still there after `limit_s`, whatever hangs."""
         grace_s = _GRACE_S if code == 0 else 0.0
 

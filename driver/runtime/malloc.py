@@ -14,7 +14,7 @@ def trim() -> None:
     ctypes.CDLL(None).malloc_trim(0)
 
 
-class Heap:
+class HeapTrimmer:
     """`run` is a thread's target; it takes about a millisecond each time."""
 
     def __init__(self, time: clock.Clock, give_back: Callable[[], None] = trim) -> None:

@@ -46,12 +46,14 @@ class ProcessSettings(pydantic.BaseModel):
         try:
             return cls.model_validate({**_environment(cls), **given})
         except pydantic.ValidationError as e:
-            found = [f"{_flag_at(one['loc'])} {_problem(one['msg'])}" for one in e.errors()]
+            found = [
+                f"{_location_flag(one['loc'])} {_problem_text(one['msg'])}" for one in e.errors()
+            ]
             raise errors.BadInput("settings", "; ".join(found)) from e
 
     @pydantic.field_validator("metrics_address")
     @classmethod
-    def _address_and_port(cls, value: str) -> str:
+    def _check_address(cls, value: str) -> str:
         host_port(value)
         return value
 
@@ -77,7 +79,7 @@ def host_port(text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def flag_of(name: str) -> str:
+def field_flag(name: str) -> str:
     """`--node-name` of the field `node_name`."""
     return "--" + name.replace("_", "-")
 
@@ -92,11 +94,13 @@ def _parser(model: type[ProcessSettings]) -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     for name, field in model.model_fields.items():
-        parser.add_argument(flag_of(name), dest=name, help=_help(field), **_kind(field))
+        parser.add_argument(
+            field_flag(name), dest=name, help=_help_text(field), **_argument_kind(field)
+        )
     return parser
 
 
-def _kind(field: FieldInfo) -> dict[str, Any]:
+def _argument_kind(field: FieldInfo) -> dict[str, Any]:
     if field.annotation is bool:
         return {"action": argparse.BooleanOptionalAction}
     if get_origin(field.annotation) is tuple:
@@ -104,7 +108,7 @@ def _kind(field: FieldInfo) -> dict[str, Any]:
     return {"metavar": "VALUE"}
 
 
-def _help(field: FieldInfo) -> str:
+def _help_text(field: FieldInfo) -> str:
     text = (field.description or "").replace("%", "%%")
     told = field.default not in (None, "", ()) and field.default_factory is None
     return f"{text} (default: {field.default})" if told else text
@@ -121,11 +125,11 @@ def _environment(model: type[ProcessSettings]) -> Mapping[str, object]:
     return found
 
 
-def _flag_at(location: tuple[int | str, ...]) -> str:
-    return flag_of("-".join(str(part) for part in location[:1]))
+def _location_flag(location: tuple[int | str, ...]) -> str:
+    return field_flag("-".join(str(part) for part in location[:1]))
 
 
-def _problem(text: str) -> str:
+def _problem_text(text: str) -> str:
     """Pydantic's words, as the tail of a sentence that begins with the flag."""
     own = text.removeprefix("Value error, ")
     return own if own != text else f"is wrong: {text}"

@@ -75,7 +75,7 @@ class App:
     def _application(self) -> door.Application:
         config = self._config
         ages = claim_templates.Ages(unused_s=config.template_seconds)
-        made = claim_templates.Templates(self._kube.within(_CALL_S), self._clock, ages)
+        made = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
         classes = extended_resources.Classes(
             config.driver_name, config.whole_class, config.shared_class, config.mig_class
         )
@@ -105,10 +105,12 @@ class App:
         self._server.use(certificate, key)
         self._metrics.expires.set(ca.end_of(certificate))
 
-    def _certificates(self) -> certificates.InSecret | cert_files.InFiles:
+    def _certificates(self) -> certificates.InSecret | cert_files.CertificateFiles:
         config, use = self._config, self._serve
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
-            return cert_files.InFiles(config.tls_cert_file, config.tls_key_file, use, self._clock)
+            return cert_files.CertificateFiles(
+                config.tls_cert_file, config.tls_key_file, use, self._clock
+            )
         place = certificates.Place(
             config.namespace, config.secret, config.hosts, config.configuration
         )

@@ -28,7 +28,7 @@ class ClusterWorld:
     def __init__(
         self, kube: client.KubeClient, driver: str, namespace: str, time: clock.Clock
     ) -> None:
-        self._kube = kube.within(_CALL_S)
+        self._kube = kube.with_timeout(_CALL_S)
         self._driver = driver
         self._lease = controller_lease.ControllerLease(self._kube, namespace, time)
         self._parts = read_cache.Recent[opaque.Part](time, _RECENT_S)
@@ -46,7 +46,7 @@ class ClusterWorld:
             target: object,
             parse: Callable[[gvr.Object], object],
         ) -> reflector.Reflector[object]:
-            options = reflector.Options(jitter=jitter, on_bad=_unreadable)
+            options = reflector.Options(jitter=jitter, on_invalid=_unreadable)
             source = reflector.ListWatch(kube, kind)
             return reflector.Reflector(source, target, parse, time, options)  # type: ignore[arg-type]
 

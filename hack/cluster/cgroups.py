@@ -25,7 +25,9 @@ def pods_group(tag: str, node: str) -> str:
 
 def hierarchies(table: str) -> tuple[Path, ...]:
     """The roots of the mounted hierarchies, v2 first, from /proc/self/mountinfo's text."""
-    found = [mount for mount in mounts.parse(table) if mount.kind in {"cgroup", "cgroup2"}]
+    found = [
+        mount for mount in mounts.parse_mountinfo(table) if mount.kind in {"cgroup", "cgroup2"}
+    ]
     found.sort(key=lambda mount: (mount.kind != "cgroup2", str(mount.point)))
     return tuple(mount.point for mount in found)
 

@@ -8,7 +8,9 @@ from driver.runtime.files import mounts
 
 def below(folder: Path, table: str) -> tuple[Path, ...]:
     """The mount points at or below a folder, in the order in which they must go."""
-    points = [mount.point for mount in mounts.parse(table) if mount.point.is_relative_to(folder)]
+    points = [
+        mount.point for mount in mounts.parse_mountinfo(table) if mount.point.is_relative_to(folder)
+    ]
     return tuple(reversed(points))
 
 

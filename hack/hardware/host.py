@@ -32,7 +32,9 @@ def host(target: machine.Machine) -> Iterator[facts.Fact]:
     """Read what the kernel and the file system say."""
     yield facts.Fact("host.kernel", platform.release())
     yield facts.Fact("host.libc", " ".join(platform.libc_ver()))
-    yield facts.Fact("host.driver", target.version, "" if target.version else target.search.words())
+    yield facts.Fact(
+        "host.driver", target.version, "" if target.version else target.search.describe()
+    )
     majors = _majors(target.host / "proc/devices")
     yield facts.Fact("host.majors", majors, "" if majors else "none of the driver's is loaded")
     nodes = dict(_nodes(target.root.path / "dev")) | dict(_nodes(target.host / "dev"))

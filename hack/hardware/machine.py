@@ -42,8 +42,8 @@ class Machine:
     search: driver_search.Search = field(init=False)
 
     def __post_init__(self) -> None:
-        search = driver_search.of(self.setting, self.host)
-        search.look()
+        search = driver_search.build_search(self.setting, self.host)
+        search.locate()
         object.__setattr__(self, "search", search)
 
     @property
@@ -95,7 +95,7 @@ class Command:
 
     def start(self, **pipes: Any) -> "subprocess.Popen[Any]":  # noqa: ANN401 - as Popen takes them
         """Start it in a session of its own. Raises NodeFault."""
-        program = driver_programs.find(self.target.search, self.name)
+        program = driver_programs.find_program(self.target.search, self.name)
         shown = {} if program.root == _OURS else {str(folder): folder for folder in self.folders}
         user: dict[str, Any] = {}
         if self.uid:

@@ -42,7 +42,7 @@ def mig(target: machine.Machine) -> Iterator[facts.Fact]:
     read = next(each for each in nvml.inventory().gpus if each.uuid == gpu)
     if read.mig is not None and read.mig.enabled:
         for profile in read.mig.profiles:
-            place = geometry.Place(gpu, profile.id, profile.placements[0])
+            place = geometry.InstanceRef(gpu, profile.id, profile.placements[0])
             yield from _made(act, place, profile.name)
     yield _acted("mig.disable", gpu, lambda: act.disable(gpu, _PATIENCE_S))
 
@@ -58,7 +58,7 @@ def undo_mig(target: machine.Machine) -> None:
     if read.mig is not None and read.mig.enabled:
         for profile in read.mig.profiles:
             for placement in profile.placements:
-                act.destroy(geometry.Place(gpu, profile.id, placement), 0.0)
+                act.destroy(geometry.InstanceRef(gpu, profile.id, placement), 0.0)
         act.disable(gpu, _PATIENCE_S)
 
 
@@ -124,7 +124,7 @@ def _first(nvml: library.NvmlLibrary) -> ids.GpuUuid | None:
 
 
 def _made(
-    act: mig_instances.MigInstances, place: geometry.Place, name: str
+    act: mig_instances.MigInstances, place: geometry.InstanceRef, name: str
 ) -> Iterator[facts.Fact]:
     """Make an instance twice over, and take it off between."""
     uuids = []

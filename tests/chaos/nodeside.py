@@ -119,10 +119,10 @@ class NodeSide:
         own = {self._cluster.pid(one, self.name) for one in ("mps", "plugin")}
         for component in ("mps", "plugin"):
             for pid in self._cluster.processes(component, self.name) - own:
-                words = processes.arguments(pid)
+                words = processes.read_arguments(pid)
                 programs = {os.path.basename(one) for one in words[:2]}  # noqa: PTH119 - argv
                 if daemon_process.CONTROL in programs and "-f" in words:
-                    pipe = processes.environment(pid).get(processes.PIPE, "")
+                    pipe = processes.read_environment(pid).get(processes.PIPE, "")
                     running.add(Path(pipe).parent.name)
                 elif words and daemon_process.SERVER not in programs:
                     odd.append(f"process {pid} {' '.join(words[:3])}")

@@ -38,10 +38,10 @@ class World:
         assert found is not None
         return found
 
-    def place(self, name: str, start: int = 0) -> mig.Place:
+    def place(self, name: str, start: int = 0) -> mig.InstanceRef:
         profile = next(one for one in self.parts.profiles if one.name == name)
         at = next(one for one in profile.placements if one.start == start)
-        return mig.Place(self.gpu.uuid, profile.id, at)
+        return mig.InstanceRef(self.gpu.uuid, profile.id, at)
 
     def found(self) -> list[tuple[int, int]]:
         return [(one.profile_id, one.placement.start) for one in self.parts.instances]
@@ -53,7 +53,7 @@ class Watch:
     def __init__(self) -> None:
         self.then: dict[str, Callable[[], object]] = {}
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         self.then.get(point, lambda: None)()
 
 
@@ -130,7 +130,7 @@ def test_what_is_made_is_what_is_read(world: World) -> None:
 def test_an_instance_is_destroyed_once_and_again(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     made = world.acts.create(world.place("3g.40gb", 4))
-    place = mig.Place(world.gpu.uuid, made.profile_id, made.placement, made.uuid)
+    place = mig.InstanceRef(world.gpu.uuid, made.profile_id, made.placement, made.uuid)
     for _ in range(2):
         world.acts.destroy(place, 0)
         assert world.found() == []
@@ -237,7 +237,7 @@ def test_an_instance_with_another_uuid_is_somebody_elses(world: World) -> None:
     world.acts.enable(world.gpu.uuid)
     place = world.place("3g.40gb", 0)
     ours = world.acts.create(place)
-    meant = mig.Place(place.gpu, place.profile_id, place.placement, ours.uuid)
+    meant = mig.InstanceRef(place.gpu, place.profile_id, place.placement, ours.uuid)
     world.acts.destroy(meant, 0)
     theirs = world.acts.create(place)
     world.acts.destroy(meant, 0)

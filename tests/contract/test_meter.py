@@ -57,7 +57,7 @@ def test_of_a_mig_device_its_own_memory_is_told(node: simulated_node.SimulatedNo
     chosen = next(one for one in gpu.mig.profiles if one.name == "3g.40gb")
     hands = mig_instances.MigInstances(session, clock.SystemClock())
     hands.enable(gpu.uuid)
-    place = mig.Place(gpu.uuid, chosen.id, chosen.placements[0])
+    place = mig.InstanceRef(gpu.uuid, chosen.id, chosen.placements[0])
     made = hands.create(place)
     assert made.uuid is not None
     of = power.NvmlMeter(session)

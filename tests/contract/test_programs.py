@@ -162,7 +162,7 @@ def spec_of_parts(base: Path, uuid: str) -> Any:
         if gpu.uuid != uuid or gpu.mig is None:
             return []
         places = (
-            mig.Place(gpu.uuid, one.profile_id, one.placement, one.uuid)
+            mig.InstanceRef(gpu.uuid, one.profile_id, one.placement, one.uuid)
             for one in gpu.mig.instances
         )
         return [planned(gpu, str(place.uuid), steps.Edits((gpu.uuid,), place)) for place in places]

@@ -56,8 +56,8 @@ def run(program: Path, *words: str, bundle: Path) -> "subprocess.CompletedProces
 
 @pytest.mark.parametrize("version", toolkit.OLDER)
 def test_a_program_in_a_root_of_its_own_tells_its_version(tmp_path: Path, version: str) -> None:
-    (hook,) = host_toolkit.Toolkit(a_host(tmp_path, version), clock.SystemClock()).hooks()
-    assert host_toolkit.show(hook.version or (0, 0, 0)) == version
+    (hook,) = host_toolkit.Toolkit(a_host(tmp_path, version), clock.SystemClock()).list_hooks()
+    assert host_toolkit.format_version(hook.version or (0, 0, 0)) == version
     assert ("CVE-2025-23266" in hook.problem) == (version == "1.16.2")
 
 
@@ -84,7 +84,9 @@ def test_a_hook_is_left_out_only_where_the_program_does_not_have_it(
 ) -> None:
     """The table of versions is NVIDIA's."""
     host = a_host(tmp_path / "host", version)
-    numbers = host_toolkit.parse(HOOK, shell.run((str(host / HOOK[1:]), "--version"))).version
+    numbers = host_toolkit.parse_version(
+        HOOK, shell.run((str(host / HOOK[1:]), "--version"))
+    ).version
     assert numbers is not None
     newest = hooks.build_hooks(HOOK, (99, 0, 0), "580.1", (("a", "/b"),), ("/usr/lib",))
     given = hooks.build_hooks(HOOK, numbers, "580.1", (("a", "/b"),), ("/usr/lib",))

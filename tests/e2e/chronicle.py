@@ -37,8 +37,8 @@ class Chronicle:
     def start(self) -> None:
         listing = self._kube.list(gvr.RESOURCE_CLAIMS)
         self.version = int(listing.version)
-        for one in sorted(listing.items, key=gvr.version_of):
-            self._see(gvr.version_of(one), one)
+        for one in sorted(listing.items, key=gvr.object_version):
+            self._see(gvr.object_version(one), one)
         self._thread.start()
 
     def stop(self) -> None:
@@ -76,7 +76,7 @@ class Chronicle:
             self._stream.close()
 
     def _take(self, event: watch_stream.WatchEvent) -> None:
-        version = gvr.version_of(event.object)
+        version = gvr.object_version(event.object)
         assert version > self.version or event.type is watch_stream.EventType.BOOKMARK
         if event.type is not watch_stream.EventType.BOOKMARK:
             deleted = event.type is watch_stream.EventType.DELETED
@@ -105,12 +105,12 @@ class Chronicle:
 
     def _at(self, version: int) -> None:
         query = {"resourceVersion": str(version), "resourceVersionMatch": "Exact"}
-        found = json.loads(self._kube.text(gvr.RESOURCE_CLAIMS.path(None), query))["items"]
+        found = json.loads(self._kube.get_text(gvr.RESOURCE_CLAIMS.path(None), query))["items"]
         now = {one["metadata"]["uid"]: one for one in found}
         for uid in self._there.keys() - now.keys():
             self._see(version, self._there[uid][1], deleted=True)
         for uid, one in now.items():
-            changed = gvr.version_of(one)
+            changed = gvr.object_version(one)
             if changed > self._there.get(uid, (0, None))[0]:
                 self._see(changed, one)
         self.version = version

@@ -60,7 +60,9 @@ class Fleet:
 
     def publish(self, name: str, allocator: str, *, handover: bool = False) -> int:
         """Write the node's slices as its plugin would; how many writes that took."""
-        kinds = faces.EVERYDAY if name in self._full else faces.EVERYDAY - {faces.Kind.MIG}
+        kinds = (
+            faces.DEFAULT_KINDS if name in self._full else faces.DEFAULT_KINDS - {faces.Kind.MIG}
+        )
         taints = (HANDOVER,) if handover else ()
         pool = simulated_pool.of_machine(name, allocator, kinds=kinds, taints=taints)
         owner = slice_builder.Owner(simulated_pool.node_name(name), self._uids[name])

@@ -40,7 +40,7 @@ def node(base: Path) -> gpunode.GpuNode:
     for gpu in made.nvml.inventory().gpus[: RESULTS // PARTS + 1]:
         hands.enable(gpu.uuid)
         for start in range(PARTS):
-            hands.create(mig.Place(gpu.uuid, 19, mig.Placement(start, 1)))
+            hands.create(mig.InstanceRef(gpu.uuid, 19, mig.Placement(start, 1)))
             devices.append(f"{faces.device_name(gpu.pci)}-mig-1g10gb-{start}")
     made.reader = Reader(json.dumps(claim(devices[:RESULTS])).encode())
     return made

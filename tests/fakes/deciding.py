@@ -147,30 +147,30 @@ class World:
 
     def _read(self) -> None:
         found = self.stores
-        found.nodes.read_with(nodes.parse, _bad)
-        found.slices.read_with(slices.parse, _bad)
-        found.classes.read_with(device_classes.parse, _bad)
-        found.claims.read_with(claims.parse, _bad)
-        found.pods.read_with(pods.parse, _bad)
-        found.bound_volumes.read_with(volumes.parse_claim, _bad)
-        found.volumes.read_with(volumes.parse_volume, _bad)
-        found.spaces.read_with(namespaces.parse, _bad)
-        found.rules.read_with(taint_rules.parse, _bad)
-        found.teams.read_with(queues.parse, _bad)
-        found.reserved.read_with(reservations.parse, _bad)
+        found.nodes.set_parser(nodes.parse, _bad)
+        found.slices.set_parser(slices.parse, _bad)
+        found.classes.set_parser(device_classes.parse, _bad)
+        found.claims.set_parser(claims.parse, _bad)
+        found.pods.set_parser(pods.parse, _bad)
+        found.bound_volumes.set_parser(volumes.parse_claim, _bad)
+        found.volumes.set_parser(volumes.parse_volume, _bad)
+        found.spaces.set_parser(namespaces.parse, _bad)
+        found.rules.set_parser(taint_rules.parse, _bad)
+        found.teams.set_parser(queues.parse, _bad)
+        found.reserved.set_parser(reservations.parse, _bad)
         self.server.show = self._show
         self.server.show_pod = self._show_pod
         self.server.show_node = lambda node: self.stores.nodes.apply(json.loads(json.dumps(node)))
         self.server.said_of_pods = self._said_of_pods
         self.server.read_pod = self._read_pod
         self.server.now = lambda: clock.rfc3339(self.clock.now())
-        found.guards.read_with(disruption_budgets.parse, _bad)
-        found.groups.read_with(pod_groups.parse, _bad)
+        found.guards.set_parser(disruption_budgets.parse, _bad)
+        found.groups.set_parser(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
             if one.get("kind") in {"Queue", "Reservation"}:
-                self.server._keep_own(str(gvr.key_of(one)), one)
+                self.server._keep_own(str(gvr.object_key(one)), one)
             elif one.get("kind") == "PodDisruptionBudget":
                 self.stores.guards.apply(self._newer(one))
             elif "minMember" in one["spec"]:

@@ -28,7 +28,7 @@ class Bomb(failpoints.Observer):
         self._file = file
         self._lock = threading.Lock()
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         with self._lock:
             if not self._file.exists():
                 return

@@ -77,7 +77,7 @@ class DiesAt(failpoints.Observer):
         self._number = number
         self.passed: list[str] = []
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         self.passed.append(point)
         if len(self.passed) - 1 == self._number:
             raise Killed(point)
@@ -163,7 +163,7 @@ class GpuNode:
 
     def process(
         self,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
         acts: Mapping[str, executor.Act] = executor.NO_ACTS,
     ) -> Process:
         records = checkpoint.Checkpoint(self.records, self.boot, watch)

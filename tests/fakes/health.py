@@ -43,7 +43,7 @@ class NoGpus:
     def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
         return ()
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult:
         raise AssertionError(f"{gpu} is not there")
 
     def close(self) -> None:
@@ -56,8 +56,8 @@ class ScriptedWatcher:
     def __init__(self, clock: fake_clock.FakeClock) -> None:
         self.script: collections.deque[Happening] = collections.deque()
         self.stop = threading.Event()
-        self.now: dict[ids.GpuUuid, health.Signs | None] = dict.fromkeys(
-            GPUS, health.Signs(recovery=0)
+        self.now: dict[ids.GpuUuid, health.PollResult | None] = dict.fromkeys(
+            GPUS, health.PollResult(recovery=0)
         )
         self.before_gpus: Callable[[], None] = lambda: None
         self.waited_for: set[ids.GpuUuid] = set()
@@ -101,7 +101,7 @@ class ScriptedWatcher:
     def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
         return tuple(self.now)
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         self.polls.append((self._clock.elapsed_s, gpu))
         return self.now[gpu]
 
@@ -115,7 +115,7 @@ class Counted(nvml_health.NvmlHealth):
 
     polls = 0
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         found = super().poll(gpu)
         self.polls += found is not None
         return found

@@ -51,7 +51,7 @@ def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
     at = next(one for one in chosen.placements if one.start == start)
     hands = partitioning.FakePartitions(node.nvml.library, node.follow)
     hands.enable(gpu.uuid)
-    return hands.create(mig.Place(gpu.uuid, chosen.id, at))
+    return hands.create(mig.InstanceRef(gpu.uuid, chosen.id, at))
 
 
 def spec_nodes(node: gpunode.GpuNode, ref: ports.ClaimRef) -> list[tuple[str, int, int]]:

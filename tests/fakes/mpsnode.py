@@ -24,7 +24,7 @@ HERE = Path(__file__).parents[2]
 GIB = 1 << 30
 WITHIN_S = 20
 Process = subprocess.Popen[bytes]
-BOOT_ID = boot_id.boot_id(Path("/"))
+BOOT_ID = boot_id.read_boot_id(Path("/"))
 
 
 @contextlib.contextmanager
@@ -98,7 +98,7 @@ class Node:
 
     def write(self, wanted: mps_files.Desired) -> str:
         data = wanted.render()
-        atomic.replace(self.layout.desired(wanted.key), data, 0o600, failpoints.NOBODY)
+        atomic.replace(self.layout.desired(wanted.key), data, 0o600, failpoints.NO_OBSERVER)
         return mps_files.digest(data)
 
     def unwant(self, minor: int) -> None:
@@ -121,8 +121,8 @@ class Node:
 
     def daemons(self, minor: int) -> tuple[int, ...]:
         """Pids of the control daemons of a GPU's key."""
-        found = processes.with_pipe(daemon_process.CONTROL, self.layout.pipe(self.uuid(minor)))
-        return tuple(pid for pid in found if "-f" in processes.arguments(pid))
+        found = processes.pids_with_pipe(daemon_process.CONTROL, self.layout.pipe(self.uuid(minor)))
+        return tuple(pid for pid in found if "-f" in processes.read_arguments(pid))
 
     def control_log(self, minor: int) -> str:
         path = self.layout.log(self.uuid(minor)) / "control.log"
@@ -208,7 +208,7 @@ class Node:
         for minor in range(8):
             self._end_clients(minor)
         for run in self.layout.run_dir.glob("*/pipe"):
-            for pid in processes.with_pipe(daemon_process.CONTROL, run):
+            for pid in processes.pids_with_pipe(daemon_process.CONTROL, run):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         for mounted in (*self.own.glob("s/shm/*/shm"), *self.layout.run_dir.glob("*/pipe")):

@@ -21,7 +21,7 @@ class FakePartitions:
         self,
         ask: library.Library,
         changed: Callable[[], None] = lambda: None,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
     ) -> None:
         self._ask = ask
         self._changed = changed
@@ -37,7 +37,7 @@ class FakePartitions:
 
         return patiently(once, patience_s)
 
-    def create(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.InstanceRef) -> mig.Instance:
         ask, at = self._ask, place.placement
         handle = self._handle(place.gpu)
         create = ask.device_create_gpu_instance_with_placement
@@ -58,7 +58,7 @@ class FakePartitions:
         number = ask.gpu_instance_get_info(made).id
         return mig.Instance(number, place.profile_id, at, info.id, uuid)
 
-    def destroy(self, place: mig.Place, patience_s: float) -> None:
+    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
         def once() -> None:
             for made in list(self._at(place)):
                 self._unmake(place.gpu, made)
@@ -83,7 +83,7 @@ class FakePartitions:
         self._ask.device_set_mig_mode(handle, before)
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, _WORDS[status])
 
-    def _at(self, place: mig.Place) -> Iterator[client.Handle]:
+    def _at(self, place: mig.InstanceRef) -> Iterator[client.Handle]:
         try:
             found = list(self._instances(place.gpu))
         except errors.DeviceFault as fault:
@@ -133,7 +133,7 @@ class FakePartitions:
 
     def _point(self, name: str) -> None:
         self._changed()
-        self._watch.at(name)
+        self._watch.on_point(name)
 
 
 def patiently(act: Callable[[], T], patience_s: float) -> T:

@@ -66,7 +66,7 @@ def main() -> int:
             users.Idle(),
         ),
         reset_watch.ResetTarget(
-            lambda _: reset_policy.GpuUse(domain.Signs()),
+            lambda _: reset_policy.GpuUse(domain.PollResult()),
             lambda _: None,
             locks.Locks(config.state_dir / "locks", clock.SystemClock()),
         ),

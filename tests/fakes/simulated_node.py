@@ -64,7 +64,7 @@ class SimulatedNode:
         """Somebody else's, on the same GPUs."""
         return mig_instances.MigInstances(self.library.session, self.time)
 
-    def by_hand(self, place: mig.Place) -> ids.MigUuid:
+    def by_hand(self, place: mig.InstanceRef) -> ids.MigUuid:
         """Have an instance there that is nobody's claim."""
         hands = self.hands()
         hands.enable(place.gpu)
@@ -72,8 +72,8 @@ class SimulatedNode:
         assert uuid is not None
         return uuid
 
-    def process(self, watch: failpoints.Observer = failpoints.NOBODY) -> gpunode.Process:
-        boot = boots.boot_id(self.at.host_root)
+    def process(self, watch: failpoints.Observer = failpoints.NO_OBSERVER) -> gpunode.Process:
+        boot = boots.read_boot_id(self.at.host_root)
         records = checkpoint.Checkpoint(self.claims, boot, watch)
         gpus = discovery.Discovery(self.library, lambda: composition.own_instances(records))
         gpus.refresh()

@@ -17,7 +17,7 @@ def of_machine(
     node: str,
     allocator: str,
     product: str = "hgx-h100",
-    kinds: frozenset[faces.Kind] = faces.EVERYDAY,
+    kinds: frozenset[faces.Kind] = faces.DEFAULT_KINDS,
     taints: tuple[slices.Taint, ...] = (),
 ) -> slice_builder.Pool:
     """The pool of a node of that product: every face of its GPUs, tainted as D2 says.
@@ -28,7 +28,7 @@ def of_machine(
     found = gpus.refresh()
     offered = {gpu.uuid: faces.Offering(kinds) for gpu in found.known}
     terms = slice_builder.Terms(names.DRIVER, node_name(node), allocator, offered)
-    ailing = {face.name: taints for gpu in found.known for face in faces.every(gpu) if taints}
+    ailing = {face.name: taints for gpu in found.known for face in faces.all_faces(gpu) if taints}
     pool, refused = slice_builder.pool_of(found, terms, ailing)
     assert not refused
     return pool

@@ -170,7 +170,7 @@ def granted(
     claim: Raw, read: Sequence[decode.Document]
 ) -> Iterator[tuple[claims.Result, faces.Face]]:
     """Devices of a node with four GPUs, as an allocator would give them."""
-    free = [list(faces.of_gpu(gpu, faces.Offering())) for gpu in GPUS]
+    free = [list(faces.offered_faces(gpu, faces.Offering())) for gpu in GPUS]
     at = 0
     for one in claim["spec"]["devices"]["requests"]:
         device_class = one["exactly"]["deviceClassName"]

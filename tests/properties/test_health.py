@@ -7,17 +7,17 @@ from hypothesis import strategies as st
 
 from driver import ids
 from driver.devices import health, xids
-from driver.devices.health import Signs
+from driver.devices.health import PollResult
 
 GPUS = [ids.GpuUuid(f"GPU-{index}") for index in range(3)]
 POLICY = health.Policy(evict=True)
-WELL = Signs(recovery=0, energy_mj=1)
+WELL = PollResult(recovery=0, energy_mj=1)
 HARMLESS = {xids.XidClass.APPLICATION, xids.XidClass.INFORMATIONAL}
 DEVICE_TAINTS_MOST, OURS_BESIDES = 16, 3
 
 instances = st.none() | st.builds(health.Instance, st.integers(1, 3), st.none() | st.integers(0, 1))
 signs = st.builds(
-    Signs,
+    PollResult,
     problem=st.sampled_from(["", "", "lost"]),
     hung=st.sampled_from(["", "", "nvmlDeviceGetMemoryInfo"]),
     recovery=st.none() | st.integers(0, 9),
@@ -34,7 +34,7 @@ def observations(gpus: list[ids.GpuUuid]) -> st.SearchStrategy[health.Observatio
     gpu = st.sampled_from(gpus)
     return st.one_of(
         st.builds(health.XidEvent, gpu, codes, instances),
-        st.builds(health.Seen, gpu, signs),
+        st.builds(health.Polled, gpu, signs),
         st.builds(health.Watched, gpu, st.sampled_from(["", "no"])),
     )
 
@@ -47,8 +47,8 @@ def after(
 
 def recovery(gpu: ids.GpuUuid, way: str) -> list[health.Observation]:
     """How a GPU shows that it was made anew."""
-    before = Signs("lost") if way == "away" else Signs(recovery=1)
-    return [health.Seen(gpu, before), health.Seen(gpu, WELL), health.Watched(gpu)]
+    before = PollResult("lost") if way == "away" else PollResult(recovery=1)
+    return [health.Polled(gpu, before), health.Polled(gpu, WELL), health.Watched(gpu)]
 
 
 @hypothesis.given(st.lists(observations(GPUS)), st.sampled_from(["away", "asked"]))
@@ -80,7 +80,7 @@ def test_an_xid_of_a_harmless_class_changes_no_ailment(
     instance: health.Instance | None,
 ) -> None:
     hypothesis.assume(xids.lookup(xids.TABLE, code).xid_class in HARMLESS)
-    before = after([*story, health.Seen(gpu, WELL)])
+    before = after([*story, health.Polled(gpu, WELL)])
     later = health.fold(before, health.XidEvent(gpu, code, instance), POLICY)
     assert later == before
 
@@ -90,7 +90,7 @@ def test_ailments_fit_a_device_as_taints(story: list[health.Observation]) -> Non
     for state in after(story).values():
         found = health.ailments(state, POLICY)
         for instance in (None, *(one.instance for one in found)):
-            own = found if instance is None else health.of_instance(found, instance)
+            own = found if instance is None else health.instance_ailments(found, instance)
             mine = [one for one in own if instance is not None or one.instance is None]
             assert len(mine) <= DEVICE_TAINTS_MOST - OURS_BESIDES
         assert all(0 < len(one.value) <= 63 for one in found)

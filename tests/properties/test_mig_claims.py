@@ -19,7 +19,11 @@ from tests.fakes import gpunode, nvml, partitioning
 PRODUCT = "gb200-tray"
 FIRST = nvml.FakeNvml(machine.build(PRODUCT, builders.NODE)).inventory().gpus[0]
 PARTS = st.sampled_from(
-    [face.name for face in faces.every(FIRST) if isinstance(face, faces.WholeFace | faces.MigFace)]
+    [
+        face.name
+        for face in faces.all_faces(FIRST)
+        if isinstance(face, faces.WholeFace | faces.MigFace)
+    ]
 )
 CLAIMS = st.integers(0, 3)
 DEATH = st.one_of(st.none(), st.integers(0, 14))
@@ -90,7 +94,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         profile = self.gpu.mig.profiles[which]
         at = profile.placements[start % len(profile.placements)]
         held = {(one.gpu, one.edits.instance) for record in self.records for one in record.devices}
-        place = mig.Place(self.gpu.uuid, profile.id, at)
+        place = mig.InstanceRef(self.gpu.uuid, profile.id, at)
         if any(gpu == place.gpu and (was is None or was.placement == at) for gpu, was in held):
             return
         with contextlib.suppress(errors.DeviceFault):
@@ -110,7 +114,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         }
         for one in self.instances:
             if one.uuid in self.theirs and one.uuid not in adopted:
-                place = mig.Place(self.gpu.uuid, one.profile_id, one.placement, one.uuid)
+                place = mig.InstanceRef(self.gpu.uuid, one.profile_id, one.placement, one.uuid)
                 with contextlib.suppress(errors.DeviceFault):
                     self.hands.destroy(place, 10)
                     self.theirs.discard(one.uuid)

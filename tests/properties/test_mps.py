@@ -14,7 +14,7 @@ STEPS = 40
 """Of a second each: enough for every wait in a row."""
 
 
-def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_policy.Wanted:
+def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_policy.DesiredDaemon:
     uuids = tuple(f"GPU-{number}" for number in range(devices))
     desired = mps_files.Desired(
         key="k",
@@ -23,24 +23,24 @@ def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_p
         active_thread_percentage=percentage,
         shm_bytes=shm_gib * GIB or None,
     )
-    return reconcile_policy.Wanted(desired, mps_files.digest(desired.render()))
+    return reconcile_policy.DesiredDaemon(desired, mps_files.digest(desired.render()))
 
 
 @dataclass
 class Daemon:
     """As the real one: defaults bind servers that start later, sizes are shown in whole GiB."""
 
-    shape: reconcile_policy.Shape
+    shape: reconcile_policy.DaemonShape
     shm_bytes: int | None
     defaults: control.Limits
     sizes: tuple[int, ...] = ()
     server: control.Limits | None = None
     clients: list[int] = field(default_factory=list)
-    settled: reconcile_policy.Settled = field(default_factory=reconcile_policy.Settled)
+    settled: reconcile_policy.AppliedLimits = field(default_factory=reconcile_policy.AppliedLimits)
     settled_at: int = 0
     served: bool = False
     hangs_since: int | None = None
-    answer: control.Answer | None = None
+    answer: control.DaemonStatus | None = None
     quit_at: int | None = None
     used: bool = False
 
@@ -50,7 +50,7 @@ class World:
 
     def __init__(self) -> None:
         self.now = 0
-        self.goal: reconcile_policy.Goal = reconcile_policy.Unwanted()
+        self.goal: reconcile_policy.Goal = reconcile_policy.NoDaemon()
         self.daemon: Daemon | None = None
         self.left: list[int] = []
         self.retry_at = 0
@@ -60,9 +60,9 @@ class World:
     def happen(self, event: object) -> None:
         match event:
             case (
-                reconcile_policy.Wanted()
-                | reconcile_policy.Unwanted()
-                | reconcile_policy.Unreadable()
+                reconcile_policy.DesiredDaemon()
+                | reconcile_policy.NoDaemon()
+                | reconcile_policy.UnreadableFile()
             ):
                 self.goal = event
             case "dies":
@@ -102,19 +102,19 @@ class World:
             self.daemon.served = True
         self.act(decided.act)
 
-    def see(self) -> reconcile_policy.Seen:
+    def see(self) -> reconcile_policy.Observed:
         found = self.daemon
         if found is None:
             wait_s = float(max(0, self.retry_at - self.now))
-            return reconcile_policy.Missing(tuple(self.left), "it died", wait_s)
+            return reconcile_policy.Absent(tuple(self.left), "it died", wait_s)
         if found.hangs_since is None:
             servers: tuple[control.Server, ...] = ()
             if found.server is not None:
                 clients = tuple(found.clients)
                 servers = (control.Server(7, "ACTIVE", found.server, clients),)
-            found.answer = control.Answer(found.defaults, servers)
+            found.answer = control.DaemonStatus(found.defaults, servers)
         silent_s = 0.0 if found.hangs_since is None else float(self.now - found.hangs_since)
-        return reconcile_policy.Living(
+        return reconcile_policy.Running(
             found.shape,
             found.answer,
             silent_s,
@@ -123,7 +123,7 @@ class World:
             served=found.served,
             shm_bytes=found.shm_bytes,
             quit_s=None if found.quit_at is None else float(self.now - found.quit_at),
-            used=frozenset({7}) if found.used else frozenset(),
+            used_servers=frozenset({7}) if found.used else frozenset(),
         )
 
     def act(self, act: reconcile_policy.Act) -> None:
@@ -133,13 +133,13 @@ class World:
                 pass
             case "clear":
                 assert found is None
-                assert isinstance(self.goal, reconcile_policy.Unwanted)
+                assert isinstance(self.goal, reconcile_policy.NoDaemon)
                 self.left = []
             case reconcile_policy.Start(desired):
                 assert found is None
                 assert not self.left
                 blank = control.Limits("100.0", ("",) * len(desired.devices))
-                shape = reconcile_policy.Shape.of(desired)
+                shape = reconcile_policy.DaemonShape.from_desired(desired)
                 self.daemon = Daemon(shape, desired.shm_bytes, blank)
             case reconcile_policy.Limit(goal):
                 assert found is not None
@@ -152,7 +152,7 @@ class World:
                 found.used = False
             case reconcile_policy.Quit():
                 assert found is not None
-                assert isinstance(self.goal, reconcile_policy.Unwanted) or not found.clients
+                assert isinstance(self.goal, reconcile_policy.NoDaemon) or not found.clients
                 found.quit_at = self.now
             case reconcile_policy.Kill():
                 assert found is not None
@@ -160,7 +160,7 @@ class World:
                 assert told or not found.clients
                 self.end()
 
-    def limit(self, found: Daemon, goal: reconcile_policy.Wanted) -> None:
+    def limit(self, found: Daemon, goal: reconcile_policy.DesiredDaemon) -> None:
         if found.hangs_since is not None:
             return
         desired = goal.desired
@@ -170,7 +170,7 @@ class World:
         found.server = found.defaults if found.server else None
         found.shm_bytes = desired.shm_bytes
         tries = found.settled.tries + 1
-        found.settled = reconcile_policy.Settled(goal.digest, frozenset({7}), tries=tries)
+        found.settled = reconcile_policy.AppliedLimits(goal.digest, frozenset({7}), tries=tries)
         found.settled_at = self.now
 
 
@@ -183,8 +183,8 @@ wishes = st.builds(
 )
 goals = st.one_of(
     wishes,
-    st.just(reconcile_policy.Unwanted()),
-    st.just(reconcile_policy.Unreadable("no JSON")),
+    st.just(reconcile_policy.NoDaemon()),
+    st.just(reconcile_policy.UnreadableFile("no JSON")),
 )
 happenings = st.sampled_from(
     ["dies", "hangs", "client", "client", "client ends", "meddler", "nothing"]
@@ -225,14 +225,14 @@ def settle(world: World, goal: reconcile_policy.Goal) -> None:
 
 @given(events, wishes)
 def test_whatever_happened_a_wanted_daemon_comes_to_serve(
-    happened: Happened, goal: reconcile_policy.Wanted
+    happened: Happened, goal: reconcile_policy.DesiredDaemon
 ) -> None:
     world = lived(happened)
     settle(world, goal)
     assert world.last == reconcile_policy.Decision("rest", mps_files.State.READY, serves=True)
     found = world.daemon
     assert found is not None
-    assert found.shape == reconcile_policy.Shape.of(goal.desired)
+    assert found.shape == reconcile_policy.DaemonShape.from_desired(goal.desired)
     assert found.defaults.percentage == f"{goal.desired.active_thread_percentage:.1f}"
     assert (found.sizes, found.shm_bytes) == (goal.desired.pinned_memory, goal.desired.shm_bytes)
 
@@ -240,7 +240,7 @@ def test_whatever_happened_a_wanted_daemon_comes_to_serve(
 @given(events)
 def test_whatever_happened_an_unwanted_daemon_goes(happened: Happened) -> None:
     world = lived(happened)
-    settle(world, reconcile_policy.Unwanted())
+    settle(world, reconcile_policy.NoDaemon())
     assert world.daemon is None
     assert world.last == reconcile_policy.Decision("clear", mps_files.State.STOPPING)
 
@@ -253,9 +253,9 @@ def test_what_is_said_is_true_at_every_step(happened: Happened) -> None:
         world.happen(event)
         seen = world.see()
         if reconcile_policy.decide(world.goal, seen).serves:
-            assert isinstance(world.goal, reconcile_policy.Wanted)
-            assert isinstance(seen, reconcile_policy.Living)
-            assert seen.answer is not None
-            assert not list(control.differences(world.goal.desired, seen.answer.defaults))
-            assert seen.settled.digest == world.goal.digest
+            assert isinstance(world.goal, reconcile_policy.DesiredDaemon)
+            assert isinstance(seen, reconcile_policy.Running)
+            assert seen.status is not None
+            assert not list(control.limit_differences(world.goal.desired, seen.status.defaults))
+            assert seen.limits.digest == world.goal.digest
         world.step()

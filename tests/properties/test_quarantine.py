@@ -30,7 +30,7 @@ class Model:
         if self.ill and not ill:
             self.ends.append(now)
             recent = [at for at in self.ends if now - at < rules.WINDOW_S]
-            self.out = self.out or len(recent) >= rules.MOST
+            self.out = self.out or len(recent) >= rules.FAILURE_LIMIT
         self.ill = ill
 
     def clear(self) -> None:

@@ -28,7 +28,7 @@ MIB = 1 << 20
 class Found:
     """What there is of one GPU; `face` is a claim's, None where no claim has any."""
 
-    action: health.Recovery
+    action: health.RecoveryAction
     face: str | None
     damaged: bool
     instance: bool
@@ -43,7 +43,7 @@ class Found:
 FOUND = st.builds(
     Found,
     action=st.sampled_from(
-        [*health.Recovery, *reset_policy.RESET_ACTIONS, *reset_policy.RESET_ACTIONS]
+        [*health.RecoveryAction, *reset_policy.RESET_ACTIONS, *reset_policy.RESET_ACTIONS]
     ),
     face=st.one_of(st.none(), st.sampled_from(FACES)),
     damaged=st.booleans(),
@@ -89,7 +89,7 @@ class World:
         if found.instance and found.face in {None, "-mig-1g10gb-4"}:
             hands = partitioning.FakePartitions(self.node.nvml.library, self.node.follow)
             hands.enable(uuid)
-            hands.create(mig.Place(uuid, 19, mig.Placement(0, 1)))
+            hands.create(mig.InstanceRef(uuid, 19, mig.Placement(0, 1)))
         board.processes += [state.Process(7, MIB) for _ in range(found.processes)]
         if found.daemon:
             wanted = mps_files.Desired(
@@ -97,8 +97,8 @@ class World:
             )
             self.node.daemons.request(wanted)
 
-    def _signs(self, gpu: ids.GpuUuid) -> health.Signs:
-        return health.Signs(recovery=self.machine.board(self.machine.find(gpu)).recovery)
+    def _signs(self, gpu: ids.GpuUuid) -> health.PollResult:
+        return health.PollResult(recovery=self.machine.board(self.machine.find(gpu)).recovery)
 
     def _processes(self, gpu: ids.GpuUuid) -> int:
         return len(self.machine.board(self.machine.find(gpu)).processes)
@@ -106,11 +106,11 @@ class World:
     def _ailing(self) -> dict[ids.GpuUuid, list[health.Ailment]]:
         """As the health watch has it, of GPUs that ask for anything."""
         uuids = (ids.GpuUuid(gpu.uuid) for gpu in self.machine.gpus)
-        asking = {gpu: self._signs(gpu).action for gpu in uuids}
+        asking = {gpu: self._signs(gpu).recovery_action for gpu in uuids}
         return {
             gpu: [health.Ailment(names.TAINT_RECOVERY, action.name, "NoSchedule", "")]
             for gpu, action in asking.items()
-            if isinstance(action, health.Recovery) and action
+            if isinstance(action, health.RecoveryAction) and action
         }
 
 

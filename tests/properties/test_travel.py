@@ -183,7 +183,7 @@ class Travel(stateful.RuleBasedStateMachine):
         return [claim for one in self.known for claim in one.claims]
 
     def face(self, name: str) -> faces.Face:
-        found = [faces.named(gpu, name) for gpu in self.gpus.values()]
+        found = [faces.find_face(gpu, name) for gpu in self.gpus.values()]
         (face,) = [one for one in found if one is not None]
         return face
 

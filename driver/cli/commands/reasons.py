@@ -24,7 +24,7 @@ def show(
     if not found:
         cli_errors.stop(f"no reason {reason!r}; `ration reasons` lists them all", cli_errors.BAD)
     rows = [
-        {"reason": one.value, "meaning": one.meaning, "what to do": remediation.of(one)}
+        {"reason": one.value, "meaning": one.meaning, "what to do": remediation.remedy(one)}
         for one in found
     ]
     out.show(rows, output)

@@ -85,7 +85,7 @@ def of(obj: Mapping[str, Any], *, rule: bool, has_rules: bool) -> Marks:
     """What a Node says, and whether its rule is there."""
     meta = obj["metadata"]
     said = str((meta.get("annotations") or {}).get(names.CORDON, ""))
-    return Marks(cordon.named(said), str(meta["resourceVersion"]), rule, has_rules)
+    return Marks(cordon.parse_names(said), str(meta["resourceVersion"]), rule, has_rules)
 
 
 def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Write, ...]:
@@ -95,7 +95,7 @@ def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Writ
     if not target.gpu and now.has_rules:
         return (MakeRule(_rule(target.node, driver)),)
     more = target.gpu or names.ALL
-    value = cordon.written({*now.annotation, more})
+    value = cordon.render_names({*now.annotation, more})
     return (Annotate(target.node, value, now.version),)
 
 
@@ -116,7 +116,7 @@ def uncordon_writes(target: targets.Target, now: Marks, also: frozenset[str]) ->
     if now.rule and not target.gpu:
         writes.append(DropRule(rule_name(target.node)))
     if left != now.annotation:
-        writes.append(Annotate(target.node, cordon.written(left), now.version))
+        writes.append(Annotate(target.node, cordon.render_names(left), now.version))
     return tuple(writes)
 
 

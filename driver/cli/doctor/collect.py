@@ -86,7 +86,7 @@ class Gathering:
     def _gates(self) -> Mapping[str, bool]:
         """The feature gates that the server tells in its metrics, which few may read."""
         try:
-            text = self._kube.text("/metrics")
+            text = self._kube.get_text("/metrics")
         except errors.ApiError:
             return {}
         return {name: value == "1" for name, value in _GATE.findall(text)}

@@ -31,16 +31,16 @@ def look(
     setting: driver_search.Setting,
     name: str,
     read: Read = numbers,
-    ask: container_toolkit.Ask = container_toolkit.run_version,
+    ask: container_toolkit.RunVersion = container_toolkit.run_version,
 ) -> host.Host:
     """Read all facts of a node; `setting` is the plugin's --driver-root."""
     # A search's own look would log, into what is printed.
     roots = [root_paths.Root(path) for path in driver_search.candidates(setting, root)]
-    driver = next((each.path for each in roots if driver_search.lacking(each) is None), None)
+    driver = next((each.path for each in roots if driver_search.missing_reason(each) is None), None)
     return host.Host(
         name=name,
         driver=None if driver is None else _on_host(driver, root),
-        looked=driver_search.of(setting, root).words(),
+        looked=driver_search.build_search(setting, root).describe(),
         devices={**_devices((driver or root) / "dev", read), **_devices(root / "dev", read)},
         links=frozenset(_names(root / "dev" / "char")),
         unified=(root / "sys/fs/cgroup/cgroup.controllers").exists(),
@@ -51,10 +51,14 @@ def look(
     )
 
 
-def _hooks(root: Path, ask: container_toolkit.Ask) -> tuple[tuple[str, str, str], ...]:
-    hooks = container_toolkit.Toolkit(root, clock.SystemClock(), ask=ask).hooks()
+def _hooks(root: Path, ask: container_toolkit.RunVersion) -> tuple[tuple[str, str, str], ...]:
+    hooks = container_toolkit.Toolkit(root, clock.SystemClock(), ask=ask).list_hooks()
     return tuple(
-        (hook.path, container_toolkit.show(hook.version) if hook.version else "", hook.problem)
+        (
+            hook.path,
+            container_toolkit.format_version(hook.version) if hook.version else "",
+            hook.problem,
+        )
         for hook in hooks
     )
 

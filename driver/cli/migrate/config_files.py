@@ -82,7 +82,7 @@ def load(text: str, where: str) -> list[object]:
     try:
         return [one for one in yaml.load_all(text, _Loader) if one is not None]
     except errors.BadInput as error:
-        raise errors.BadInput(f"{where}: {error.where}", error.problem) from error
+        raise errors.BadInput(f"{where}: {error.location}", error.problem) from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
         raise errors.BadInput(where, f"is no YAML: {' '.join(str(error).split())}") from error
 

@@ -97,7 +97,7 @@ def _resources(
     for kind in sorted(kinds):
         name = (
             device_plugin_config.GPU + device_plugin_config.SHARED_SUFFIX
-            if renamed and kind in faces.SHARED
+            if renamed and kind in faces.SHARED_KINDS
             else device_plugin_config.GPU
         )
         under = parts if config.mig_strategy == "single" else ()

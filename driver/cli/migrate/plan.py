@@ -212,7 +212,7 @@ def _values(
         made["driverRoot"] = root
     if scheduler:
         made |= {"allocator": "scheduler", "controller": {"enabled": False}}
-        shared = {target.kind for one in replaced for target in one.targets} & faces.SHARED
+        shared = {target.kind for one in replaced for target in one.targets} & faces.SHARED_KINDS
         if shared:
             # What the device plugin did too: kube-scheduler knows no namespaces in this (D18).
             plugin["shareDomain"] = "cluster"

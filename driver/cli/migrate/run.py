@@ -88,7 +88,7 @@ def _from_cluster(cluster: Cluster, *, with_nodes: bool) -> tuple[str, object]:
     from driver.kube import client, gvr  # noqa: PLC0415
 
     usual = Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    kube = client.KubeClient.connect(cluster.kubeconfig or usual, _AGENT).within(_TIMEOUT_S)
+    kube = client.KubeClient.connect(cluster.kubeconfig or usual, _AGENT).with_timeout(_TIMEOUT_S)
     found = kube.get(gvr.CONFIG_MAPS, cluster.configmap, cluster.namespace)
     found = {"kind": "ConfigMap", **found}
     items = kube.list(gvr.NODES).items if with_nodes else None

@@ -155,7 +155,7 @@ class Collector:
             self._to.put(what, text)
 
     def _text(self, pod: str, what: str, query: Mapping[str, str]) -> str:
-        return self._kube.text(gvr.PODS.path(self._asked.namespace, pod, what), query)
+        return self._kube.get_text(gvr.PODS.path(self._asked.namespace, pod, what), query)
 
     def _try(self, what: str, ask: Callable[[], T]) -> T | None:
         """What is asked for; None where it cannot be had."""

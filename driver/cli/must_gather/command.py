@@ -56,7 +56,7 @@ def show(
     index = contents.Index(now, importlib.metadata.version("ration"))
     asked = collect.Asked(namespace, driver_name, tail)
     with cli_errors.told():
-        kube = cluster.connect(kubeconfig).within(_CALL_S)
+        kube = cluster.connect(kubeconfig).with_timeout(_CALL_S)
         kube.server_version()  # before a file is made for nothing
         try:
             with tarfile.open(to, "x:gz") as tar:

@@ -197,7 +197,7 @@ def _problem(obj: object, namespace: str, error: errors.BadInput) -> Problem:
     if name and kind in KINDS and KINDS[kind].namespaced:
         name = f"{meta.get('namespace') or namespace}/{name}"
     expected = f"; expected {error.expected}" if error.expected else ""
-    return Problem(kind, name, error.where, f"{error.problem}{expected}")
+    return Problem(kind, name, error.location, f"{error.problem}{expected}")
 
 
 def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.CachedObjects:

@@ -120,7 +120,7 @@ class _Reader:
         try:
             self.found[key] = self._wanted(copy, namespace, key)
         except errors.BadInput as error:
-            where = f"{copy.at}.{error.where}".lstrip(".")
+            where = f"{copy.at}.{error.location}".lstrip(".")
             raise errors.BadInput(where, error.problem, error.expected) from error
 
     def _wanted(self, copy: _Copy, namespace: str, key: ids.Key) -> Wanted:
@@ -159,7 +159,7 @@ def _read(template: Raw, name: str, namespace: str) -> Wanted:
 
 def _problem(kind: str, name: str, error: errors.BadInput) -> dump.Problem:
     expected = f"; expected {error.expected}" if error.expected else ""
-    return dump.Problem(kind, name, error.where, f"{error.problem}{expected}")
+    return dump.Problem(kind, name, error.location, f"{error.problem}{expected}")
 
 
 def _defaulted(spec: fields.Raw) -> dict[str, object]:

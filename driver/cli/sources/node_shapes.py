@@ -54,7 +54,7 @@ def _document(text: str) -> Mapping[str, object] | None:
     if _KIND not in text:
         return None
     try:
-        found = yaml_files.parsed(text, "data", _KIND)
+        found = yaml_files.parse_document(text, "data", _KIND)
     except errors.BadInput:
         return None
     return found if found.get("kind") == _KIND else None

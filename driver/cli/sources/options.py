@@ -217,7 +217,7 @@ class Opened:
         from driver.kube.http import port_forward  # noqa: PLC0415
 
         asked = self._asked
-        kube = cluster.connect(asked.kubeconfig).within(4.0)
+        kube = cluster.connect(asked.kubeconfig).with_timeout(4.0)
         found = kube.get(gvr.LEASES, _LEASE, asked.home)
         # The pod's name, and what is new in every process.
         holder = str(found.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]

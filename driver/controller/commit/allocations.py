@@ -163,7 +163,7 @@ class Commit:
                 version=claim.version,
             )
         self._observe(answer)
-        return str(gvr.version_of(answer))
+        return str(gvr.object_version(answer))
 
     def clear(self, claim: claims.Claim) -> None:
         """Take an unbound allocation back: allocation and reservedFor in one patch.

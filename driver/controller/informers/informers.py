@@ -34,7 +34,9 @@ class Watching:
 
     def reflectors(self, found: stores.Stores) -> Reflectors:
         """Of all kinds; of those that not every server serves, too."""
-        options = reflector.Options(relist_s=self.relist_s, jitter=self.jitter, on_bad=_unreadable)
+        options = reflector.Options(
+            relist_s=self.relist_s, jitter=self.jitter, on_invalid=_unreadable
+        )
         prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
         kinds = (
             (gvr.NODES, found.nodes, nodes.parse),

@@ -19,7 +19,7 @@ class Leader:
     def __init__(
         self, kube: client.KubeClient, lease: str, namespace: str, time: clock.Clock
     ) -> None:
-        self._kube = kube.within(_CALL_S)
+        self._kube = kube.with_timeout(_CALL_S)
         self._place = lease, namespace
         self._clock = time
         self._lock = threading.Lock()

@@ -54,7 +54,9 @@ class Page:
         self._place = place
         self._clock = time
         host, port = place.address
-        asked = token_reviews.Callers(kube.within(_CALL_S), time) if place.with_token else None
+        asked = (
+            token_reviews.Callers(kube.with_timeout(_CALL_S), time) if place.with_token else None
+        )
         local = rules.is_loopback(host)
         parts = application.Parts(
             source,
@@ -77,7 +79,7 @@ class Page:
         """What has to run."""
         place = self._place
         if place.certificate and place.key:
-            followed = cert_files.InFiles(
+            followed = cert_files.CertificateFiles(
                 place.certificate, place.key, self._server.use, self._clock
             )
             yield Thread("page-certificate", followed.run)

@@ -40,12 +40,12 @@ class EventRecorder:
         jitter: backoff.Jitter = _no_jitter,
     ) -> None:
         self._client = kube
-        self._hasty = kube.within(FLUSH_S / 2)
+        self._flush_client = kube.with_timeout(FLUSH_S / 2)
         self._clock = clock
         self._jitter = jitter
         self._series = series.EventSeries(component, instance)
         self._lock = threading.Lock()
-        self._waiting: collections.deque[series.Happening] = collections.deque()
+        self._pending: collections.deque[series.Occurrence] = collections.deque()
         self._wake = threading.Event()
         self.dropped = 0
 
@@ -60,12 +60,12 @@ class EventRecorder:
     ) -> None:
         """Report what happened to `regarding`, in words for its owner; `reason` is CamelCase."""
         at, at_s = self._clock.now(), self._clock.monotonic()
-        happening = series.Happening(regarding, reason, message, warning, related, at, at_s)
+        happening = series.Occurrence(regarding, reason, message, warning, related, at, at_s)
         with self._lock:
-            if len(self._waiting) >= QUEUE:
+            if len(self._pending) >= QUEUE:
                 self.dropped += 1
                 return
-            self._waiting.append(happening)
+            self._pending.append(happening)
         self._wake.set()
 
     def interrupt(self) -> None:
@@ -88,20 +88,20 @@ class EventRecorder:
         while (happening := self._pop()) is not None:
             try:
                 if self._clock.monotonic() < deadline:
-                    self._send(self._hasty, happening, self._series.next(happening))
+                    self._send(self._flush_client, happening, self._series.next_write(happening))
                 else:
                     self.dropped += 1
             except errors.ApiError:
                 self.dropped += 1
         log.debug("events flushed", dropped=self.dropped)
 
-    def _pop(self) -> series.Happening | None:
+    def _pop(self) -> series.Occurrence | None:
         with self._lock:
-            return self._waiting.popleft() if self._waiting else None
+            return self._pending.popleft() if self._pending else None
 
-    def _write(self, happening: series.Happening, stop: threading.Event) -> None:
+    def _write(self, happening: series.Occurrence, stop: threading.Event) -> None:
         """Try a few times; an event is not worth more."""
-        write = self._series.next(happening)
+        write = self._series.next_write(happening)
         pause = backoff.Backoff(PACE, self._jitter)
         for _ in range(_TRIES):
             try:
@@ -118,19 +118,19 @@ class EventRecorder:
     def _send(
         self,
         kube: client.KubeClient,
-        happening: series.Happening,
-        write: series.Create | series.Raise | None,
+        happening: series.Occurrence,
+        write: series.Create | series.Increment | None,
     ) -> None:
         match write:
             case None:
                 self.dropped += 1
             case series.Create(namespace, body):
                 kube.create(gvr.EVENTS, body, namespace)
-            case series.Raise(namespace, name, body, create):
+            case series.Increment(namespace, name, body, create):
                 try:
                     kube.patch(gvr.EVENTS, name, body, namespace=namespace)
                 except errors.NotFound:  # events live for an hour
                     kube.create(gvr.EVENTS, create.body, namespace)
-                    self._series.created_anew(happening, create)
+                    self._series.recreated(happening, create)
             case _:
                 assert_never(write)

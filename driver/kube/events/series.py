@@ -17,7 +17,7 @@ NOTE_LIMIT = 1024
 WINDOW_S = 600.0
 BURST = 20
 REFILL_S = 30.0
-_REMEMBERED = 4096
+_MAX_ENTRIES = 4096
 _NAME_LIMIT = 200
 
 
@@ -31,7 +31,7 @@ class ObjectRef:
     name: str
     uid: str
 
-    def written(self) -> gvr.Object:
+    def to_reference(self) -> gvr.Object:
         """As core/v1 ObjectReference."""
         written = {
             "kind": self.kind,
@@ -44,7 +44,7 @@ class ObjectRef:
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class Occurrence:
     """What somebody reported, and when: `at` on the wall, `at_s` on the monotonic clock."""
 
     regarding: ObjectRef
@@ -52,8 +52,8 @@ class Happening:
     message: str
     warning: bool
     related: ObjectRef | None
-    at: dt.datetime
-    at_s: float
+    time: dt.datetime
+    monotonic_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Create:
 
 
 @dataclass(frozen=True, slots=True)
-class Raise:
+class Increment:
     """Patch the series of an Event that is there; `create` is for when it is gone."""
 
     namespace: str
@@ -108,60 +108,60 @@ class EventSeries:
         self._serial = 0
 
     @property
-    def remembered(self) -> int:
+    def entry_count(self) -> int:
         """How many events and objects it keeps in mind."""
         return len(self._series) + len(self._buckets)
 
-    def next(self, happening: Happening) -> Create | Raise | None:
+    def next_write(self, happening: Occurrence) -> Create | Increment | None:
         """What to write; None when the object has had too many events."""
-        if not self._may_write(happening):
+        if not self._take_token(happening):
             return None
         create = self._create(happening)
         same = (happening.regarding, happening.reason, happening.message)
         known = self._series.pop(same, None)
-        if known is None or happening.at_s - known.last_s > WINDOW_S:
+        if known is None or happening.monotonic_s - known.last_s > WINDOW_S:
             name = create.body["metadata"]["name"]
-            self._series[same] = _Series(create.namespace, name, 1, happening.at_s)
-            _trim(self._series, lambda one: happening.at_s - one.last_s > WINDOW_S)
+            self._series[same] = _Series(create.namespace, name, 1, happening.monotonic_s)
+            _trim(self._series, lambda one: happening.monotonic_s - one.last_s > WINDOW_S)
             return create
         known.count += 1
-        known.last_s = happening.at_s
+        known.last_s = happening.monotonic_s
         self._series[same] = known
-        series = {"count": known.count, "lastObservedTime": clock.rfc3339_micro(happening.at)}
-        return Raise(known.namespace, known.name, {"series": series}, create)
+        series = {"count": known.count, "lastObservedTime": clock.rfc3339_micro(happening.time)}
+        return Increment(known.namespace, known.name, {"series": series}, create)
 
-    def created_anew(self, happening: Happening, create: Create) -> None:
+    def recreated(self, happening: Occurrence, create: Create) -> None:
         """The Event of a series was gone, and `create` was written in its place."""
         same = (happening.regarding, happening.reason, happening.message)
         name = create.body["metadata"]["name"]
-        self._series[same] = _Series(create.namespace, name, 1, happening.at_s)
+        self._series[same] = _Series(create.namespace, name, 1, happening.monotonic_s)
 
-    def _create(self, happening: Happening) -> Create:
+    def _create(self, happening: Occurrence) -> Create:
         regarding = happening.regarding
         namespace = regarding.namespace or "default"
         self._serial += 1
-        stamp = int(happening.at.timestamp() * 1_000_000)
+        stamp = int(happening.time.timestamp() * 1_000_000)
         name = f"{regarding.name[:_NAME_LIMIT]}.{stamp:x}.{self._serial:x}"
         body: gvr.Object = {
             "apiVersion": gvr.EVENTS.api_version,
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
-            "eventTime": clock.rfc3339_micro(happening.at),
+            "eventTime": clock.rfc3339_micro(happening.time),
             "reportingController": self._component,
             "reportingInstance": self._instance,
             "action": happening.reason,
             "reason": happening.reason,
             "type": "Warning" if happening.warning else "Normal",
-            "regarding": regarding.written(),
-            "note": _cut(happening.message),
+            "regarding": regarding.to_reference(),
+            "note": _truncate(happening.message),
         }
         if happening.related is not None:
-            body["related"] = happening.related.written()
+            body["related"] = happening.related.to_reference()
         return Create(namespace, body)
 
-    def _may_write(self, happening: Happening) -> bool:
+    def _take_token(self, happening: Occurrence) -> bool:
         """A token bucket for each object: `BURST` at once, then one each `REFILL_S`."""
-        now = happening.at_s
+        now = happening.monotonic_s
         bucket = self._buckets.pop(happening.regarding, None) or _Bucket(BURST, now)
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.filled_s) / REFILL_S)
         bucket.filled_s = now
@@ -173,7 +173,7 @@ class EventSeries:
         return True
 
 
-def _cut(message: str) -> str:
+def _truncate(message: str) -> str:
     """At most 1024 bytes, which is what the server counts, and no half character."""
     raw = message.encode()
     if len(raw) <= NOTE_LIMIT:
@@ -183,5 +183,5 @@ def _cut(message: str) -> str:
 
 def _trim(remembered: collections.OrderedDict[K, V], spent: Callable[[V], bool]) -> None:
     """Forget from the oldest on what says no more than nothing would, and what is too many."""
-    while len(remembered) > _REMEMBERED or spent(next(iter(remembered.values()))):
+    while len(remembered) > _MAX_ENTRIES or spent(next(iter(remembered.values()))):
         remembered.popitem(last=False)

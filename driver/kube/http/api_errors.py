@@ -17,7 +17,7 @@ _BY_STATUS: dict[int, type[errors.ApiError]] = {
 _SERVER_ERRORS = 500
 
 
-def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> errors.ApiError:
+def from_response(status: int, headers: Mapping[str, str], body: bytes) -> errors.ApiError:
     """The error for an answer outside 2xx; the body is a metav1.Status, or anything at all."""
     try:
         written = json.loads(body)
@@ -25,10 +25,12 @@ def of_answer(status: int, headers: Mapping[str, str], body: bytes) -> errors.Ap
         written = None
     if not isinstance(written, dict):
         written = {"message": body[:200].decode(errors="replace")}
-    return of_status({**written, "code": status}, _seconds(headers.get("Retry-After")))
+    return from_status({**written, "code": status}, _seconds(headers.get("Retry-After")))
 
 
-def of_status(written: Mapping[str, object], retry_after_s: float | None = None) -> errors.ApiError:
+def from_status(
+    written: Mapping[str, object], retry_after_s: float | None = None
+) -> errors.ApiError:
     """The error for a metav1.Status, as an answer's body or a watch's ERROR event."""
     code = written.get("code")
     status = code if isinstance(code, int) else 500
@@ -47,7 +49,7 @@ def of_status(written: Mapping[str, object], retry_after_s: float | None = None)
     return kind(status, reason, message, retry_after_s)
 
 
-def no_answer(method: str, path: str, cause: BaseException) -> errors.Unreachable:
+def unreachable(method: str, path: str, cause: BaseException) -> errors.Unreachable:
     """The error for a call that got no answer, or only part of one."""
     text = f"{method} {path}: {type(cause).__name__}: {cause}"
     return errors.Unreachable(0, "Unreachable", text)

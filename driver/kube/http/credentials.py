@@ -73,7 +73,7 @@ class Credentials:
         try:
             self._load(settings)
         except (kube_config.ConfigException, OSError, yaml.YAMLError) as e:
-            raise errors.BadInput(self._where(), str(e), "usable credentials") from e
+            raise errors.BadInput(self._source_name(), str(e), "usable credentials") from e
         return settings
 
     def stamp(self) -> tuple[int, int] | None:
@@ -95,7 +95,7 @@ class Credentials:
         from_file: _Loader = kube_config.load_kube_config
         from_file(str(self._kubeconfig), client_configuration=settings, persist_config=False)
 
-    def _where(self) -> str:
+    def _source_name(self) -> str:
         return "service account" if self._kubeconfig is None else str(self._kubeconfig)
 
 
@@ -124,13 +124,13 @@ def _token_file(kubeconfig: Path) -> Path | None:
     """`tokenFile` of the current context's user; the official loader reads it only once."""
     try:
         document = yaml.safe_load(kubeconfig.read_text())
-        context = _named(document["contexts"], document["current-context"])["context"]
-        user = _named(document["users"], context["user"])["user"]
+        context = _find_entry(document["contexts"], document["current-context"])["context"]
+        user = _find_entry(document["users"], context["user"])["user"]
         token_file = user.get("tokenFile")
     except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
         return None  # the official loader says what is wrong with the file
     return kubeconfig.parent / token_file if token_file else None
 
 
-def _named(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
+def _find_entry(entries: list[dict[str, Any]], name: str) -> dict[str, Any]:
     return next((e for e in entries if e["name"] == name), {})

@@ -15,7 +15,7 @@ _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
-def decoded(raw: bytes) -> object:
+def decode(raw: bytes) -> object:
     """The value. What is nested deeper than MOST_DEPTH in one that cannot be parsed is null.
 
     Raises:
@@ -24,10 +24,10 @@ def decoded(raw: bytes) -> object:
     try:
         return json.loads(raw)
     except RecursionError:
-        return json.loads(_cut(raw))
+        return json.loads(_cut_depth(raw))
 
 
-def _cut(raw: bytes) -> bytes:
+def _cut_depth(raw: bytes) -> bytes:
     kept: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(raw):

@@ -23,7 +23,7 @@ class Tunnel:
 
     def __init__(self, kubeconfig: Path | None, namespace: str, pod: str, port: int) -> None:
         self._kubeconfig = kubeconfig
-        self._to = namespace, pod, port
+        self._target = namespace, pod, port
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> tuple[int, bytes]:
@@ -31,7 +31,7 @@ class Tunnel:
 
         Raises Unreachable, or BadInput where there are no credentials.
         """
-        namespace, pod, port = self._to
+        namespace, pod, port = self._target
         try:
             connection = self._connection or self._open()
             connection.request("GET", path, headers={"Host": "localhost"})
@@ -44,7 +44,7 @@ class Tunnel:
 
     def _open(self) -> http.client.HTTPConnection:
         settings = credentials.Credentials(self._kubeconfig).settings()
-        namespace, pod, port = self._to
+        namespace, pod, port = self._target
         known = credentials.authorization(settings)
         # The websocket alone: to call the client's own method of this path its models are loaded,
         # for a second.

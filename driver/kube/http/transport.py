@@ -51,7 +51,7 @@ class Transport:
         try:
             body: bytes = answer.data
         except _NO_ANSWER as e:
-            raise api_errors.no_answer(call.method, call.path, e) from e
+            raise api_errors.unreachable(call.method, call.path, e) from e
         finally:
             answer.release_conn()
         return body
@@ -62,13 +62,13 @@ class Transport:
         answer = self._send(session, call)
         if answer.status == _UNAUTHORIZED:
             answer.close()
-            answer = self._send(self._renewed(session), call)
+            answer = self._send(self._renew(session), call)
         if answer.status // 100 == 2:  # noqa: PLR2004 - 2xx
             return answer
         try:
-            raise api_errors.of_answer(answer.status, answer.headers, answer.data)
+            raise api_errors.from_response(answer.status, answer.headers, answer.data)
         except _NO_ANSWER as e:
-            raise api_errors.no_answer(call.method, call.path, e) from e
+            raise api_errors.unreachable(call.method, call.path, e) from e
         finally:
             answer.release_conn()
 
@@ -87,20 +87,20 @@ class Transport:
             answer: urllib3.HTTPResponse = session.rest.pool_manager.request(
                 call.method,
                 url,
-                body=_sent(call.body),
+                body=_encode(call.body),
                 headers=headers,
                 timeout=urllib3.Timeout(connect=connect_s, read=read_s),
                 preload_content=False,
             )
         except _NO_ANSWER as e:
-            raise api_errors.no_answer(call.method, call.path, e) from e
+            raise api_errors.unreachable(call.method, call.path, e) from e
         return answer
 
     def _current(self) -> credentials.Session:
         session = self._session
-        return session if self._source.stamp() == session.stamp else self._renewed(session)
+        return session if self._source.stamp() == session.stamp else self._renew(session)
 
-    def _renewed(self, stale: credentials.Session) -> credentials.Session:
+    def _renew(self, stale: credentials.Session) -> credentials.Session:
         """The session after `stale`; many threads that find it stale make one new one.
 
         Files that make no sense now did at the start, so they are being rewritten: the call is
@@ -111,11 +111,11 @@ class Transport:
                 try:
                     self._session = self._source.open()
                 except errors.BadInput as e:
-                    raise api_errors.no_answer("READ", "credentials", e) from e
+                    raise api_errors.unreachable("READ", "credentials", e) from e
             return self._session
 
 
-def _sent(body: object) -> bytes | None:
+def _encode(body: object) -> bytes | None:
     """JSON as Go writes it: no spaces, keys in order.
 
     The server keeps opaque parameters byte for byte, and takes the same in another form for a

@@ -68,7 +68,7 @@ class Watch:
             try:
                 chunk = next(chunks, None)
             except (urllib3.exceptions.HTTPError, OSError) as e:
-                raise api_errors.no_answer("WATCH", self._where, e) from e
+                raise api_errors.unreachable("WATCH", self._where, e) from e
             if chunk is None:
                 break
             *lines, rest = (rest + chunk).split(b"\n")
@@ -77,14 +77,14 @@ class Watch:
 
     def _event(self, line: bytes) -> WatchEvent:
         try:
-            frame: Any = json_decode.decoded(line)
+            frame: Any = json_decode.decode(line)
             kind, obj = frame["type"], frame["object"]
             if kind == "ERROR":
-                raise api_errors.of_status(obj)
+                raise api_errors.from_status(obj)
             event = WatchEvent(EventType(kind), obj)
-            gvr.version_of(obj)
+            gvr.object_version(obj)
             if event.type is not EventType.BOOKMARK:
-                gvr.key_of(obj)
+                gvr.object_key(obj)
         except (ValueError, TypeError, KeyError, AttributeError) as e:
-            raise api_errors.no_answer("WATCH", self._where, e) from e
+            raise api_errors.unreachable("WATCH", self._where, e) from e
         return event

@@ -80,13 +80,15 @@ def describe(
     `memory` is in bytes, `compute` in percent of the GPU. A face that is not there now has none.
     """
     gpu = inventory.by_uuid(device.gpu)
-    face = faces.named(gpu, device.device) if gpu else None
+    face = faces.find_face(gpu, device.device) if gpu else None
     if face is None:
         return {}
     if isinstance(face, faces.MigFace):
-        face = replace(face, instance=face.there)  # ours has no face of its own
+        face = replace(face, instance=face.existing)  # ours has no face of its own
     order = tuple(one.pci for one in inventory.known)
-    published = device_attributes.of_face(face, device_attributes.peers_of(face.gpu, order), "")
+    published = device_attributes.face_attributes(
+        face, device_attributes.peer_mask(face.gpu, order), ""
+    )
     mine = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
     return {**mine, **_granted_capacity(device, face)}
 

@@ -17,7 +17,9 @@ _SUFFIX = ".json"
 class MetadataFiles:
     """In `directory`, which is made when missing; a path of the host's too. Raises NodeFault."""
 
-    def __init__(self, directory: Path, watch: failpoints.Observer = failpoints.NOBODY) -> None:
+    def __init__(
+        self, directory: Path, watch: failpoints.Observer = failpoints.NO_OBSERVER
+    ) -> None:
         self.directory = directory
         self._watch = watch
 
@@ -48,7 +50,7 @@ class MetadataFiles:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a folder."""
-        found = atomic.names(self.directory)
+        found = atomic.list_names(self.directory)
         return tuple(ids.ClaimUid(name) for name in found if checkpoint.is_uid(name))
 
     def _folder(self, uid: ids.ClaimUid) -> Path:

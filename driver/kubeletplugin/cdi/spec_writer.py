@@ -161,12 +161,12 @@ class CdiSpecWriter:
         """Claims that have a spec or a file of ours."""
         return tuple(sorted({*self._files.specs.uids(), *self._files.metadata.uids()}))
 
-    def _instance_exists(self, place: mig.Place) -> bool:
+    def _instance_exists(self, place: mig.InstanceRef) -> bool:
         try:
             found = self._gpus.refresh_gpu(place.gpu).mig
         except errors.DeviceFault:
             return True
-        there = found.at(place) if found else None
+        there = found.find(place) if found else None
         return there is not None and there.uuid is not None
 
     @property
@@ -221,13 +221,13 @@ class CdiSpecWriter:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
         return gpu
 
-    def _instance_nodes(self, place: mig.Place) -> tuple[device_node.DeviceNode, ...]:
+    def _instance_nodes(self, place: mig.InstanceRef) -> tuple[device_node.DeviceNode, ...]:
         """Its GPU's node, and what opens the instance and its device; all as they are now."""
         try:
             gpu = self._gpus.refresh_gpu(place.gpu)
         except errors.DeviceFault as fault:
             raise errors.NodeFault("read", place.gpu, str(fault)) from fault
-        found = gpu.mig.at(place) if gpu.mig else None
+        found = gpu.mig.find(place) if gpu.mig else None
         if found is None or found.compute_instance is None:
             name = place.uuid or f"the MIG instance at {place.placement}"
             raise errors.NodeFault("find", f"{name} of {place.gpu}", "it is not there any more")
@@ -260,7 +260,7 @@ class CdiSpecWriter:
         return node
 
 
-def _instance_ref(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.Place | None:
+def _instance_ref(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.InstanceRef | None:
     """The instance that a device is: one that the record's steps made, or one that was there."""
     place = device.edits.instance
     if place is None:

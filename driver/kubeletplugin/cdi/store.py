@@ -19,7 +19,7 @@ class SpecStore:
     """The spec files of `kind` in `directory`, which is made when missing. Raises NodeFault."""
 
     def __init__(
-        self, directory: Path, kind: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, kind: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._prefix = f"{kind.replace('/', '-')}_"
@@ -53,7 +53,7 @@ class SpecStore:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a spec of ours, a temporary one included."""
-        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
+        names = {atomic.target_name(name) for name in atomic.list_names(self._directory)}
         stems = (
             name.removeprefix(self._prefix).removesuffix(_SUFFIX)
             for name in names

@@ -10,7 +10,7 @@ from typing import Final
 
 from driver import ids
 from driver.kubeletplugin.collectors import device_usage, power
-from driver.runtime.metrics.families import ALONE, Family, Figures
+from driver.runtime.metrics.families import NO_LABELS, Family, Figures
 
 MAX_DEVICES: Final = 512
 """Devices of claims with series; a GPU is in 48 shares at most, and a node has 16."""
@@ -113,7 +113,7 @@ def claim_figures(driver: str, given: Iterable[device_usage.DeviceUse], read: Re
             if value is not None:
                 found[family.name][labels] = value
     found[HELD.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
-    found[LEFT_OUT.name] = {ALONE: left_out}
+    found[LEFT_OUT.name] = {NO_LABELS: left_out}
     return found
 
 

@@ -56,7 +56,7 @@ def _device_use(
     claim: ports.ClaimRef,
     device: steps.PlannedDevice,
     gpu: model.Gpu | None,
-    made: Iterable[mig.Place],
+    made: Iterable[mig.InstanceRef],
 ) -> DeviceUse:
     key = ports.DeviceKey(device.device, device.share_id)
     total = gpu.memory_bytes if gpu else None
@@ -83,12 +83,12 @@ def _device_use(
     )
 
 
-def _face(gpu: model.Gpu | None, place: mig.Place) -> faces.MigFace | None:
+def _face(gpu: model.Gpu | None, place: mig.InstanceRef) -> faces.MigFace | None:
     profile = gpu.mig.profile(place.profile_id) if gpu and gpu.mig else None
     return faces.MigFace(gpu, profile, place.placement) if gpu and profile else None
 
 
-def _instance_uuid(place: mig.Place, made: Iterable[mig.Place]) -> str:
+def _instance_uuid(place: mig.InstanceRef, made: Iterable[mig.InstanceRef]) -> str:
     here = (one.uuid for one in made if (one.gpu, one.placement) == (place.gpu, place.placement))
     return next((one for one in here if one), "")
 

@@ -36,4 +36,4 @@ def record_figures(
         oldest = min((one for one in moments if one is not None), default=now)
         counts[state.value,] = len(moments)
         ages[state.value,] = max(0.0, now - oldest)
-    return {COUNT.name: counts, AGE.name: ages, **READABLE.alone(1)}
+    return {COUNT.name: counts, AGE.name: ages, **READABLE.single(1)}

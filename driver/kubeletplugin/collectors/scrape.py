@@ -69,7 +69,7 @@ class ScrapeSource:
             **gpus.gpu_figures(node, given),
             **claims.claim_figures(self._driver, given, read),
             **of_records,
-            **LAG.alone(ask.lag_s()),
+            **LAG.single(ask.lag_s()),
         }
 
     def _record_figures(self) -> tuple[tuple[checkpoint.Record, ...], Figures]:
@@ -81,7 +81,7 @@ class ScrapeSource:
             _log.warning("records not shown", error=str(e))
             return (), {
                 **records.record_figures((), lambda _: None, now),
-                **records.READABLE.alone(0),
+                **records.READABLE.single(0),
             }
 
 

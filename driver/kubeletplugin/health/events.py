@@ -69,7 +69,11 @@ class HealthEvents:
                 text = f"{_subject(gpu, one.instance)}: {one.message}"
                 self._warn(gpu, one.instance, _reason(one), text)
         kept = any(map(quarantine_policy.is_quarantine, after))
-        if health.verdict(before) is False and health.verdict(after) is not False and not kept:
+        if (
+            health.is_healthy(before) is False
+            and health.is_healthy(after) is not False
+            and not kept
+        ):
             text = f"{gpu}: nothing ails it any more"
             self._notify(gpu, reasons.Reason.GPU_RECOVERED, text)
         if any(map(quarantine_policy.is_quarantine, before)) and not kept:

@@ -15,7 +15,7 @@ from driver.kubeletplugin.prepare import executor
 class GpuProbes:
     """What NVML says of a GPU: its signs, and how many processes are on it. Raise DeviceFault."""
 
-    poll: Callable[[ids.GpuUuid], health.Signs]
+    poll: Callable[[ids.GpuUuid], health.PollResult]
     count_processes: Callable[[ids.GpuUuid], int]
 
 

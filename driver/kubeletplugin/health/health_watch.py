@@ -87,7 +87,7 @@ class HealthWatch:
 
     def unhealthy_summary(self) -> str | None:
         """What is wrong with GPUs, by GPU; None when they all are well."""
-        ill = {gpu: a for gpu, a in self._ailments.items() if health.verdict(a) is False}
+        ill = {gpu: a for gpu, a in self._ailments.items() if health.is_healthy(a) is False}
         lines = (f"{gpu}: {', '.join(one.message for one in ill[gpu])}" for gpu in sorted(ill))
         return "; ".join(lines) or None
 
@@ -156,7 +156,7 @@ class HealthWatch:
             self._unanswered.add(gpu)
             return
         self._unanswered.discard(gpu)
-        self._observe(health.Seen(gpu, signs))
+        self._observe(health.Polled(gpu, signs))
 
     def _handle_event(self, event: health.XidEvent | ports.GpuChanged | None) -> None:
         match event:
@@ -194,7 +194,7 @@ class HealthWatch:
         if before == after:
             return
         self._ailments = MappingProxyType({**self._ailments, gpu: after})
-        ill = sum(health.verdict(found) is False for found in self._ailments.values())
+        ill = sum(health.is_healthy(found) is False for found in self._ailments.values())
         self._deps.metrics.unhealthy_gpus.set(ill)
         self._deps.metrics.quarantined_gpus.set(len(self._deps.quarantine.all_ailments()))
         _log.info("health changed", gpu=gpu, ailments=[f"{one.key}={one.value}" for one in after])
@@ -210,7 +210,7 @@ class HealthWatch:
         found = health.ailments(self._health[observed.gpu], self._settings.policy)
         kept = self._deps.quarantine
         if not isinstance(observed, health.Watched):
-            kept.record(observed.gpu, ill=health.verdict(found) is False)
+            kept.record(observed.gpu, ill=health.is_healthy(found) is False)
         return (*found, *kept.ailments(observed.gpu))
 
     def _set_problem(self, problem: str | None) -> None:

@@ -7,7 +7,9 @@ from typing import Final
 from driver import ids, names
 from driver.devices import health
 
-RESET_ACTIONS: Final = frozenset({health.Recovery.GPU_RESET, health.Recovery.DRAIN_AND_RESET})
+RESET_ACTIONS: Final = frozenset(
+    {health.RecoveryAction.GPU_RESET, health.RecoveryAction.DRAIN_AND_RESET}
+)
 """What a reset of the GPU answers; the others want more than that."""
 _SHOWN = 3
 
@@ -21,7 +23,7 @@ class GpuUse:
     `daemons` are the MPS daemons that are wanted on it.
     """
 
-    poll: health.Signs
+    poll: health.PollResult
     claims: tuple[ids.ClaimUid, ...] = ()
     daemons: tuple[str, ...] = ()
     mig_instances: int = 0
@@ -42,7 +44,7 @@ def blocking_reason(use: GpuUse) -> str:
 def _blocking_reasons(use: GpuUse) -> Iterator[str]:
     if use.poll.problem:
         yield f"it cannot be read: {use.poll.problem}"
-    if use.poll.action not in RESET_ACTIONS:
+    if use.poll.recovery_action not in RESET_ACTIONS:
         yield "it does not ask for a reset any more"
     if use.claims:
         yield f"held by claims: {_abbreviate(use.claims)}"

@@ -118,7 +118,7 @@ class ResetWatch:
 
     def _reset(self, gpu: ids.GpuUuid, use: reset_policy.GpuUse) -> None:
         began = self._tried_at[gpu] = self._deps.clock.monotonic()
-        action = health.Recovery(use.poll.action).name
+        action = health.RecoveryAction(use.poll.recovery_action).name
         _log.warning("resetting", gpu=gpu, action=action)
         try:
             self._target.reset(gpu)

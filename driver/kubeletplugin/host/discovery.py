@@ -10,11 +10,11 @@ from driver import errors, ids
 from driver.devices import mig, model
 from driver.kubeletplugin import ports
 
-OwnInstances = Callable[[], frozenset[mig.Place]]
+OwnInstances = Callable[[], frozenset[mig.InstanceRef]]
 """Where MIG instances of ours are or may be, by the node's records. Raises DeviceFault."""
 
 
-def _no_instances() -> frozenset[mig.Place]:
+def _no_instances() -> frozenset[mig.InstanceRef]:
     return frozenset()
 
 
@@ -107,10 +107,10 @@ class Discovery:
             self._stale = True
             raise
         with self._swapping:
-            apart = (model.told_apart(gpu, ours) for gpu in found.gpus)
+            apart = (model.mark_own(gpu, ours) for gpu in found.gpus)
             gpus = tuple(self._newest_reading(gpu, again) for gpu in apart)
             found = dataclasses.replace(found, gpus=gpus)
-            self._inventory = model.remember(self._inventory, found)
+            self._inventory = model.retain_lost(self._inventory, found)
             self._stale = self._doubts != doubts
             self._save()
         return self._inventory
@@ -124,11 +124,11 @@ class Discovery:
         if before is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:
-            found = model.told_apart(self._nvml.refresh_gpu(before), self._ours())
+            found = model.mark_own(self._nvml.refresh_gpu(before), self._ours())
         except errors.Hung as hung:
             with self._swapping:
                 if self._inventory.by_uuid(uuid) is not None:
-                    self._inventory = model.without(self._inventory, before, str(hung))
+                    self._inventory = model.without_gpu(self._inventory, before, str(hung))
             raise
         except errors.DeviceFault:
             with self._swapping:
@@ -138,7 +138,7 @@ class Discovery:
             raise
         with self._swapping:
             self._refresh_counts[uuid] += 1
-            self._inventory = model.with_back(self._inventory, found)
+            self._inventory = model.with_gpu(self._inventory, found)
             self._save()
         return found
 

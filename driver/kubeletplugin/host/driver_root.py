@@ -77,15 +77,15 @@ class DriverRoot:
 
     def libraries(self, *sonames: str) -> tuple[Path | None, ...]:
         """As `library`, of several; the folders are looked for once."""
-        root = self.search.look()
+        root = self.search.locate()
         folders = root.library_folders()
         return tuple(_in_folders(root, folders, soname) for soname in sonames)
 
     def require(self, soname: str) -> Path:
         """The real file behind a library's SONAME. Raises DriverNotReady."""
         found = self.library(soname)
-        if found is None and soname == NVML_LIBRARY and not self.search.is_given:
-            raise DriverNotReady("find", soname, self.search.words())
+        if found is None and soname == NVML_LIBRARY and not self.search.is_fixed:
+            raise DriverNotReady("find", soname, self.search.describe())
         if found is None:
             raise DriverNotReady(
                 "find", f"{self.path}/**/{soname}", "the NVIDIA driver is not installed there (yet)"

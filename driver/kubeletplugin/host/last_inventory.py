@@ -37,7 +37,7 @@ _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
 class LastInventory:
     """Implements `discovery.Memory`. A file that cannot be read counts as none."""
 
-    def __init__(self, file: Path, watch: failpoints.Observer = failpoints.NOBODY) -> None:
+    def __init__(self, file: Path, watch: failpoints.Observer = failpoints.NO_OBSERVER) -> None:
         self._file = file
         self._watch = watch
         self._saved: tuple[model.Gpu, ...] = ()

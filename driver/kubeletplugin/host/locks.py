@@ -91,7 +91,7 @@ class Locks:
         except OSError as e:
             raise errors.NodeFault("lock", str(path), str(e)) from e
         with file:
-            while not flock.taken(file.fileno()):
+            while not flock.try_lock(file.fileno()):
                 if self._clock.monotonic() >= wait.until:
                     raise errors.NodeFault("lock", str(path), wait.timeout_text())
                 self._clock.wait(threading.Event(), _POLL_S)

@@ -57,7 +57,7 @@ class NvidiaSmi:
         self, *arguments: str, limit_s: float = _TIMEOUT_S
     ) -> "subprocess.CompletedProcess[str]":
         self._root.require(driver_root.NVML_LIBRARY)
-        program = driver_programs.find(self._root.search, SMI)
+        program = driver_programs.find_program(self._root.search, SMI)
         try:
             with Path(os.devnull).open("rb") as nothing:
                 return program.call(

@@ -118,27 +118,27 @@ class NvmlHealth:
                 return self._pending.popleft()
             return None if self._set is None else self._wait_event(self._set, timeout_s)
 
-    def probe(self, gpu: ids.GpuUuid) -> health.Signs:
+    def probe(self, gpu: ids.GpuUuid) -> health.PollResult:
         """What a poll of the GPU says, unreachable GPUs included. Raises DeviceFault."""
         act = functools.partial(_probe, self._session, gpu)
         return self._poll_with(gpu, lambda: self._session.lanes.call(gpu, act))
 
-    def poll(self, gpu: ids.GpuUuid) -> health.Signs | None:
+    def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
         """As `signs`; None: it has not answered yet, and is to be asked again."""
         act, lanes = functools.partial(_probe, self._session, gpu), self._session.lanes
         return self._poll_with(gpu, lambda: lanes.poll(gpu, "signs", act, self._patience_s))
 
-    def _poll_with(self, gpu: ids.GpuUuid, ask: Callable[[], Result]) -> Result | health.Signs:
+    def _poll_with(self, gpu: ids.GpuUuid, ask: Callable[[], Result]) -> Result | health.PollResult:
         with self._current_start():
             try:
                 return ask()
             except errors.Hung as hung:
-                return health.Signs(hung=hung.call)
+                return health.PollResult(hung=hung.call)
             except errors.DeviceFault as fault:
                 if not _is_gpu_fault(fault):
                     raise
                 self._session.drop_handle(gpu)
-                return health.Signs(problem=f"{fault.text}, NVML error {fault.code}")
+                return health.PollResult(problem=f"{fault.text}, NVML error {fault.code}")
 
     def close(self) -> None:
         """Free the event set; the next `watch` makes one."""
@@ -303,7 +303,7 @@ def _is_gpu_fault(fault: errors.DeviceFault) -> bool:
     return bool(fault.device) and fault.code not in nvml_errors.LIBRARY_GONE
 
 
-def _probe(session: gpu_calls.GpuSession, gpu: ids.GpuUuid) -> health.Signs:
+def _probe(session: gpu_calls.GpuSession, gpu: ids.GpuUuid) -> health.PollResult:
     """Poll the GPU, in its lane. Raises DeviceFault."""
     with session.use() as number:
         return _read_poll(gpu, session.handle(gpu, number))
@@ -319,7 +319,7 @@ def _register_events(gpu: ids.GpuUuid, handle: object, made: object) -> object:
     return handle
 
 
-def _read_poll(gpu: ids.GpuUuid, handle: object) -> health.Signs:
+def _read_poll(gpu: ids.GpuUuid, handle: object) -> health.PollResult:
     _check_reachable(gpu, handle)
     rows = _query_optional(gpu, pynvml.nvmlDeviceGetRemappedRows, handle)
     if rows is None:
@@ -330,7 +330,7 @@ def _read_poll(gpu: ids.GpuUuid, handle: object) -> health.Signs:
         gpu, pynvml.nvmlDeviceGetSramEccErrorStatus, handle, ctypes.byref(sram)
     )
     energy = _query_optional(gpu, pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
-    return health.Signs(
+    return health.PollResult(
         recovery=_recovery_action(gpu, handle),
         repair_pending=bool(rows[2]),
         repair_failed=bool(rows[3]),

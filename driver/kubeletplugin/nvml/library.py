@@ -122,7 +122,7 @@ class NvmlLibrary:
                 broken.append(model.BrokenGpu(answer.device, str(answer)))
         for gpu, _ in read:
             self.session.record_index(gpu.index, number, gpu.uuid)
-        found = model.in_pci_order(nvlink.connect_peers(read))
+        found = model.sort_by_pci(nvlink.connect_peers(read))
         return model.Inventory(found, tuple(broken)), number
 
     def _read(self, index: int, versions: querie_gpu.Versions) -> tuple[model.Gpu, nvlink.Links]:

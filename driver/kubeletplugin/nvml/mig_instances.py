@@ -50,7 +50,7 @@ class MigInstances:
         self,
         session: gpu_calls.GpuSession,
         clock: clock.Clock,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
     ) -> None:
         self._session = session
         self._clock = clock
@@ -74,7 +74,7 @@ class MigInstances:
 
         return self._retry_in_use(lambda: self._session.run_on(gpu, disabled, MODE_S), patience_s)
 
-    def create(self, place: mig.Place) -> mig.Instance:
+    def create(self, place: mig.InstanceRef) -> mig.Instance:
         """Make an instance at a place that nothing lies on, with its one device.
 
         What was made is destroyed when any call fails. Raises Unchanged when that leaves nothing,
@@ -82,7 +82,7 @@ class MigInstances:
         """
         return self._session.run_on(place.gpu, lambda handle: self._create(place, handle))
 
-    def destroy(self, place: mig.Place, patience_s: float) -> None:
+    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
         """Have none of ours at a place: devices first; what is half done is gone on with.
 
         An instance with a device of another UUID than the place's is somebody else's, and stays.
@@ -102,16 +102,16 @@ class MigInstances:
 
         self._retry_in_use(once, patience_s)
 
-    def _create(self, place: mig.Place, handle: object) -> mig.Instance:
+    def _create(self, place: mig.InstanceRef, handle: object) -> mig.Instance:
         start, size = place.placement.start, place.placement.size
         at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
         create = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement
         with _unchanged_on_failure():
             made = nvml_errors.call_nvml(place.gpu, create, handle, place.profile_id, at)
         try:
-            self._watch.at("GPU instance made")
+            self._watch.on_point("GPU instance made")
             _create_compute(place.gpu, made)
-            self._watch.at("compute instance made")
+            self._watch.on_point("compute instance made")
             return _read_back(place, handle, made)
         except errors.DeviceFault as fault:
             _log.warning("instance not made", place=place, error=str(fault))
@@ -124,7 +124,7 @@ class MigInstances:
             return False
         # The call succeeds although the mode may not have changed: the status tells (nvml.h).
         status = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, wanted)
-        self._watch.at("MIG mode asked for")
+        self._watch.on_point("MIG mode asked for")
         if status == pynvml.NVML_SUCCESS:
             return bool(current != wanted)
         nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, current)
@@ -135,10 +135,10 @@ class MigInstances:
         for compute in _compute_instances(gpu, instance):
             with _ignore_not_found():
                 nvml_errors.call_nvml(gpu, pynvml.nvmlComputeInstanceDestroy, compute)
-            self._watch.at("compute instance destroyed")
+            self._watch.on_point("compute instance destroyed")
         with _ignore_not_found():
             nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceDestroy, instance)
-        self._watch.at("GPU instance destroyed")
+        self._watch.on_point("GPU instance destroyed")
 
     def _retry_in_use(self, act: Callable[[], T], patience_s: float) -> T:
         """Try until the GPU is no longer in use, or patience ends; not within the library."""
@@ -202,11 +202,11 @@ def _compute_instances(gpu: str, instance: object) -> Iterator[object]:
         yield from found[: count.value]
 
 
-def _read_back(place: mig.Place, handle: object, made: object) -> mig.Instance:
+def _read_back(place: mig.InstanceRef, handle: object, made: object) -> mig.Instance:
     """What was made, as the GPU itself tells it. Raises DeviceFault when it is not as asked."""
     info = nvml_errors.call_nvml(place.gpu, pynvml.nvmlGpuInstanceGetInfo, made)
     for found in mig_layout.read_instances(place.gpu, handle, (place.profile_id,)):
-        if found.gpu_instance == int(info.id) and place.holds(found) and found.uuid:
+        if found.gpu_instance == int(info.id) and place.matches(found) and found.uuid:
             return found
     call = "reading a new instance back"
     raise nvml_errors.invalid_value(
@@ -214,7 +214,7 @@ def _read_back(place: mig.Place, handle: object, made: object) -> mig.Instance:
     )
 
 
-def _matching_instances(place: mig.Place, handle: object) -> Iterator[object]:
+def _matching_instances(place: mig.InstanceRef, handle: object) -> Iterator[object]:
     """The GPU instances at a place that may be ours."""
     uuids: dict[int, set[ids.MigUuid]] = {}
     for device in mig_layout.read_devices(place.gpu, handle):

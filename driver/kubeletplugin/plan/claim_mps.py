@@ -78,7 +78,7 @@ def desired_daemon(step: steps.Step, devices: Sequence[str]) -> daemons.Desired:
     )
 
 
-def step_instance(step: steps.Step) -> partition.Place | None:
+def step_instance(step: steps.Step) -> partition.InstanceRef | None:
     """Where the MIG device of a step is; None for whole GPUs."""
     return None if DEVICES in step.arguments else mig.step_instance(step)
 

@@ -26,9 +26,9 @@ def plan_instance(
     An instance that somebody else made is taken as it is, and so is any that an administrator
     looks at.
     """
-    there = face.there if grant.admin_access else face.instance
+    there = face.existing if grant.admin_access else face.instance
     uuid = there.uuid if there else None
-    place = mig.Place(face.gpu.uuid, face.profile.id, face.placement, uuid)
+    place = mig.InstanceRef(face.gpu.uuid, face.profile.id, face.placement, uuid)
     device = steps.plan_device(grant, cdi_id, steps.Edits((face.gpu.uuid,), place))
     if there is not None:
         return steps.GrantPlan(device)
@@ -38,19 +38,19 @@ def plan_instance(
     return steps.GrantPlan(device, (make,) if enabled and not on_for_us else (turn_on, make))
 
 
-def instance_arguments(place: mig.Place) -> dict[str, str | int]:
+def instance_arguments(place: mig.InstanceRef) -> dict[str, str | int]:
     """A place as a step has it: what `place` reads."""
     at = place.placement
     found: dict[str, str | int] = {"profile": place.profile_id, "start": at.start, "size": at.size}
     return found if place.uuid is None else {**found, UUID: str(place.uuid)}
 
 
-def step_instance(step: steps.Step) -> mig.Place:
+def step_instance(step: steps.Step) -> mig.InstanceRef:
     """Where the instance of a step lies or is to lie, and which one if that is known."""
     known = step.arguments
     at = mig.Placement(int(known["start"]), int(known["size"]))
     uuid = ids.MigUuid(str(known[UUID])) if UUID in known else None
-    return mig.Place(step.gpu, int(known["profile"]), at, uuid)
+    return mig.InstanceRef(step.gpu, int(known["profile"]), at, uuid)
 
 
 def instance_facts(made: mig.Instance) -> Mapping[str, str]:
@@ -64,7 +64,7 @@ def instance_facts(made: mig.Instance) -> Mapping[str, str]:
 
 def planned_instances(
     planned: Sequence[steps.Step], known: Sequence[Mapping[str, str]]
-) -> Iterator[mig.Place]:
+) -> Iterator[mig.InstanceRef]:
     """Where a claim's steps make instances; with the facts, as far as there are any, which."""
     for number, step in enumerate(planned):
         if step.act == MAKE:

@@ -52,7 +52,7 @@ class Edits:
     """
 
     gpus: tuple[ids.GpuUuid, ...] = ()
-    instance: mig.Place | None = None
+    instance: mig.InstanceRef | None = None
     environment: Mapping[str, str] = field(default_factory=dict)
     daemon: str = ""
 

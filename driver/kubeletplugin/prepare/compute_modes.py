@@ -58,7 +58,7 @@ class PersistentComputeModes:
         wanted = otherwise if noted is None else noted
         if wanted is not None:
             self._set_mode(gpu, self._access.read(gpu), wanted)
-        atomic.remove(self._folder / gpu, failpoints.NOBODY, synced=False)
+        atomic.remove(self._folder / gpu, failpoints.NO_OBSERVER, synced=False)
 
     def set_exclusive(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
         """See `ports.ComputeModes`."""
@@ -72,7 +72,7 @@ class PersistentComputeModes:
 
     def _write_mode(self, gpu: ids.GpuUuid, mode: int) -> None:
         content = json.dumps({"mode": mode, "load": self._load()}).encode()
-        atomic.replace(self._folder / gpu, content, _MODE, failpoints.NOBODY, synced=False)
+        atomic.replace(self._folder / gpu, content, _MODE, failpoints.NO_OBSERVER, synced=False)
 
     def _read_mode(self, gpu: ids.GpuUuid) -> int | None:
         """Read the mode of this load of the driver; None where there is none. Raises NodeFault."""

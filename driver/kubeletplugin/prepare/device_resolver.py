@@ -81,7 +81,7 @@ class DeviceResolver:
             face = known[name]
             if face is None:
                 now = self._gpus.current().by_uuid(located[name].uuid) or located[name]
-                there = sorted({one.name for one in faces.every(now)})
+                there = sorted({one.name for one in faces.all_faces(now)})
                 return _unknown_devices([name], f"of its GPU there is {', '.join(there)}")
             if (refused := self._refuse_face(face, result)) is not None:
                 return refused
@@ -94,10 +94,10 @@ class DeviceResolver:
         What lies at a part's place decides what is done.
         """
         now = self._gpus.current().by_uuid(gpu.uuid) or gpu
-        known = {name: faces.named(now, name) for name in wanted}
+        known = {name: faces.find_face(now, name) for name in wanted}
         if any(face is None or isinstance(face, faces.MigFace) for face in known.values()):
             now = self._gpus.refresh_gpu(gpu.uuid)
-            known = {name: faces.named(now, name) for name in wanted}
+            known = {name: faces.find_face(now, name) for name in wanted}
         return {name: self._as_offered(face) for name, face in known.items()}
 
     def _as_offered(self, face: faces.Face | None) -> faces.Face | None:
@@ -122,7 +122,7 @@ class DeviceResolver:
         """An instance is made for who holds it, where MIG is not static."""
         if result.admin_access:
             text = "no instance lies there that could be looked at"
-            return None if face.there else _unknown_devices([face.name], text)
+            return None if face.existing else _unknown_devices([face.name], text)
         if self._rules.of(self._pool, face.gpu).mig is faces.MigMode.STATIC:
             return _unknown_devices(
                 [face.name], "its GPU has static MIG, where no instance is made"

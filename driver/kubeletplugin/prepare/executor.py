@@ -39,7 +39,7 @@ class Executor:
         records: checkpoint.Checkpoint,
         specs: spec_writer.CdiSpecWriter,
         acts: Mapping[str, Act] = NO_ACTS,
-        watch: failpoints.Observer = failpoints.NOBODY,
+        watch: failpoints.Observer = failpoints.NO_OBSERVER,
         settle: Settle = _no_settle,
     ) -> None:
         self._settle = settle
@@ -153,7 +153,7 @@ class Executor:
         if act is None:
             raise errors.NodeFault("carry out", step.act, f"expected one of {sorted(self._acts)}")
         facts = act(step)
-        self._watch.at(f"step done: {step.act}")
+        self._watch.on_point(f"step done: {step.act}")
         return facts
 
 

@@ -88,7 +88,7 @@ def refusal_taints(
         face.name: (slices.Taint(names.MIG_MODE_TAINT, value, "NoSchedule"),)
         for gpu in gpus
         if (value := _active_refusal(gpu, standing.get(gpu.uuid, "")))
-        for face in faces.every(gpu)
+        for face in faces.all_faces(gpu)
         if _needs_other_mode(face, value)
     }
 

@@ -47,7 +47,7 @@ class MpsClient:
         data = desired.render()
         path = self._files.desired(desired.key)
         if atomic.read(path) != data:
-            atomic.replace(path, data, _MODE, failpoints.NOBODY)
+            atomic.replace(path, data, _MODE, failpoints.NO_OBSERVER)
 
     def read_desired(self, key: str) -> mps_files.Desired | None:
         """What is asked of a daemon; None where nothing is, or nothing that can be read."""
@@ -61,7 +61,7 @@ class MpsClient:
     def remove(self, key: str) -> None:
         """Have no daemon, and wait until it is gone."""
         self._last_pids.pop(key, None)
-        atomic.remove(self._files.desired(key), failpoints.NOBODY)
+        atomic.remove(self._files.desired(key), failpoints.NO_OBSERVER)
         began = self._clock.monotonic()
         while self._files.status(key).exists():
             if problem := self._timeout_reason(began, GONE_S):

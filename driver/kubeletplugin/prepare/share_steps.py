@@ -151,10 +151,10 @@ class ShareSteps:
             raise errors.NodeFault("find", f"MIG at {place.placement} of {place.gpu}", text)
         return claim_mps.desired_daemon(step, (found,))
 
-    def _instance_uuid(self, place: mig.Place) -> ids.MigUuid | None:
+    def _instance_uuid(self, place: mig.InstanceRef) -> ids.MigUuid | None:
         """What lies there now. Raises DeviceFault."""
         partitioned = self._refresh_gpu(place.gpu).mig
-        found = partitioned.at(place) if partitioned else None
+        found = partitioned.find(place) if partitioned else None
         return found.uuid if found else None
 
     def _try_set_exclusive(self, instance: ids.MigUuid, *, exclusive: bool) -> None:

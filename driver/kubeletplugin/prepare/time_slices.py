@@ -42,21 +42,23 @@ class CachedTimeSlices:
         if load and {name: known.get(name) for name in wanted} == wanted:
             lacking = known.get("unsupported")
             return ports.Unsupported(lacking) if lacking else None
-        atomic.remove(path, failpoints.NOBODY, synced=False)  # until it is known how it went
+        atomic.remove(path, failpoints.NO_OBSERVER, synced=False)  # until it is known how it went
         unsupported = self._slices.set_interval(gpu, interval)
         result = wanted if unsupported is None else {**wanted, "unsupported": unsupported.message}
-        atomic.replace(path, json.dumps(result).encode(), _MODE, failpoints.NOBODY, synced=False)
+        atomic.replace(
+            path, json.dumps(result).encode(), _MODE, failpoints.NO_OBSERVER, synced=False
+        )
         return unsupported
 
     def forget(self, gpu: ids.GpuUuid) -> None:
         """Its slice may be another now; whoever calls holds the GPU. Raises NodeFault."""
-        atomic.remove(self._folder / gpu, failpoints.NOBODY, synced=False)
+        atomic.remove(self._folder / gpu, failpoints.NO_OBSERVER, synced=False)
 
     def _discard_earlier(self) -> None:
         """Forget what was said before this process: a GPU may have been reset meanwhile."""
         if not self._is_current:
-            for name in atomic.names(self._folder):
-                atomic.remove(self._folder / name, failpoints.NOBODY, synced=False)
+            for name in atomic.list_names(self._folder):
+                atomic.remove(self._folder / name, failpoints.NO_OBSERVER, synced=False)
             self._is_current = True
 
 

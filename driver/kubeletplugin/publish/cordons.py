@@ -23,4 +23,4 @@ class Cordons:
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
         """For every device of the GPUs that are named."""
-        return cordon_taints.taints(inventory.known, cordon.named(self._annotation))
+        return cordon_taints.taints(inventory.known, cordon.parse_names(self._annotation))

@@ -74,7 +74,7 @@ class NodeAllocator:
         """Called before slices are written so. Raises NodeFault."""
         if shown.allocator == self._last or (shown.in_handover and self._last):
             return
-        atomic.replace(self._file, shown.allocator.encode(), _MODE, failpoints.NOBODY)
+        atomic.replace(self._file, shown.allocator.encode(), _MODE, failpoints.NO_OBSERVER)
         self._last = shown.allocator
 
     def after_write(self, shown: handover.AllocatorState, node: nodes.Node) -> None:

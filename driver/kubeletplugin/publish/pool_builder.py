@@ -199,12 +199,12 @@ def _allowed_offering(offering: faces.Offering, place: PublishOptions) -> faces.
     """kube-scheduler knows no namespaces: it gets shares only where that was asked for (D18)."""
     if place.allocator_state.allocator == "controller" or place.shares:
         return offering
-    return replace(offering, kinds=offering.kinds - faces.SHARED)
+    return replace(offering, kinds=offering.kinds - faces.SHARED_KINDS)
 
 
 def _unreadable_problem(inventory: model.Inventory) -> Problem | None:
     """GPUs that are counted and cannot be read: looked at again soon, and told of."""
     if not inventory.broken:
         return None
-    text = "; ".join(f"{one.where}: {one.problem}" for one in inventory.broken)
+    text = "; ".join(f"{one.location}: {one.problem}" for one in inventory.broken)
     return Problem(reasons.Reason.GPU_UNREADABLE, text)

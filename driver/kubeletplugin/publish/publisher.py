@@ -115,6 +115,7 @@ class Publisher:
         self._quiet = False
         self._node_events = node_events.NodeEvents(tools.reporter)
         self._problem: str | None = "the slices have not been published yet"
+        self._withheld: str | None = None
         self._behind_at: float | None = None
         self.slices = self._reflector()
 
@@ -124,6 +125,14 @@ class Publisher:
         A GPU that cannot be read is told on the node, and tainted: the slices are right so.
         """
         return self._problem
+
+    def withheld(self) -> str | None:
+        """Why nothing is offered although the slices are as they should be; None when it is.
+
+        Somebody else gives out the GPUs, or changes them. A plugin that is not ready for it would
+        stop the update of every other node's.
+        """
+        return self._withheld
 
     def lag_s(self) -> float:
         """Seconds since what is wanted and what is stored differ; 0 while they do not."""
@@ -236,7 +245,7 @@ class Publisher:
         """Whether to write; where a newer plugin does, all is as it should be. Raises NodeFault."""
         self._quiet = not self._deps.is_elected()
         if self._quiet:
-            self._problem = None
+            self._problem = self._withheld = None
             self._allocator.reset()
         return not self._quiet
 
@@ -248,7 +257,7 @@ class Publisher:
             return self._publish_gpus(node)
         # Whatever were written now, the other one would delete or outdo.
         self._node_events.report_current(node, (taken,))
-        self._problem = str(taken)
+        self._problem, self._withheld = str(taken), None
         return 0
 
     def _publish_gpus(self, node: nodes.Node) -> int:
@@ -270,8 +279,9 @@ class Publisher:
             self._allocator.before_write(shown)
             wrote = self._write_pool(offer.pool, node)
             self._allocator.after_write(shown, node)
-        grave = (one for one in problems if one.reason not in pool_builder.NON_BLOCKING)
+        grave = (one for one in offer.problems if one.reason not in pool_builder.NON_BLOCKING)
         self._problem = "; ".join(map(str, grave)) or None
+        self._withheld = "; ".join(map(str, refused)) or None
         return wrote
 
     def _options(

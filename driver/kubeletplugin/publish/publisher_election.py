@@ -73,7 +73,7 @@ class PublisherElection:
         hidden = path.with_name(f".{path.name}")
         file = hidden.open("wb")
         # It gets its name once it is locked: until then it would seem to be left by a dead one.
-        if not flock.taken(file.fileno()):
+        if not flock.try_lock(file.fileno()):
             file.close()
             raise BlockingIOError(f"{hidden} is locked by another plugin of the same name")
         hidden.rename(path)
@@ -99,7 +99,7 @@ def _is_alive(path: Path) -> bool:
     except FileNotFoundError:
         return False
     try:
-        if not flock.taken(handle):
+        if not flock.try_lock(handle):
             return True
         path.unlink(missing_ok=True)
         return False

@@ -131,7 +131,7 @@ class Checkpoint:
     """
 
     def __init__(
-        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._boot_id = boot_id
@@ -160,7 +160,7 @@ class Checkpoint:
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims with a file, a temporary one included."""
-        names = {atomic.target_name(name) for name in atomic.names(self._directory)}
+        names = {atomic.target_name(name) for name in atomic.list_names(self._directory)}
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
@@ -173,7 +173,9 @@ class Checkpoint:
 
     def damaged_uids(self) -> tuple[ids.ClaimUid, ...]:
         """Claims of which a damaged record was moved aside and not cleared since."""
-        marks = (name.partition(f"{_SUFFIX}.damaged-") for name in atomic.names(self._directory))
+        marks = (
+            name.partition(f"{_SUFFIX}.damaged-") for name in atomic.list_names(self._directory)
+        )
         return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
 
     def is_current_boot(self, record: Record) -> bool:

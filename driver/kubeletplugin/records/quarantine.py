@@ -35,7 +35,7 @@ class _Document:
 
     version: int = VERSION
     cleared: str = ""
-    gpus: Mapping[ids.GpuUuid, quarantine_policy.Past] = field(default_factory=dict)
+    gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory] = field(default_factory=dict)
 
 
 _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
@@ -48,7 +48,7 @@ class Quarantine:
     """
 
     def __init__(
-        self, file: Path, time: clock.Clock, watch: failpoints.Observer = failpoints.NOBODY
+        self, file: Path, time: clock.Clock, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._file = file
         self._clock = time
@@ -60,8 +60,8 @@ class Quarantine:
     def record(self, gpu: ids.GpuUuid, *, ill: bool) -> None:
         """A look at a GPU found it so."""
         with self._lock:
-            before = self._document.gpus.get(gpu, quarantine_policy.NOTHING)
-            after = quarantine_policy.noted(before, self._now(), ill=ill)
+            before = self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
+            after = quarantine_policy.update(before, self._now(), ill=ill)
             if after != before:
                 self._store(self._document.cleared, {**self._document.gpus, gpu: after})
             elif self._unwritten:
@@ -69,7 +69,9 @@ class Quarantine:
 
     def ailments(self, gpu: ids.GpuUuid) -> tuple[health.Ailment, ...]:
         """The quarantine that a GPU is in."""
-        return quarantine_policy.ailments(self._document.gpus.get(gpu, quarantine_policy.NOTHING))
+        return quarantine_policy.ailments(
+            self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
+        )
 
     def all_ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
         """Every GPU that is in quarantine."""
@@ -82,10 +84,10 @@ class Quarantine:
         with self._lock:
             if asked == self._document.cleared:
                 return
-            wanted = quarantine_policy.named(asked)
+            wanted = quarantine_policy.parse_names(asked)
             gpus = {
-                gpu: quarantine_policy.cleared(past)
-                if quarantine_policy.asks_for(wanted, gpu)
+                gpu: quarantine_policy.clear(past)
+                if quarantine_policy.is_named(wanted, gpu)
                 else past
                 for gpu, past in self._document.gpus.items()
             }
@@ -96,9 +98,11 @@ class Quarantine:
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
-    def _store(self, asked: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.Past]) -> None:
+    def _store(
+        self, asked: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory]
+    ) -> None:
         """GPUs of which there is nothing to remember are forgotten."""
-        kept = {gpu: past for gpu, past in gpus.items() if past != quarantine_policy.NOTHING}
+        kept = {gpu: past for gpu, past in gpus.items() if past != quarantine_policy.NO_FAILURES}
         self._document = _Document(cleared=asked, gpus=kept)
         self._write()
 

@@ -84,13 +84,13 @@ def _empty_folder(folder: Path, but: set[str]) -> None:
 
 
 def _entries(folder: Path) -> list[Path]:
-    return [folder / name for name in atomic.names(folder)]
+    return [folder / name for name in atomic.list_names(folder)]
 
 
 def _unmount_below(folder: Path) -> None:
     """Take off what clients of MPS daemons wrote to; nobody walks it."""
     try:
-        for path in mounts.below(folder.resolve()):
+        for path in mounts.mounts_below(folder.resolve()):
             mounts.unmount(path)
     except OSError as e:
         raise errors.NodeFault("unmount", str(folder), str(e)) from e

@@ -96,7 +96,7 @@ class MpsHolders:
         known = {
             pod: name for pods in self._claim_pods.pods(refs).values() for pod, name in pods.items()
         }
-        named = (f"{holder.words()}{_pod_text(pods, known)}" for holder, pods in found.items())
+        named = (f"{holder.describe()}{_pod_text(pods, known)}" for holder, pods in found.items())
         more = f" and {len(holders) - _MOST} more" if len(holders) > _MOST else ""
         verb = "is" if len(holders) == 1 else "are"
         return f"{', '.join(named)}{more} {verb} connected to it with a control program"

@@ -29,7 +29,7 @@ class PendingGpus:
     """
 
     def __init__(
-        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NOBODY
+        self, directory: Path, boot_id: str, watch: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._directory = directory
         self._boot = boot_id.encode()
@@ -41,7 +41,7 @@ class PendingGpus:
 
     def list_gpus(self) -> tuple[ids.GpuUuid, ...]:
         """Where it may still be on, by UUID."""
-        names = atomic.names(self._directory)
+        names = atomic.list_names(self._directory)
         found = (name for name in names if atomic.target_name(name) == name)
         return tuple(
             ids.GpuUuid(name) for name in found if atomic.read(self._directory / name) == self._boot

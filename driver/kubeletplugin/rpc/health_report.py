@@ -11,7 +11,7 @@ def pool_health(
     pool: slice_builder.Pool, gpus: tuple[model.Gpu, ...], found: health_taints.Ailments
 ) -> tuple[DeviceHealth, ...]:
     """Every device of the pool, in its order."""
-    known = {face.name: face for gpu in gpus for face in faces.every(gpu)}
+    known = {face.name: face for gpu in gpus for face in faces.all_faces(gpu)}
     return tuple(
         _face_health(pool.name, known[device.name], found)
         if device.name in known
@@ -23,4 +23,4 @@ def pool_health(
 def _face_health(pool: str, face: faces.Face, found: health_taints.Ailments) -> DeviceHealth:
     mine = tuple(one for one in found.get(face.gpu.uuid, ()) if health_taints.concerns(one, face))
     text = "; ".join(one.message for one in mine)
-    return DeviceHealth(pool, face.name, healthy=health.verdict(mine), message=text)
+    return DeviceHealth(pool, face.name, healthy=health.is_healthy(mine), message=text)

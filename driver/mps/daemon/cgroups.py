@@ -23,8 +23,8 @@ def leave_pod(pids: Iterable[int], host_root: Path) -> None:
     """
     own = Path("/proc/self/cgroup").read_text()
     moved = tuple(pids)
-    for group in beside_pods(own, mounts.mounted(), host_root):
-        make(group)
+    for group in beside_pods(own, mounts.list_mounts(), host_root):
+        make_group(group)
         for pid in moved:
             (group / "cgroup.procs").write_text(str(pid))
 
@@ -39,7 +39,7 @@ def beside_pods(own: str, mounted: Iterable[mounts.Mount], host_root: Path) -> t
         mount.point / parent / NAME
         for controllers, parent in _parents_of_pods(own)
         for mount in hierarchies
-        if _has(mount, controllers)
+        if _has_controllers(mount, controllers)
     )
 
 
@@ -61,13 +61,13 @@ def _hierarchies(mounted: Iterable[mounts.Mount], host_root: Path) -> Iterator[m
     )
 
 
-def _has(mount: mounts.Mount, controllers: str) -> bool:
+def _has_controllers(mount: mounts.Mount, controllers: str) -> bool:
     if not controllers:
         return mount.kind == _VERSION_2
     return mount.kind == _VERSION_1 and {*controllers.split(",")} <= {*mount.options}
 
 
-def make(group: Path) -> None:
+def make_group(group: Path) -> None:
     """Make a group that takes processes. Raises OSError.
 
     A new cpuset of version 1 has no CPUs, and takes none: it gets its parent's.

@@ -48,7 +48,7 @@ class Server:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class DaemonStatus:
     """Everything a daemon was asked; `defaults` bind servers that start later.
 
     `failed` is in words how its last server ended, "" unless that was a failure; `waiting` who
@@ -57,7 +57,7 @@ class Answer:
 
     defaults: Limits
     servers: tuple[Server, ...] = ()
-    failed: str = ""
+    server_failure: str = ""
     waiting: str = ""
 
     @property
@@ -66,7 +66,7 @@ class Answer:
         return tuple(pid for server in self.servers for pid in server.clients)
 
 
-def limits(wanted: mps_files.Desired) -> tuple[str, ...]:
+def limit_commands(wanted: mps_files.Desired) -> tuple[str, ...]:
     """Commands that set the daemon's defaults."""
     return (
         *(
@@ -77,7 +77,7 @@ def limits(wanted: mps_files.Desired) -> tuple[str, ...]:
     )
 
 
-def limits_of_server(wanted: mps_files.Desired, pid: int) -> tuple[str, ...]:
+def server_limit_commands(wanted: mps_files.Desired, pid: int) -> tuple[str, ...]:
     """Commands that set a living server's limits, for its later clients."""
     return (
         *(
@@ -88,14 +88,14 @@ def limits_of_server(wanted: mps_files.Desired, pid: int) -> tuple[str, ...]:
     )
 
 
-def terminate(servers: Iterable[Server]) -> tuple[str, ...]:
+def terminate_commands(servers: Iterable[Server]) -> tuple[str, ...]:
     """Commands that end the contexts of every client, so that none dies with work in flight."""
     return tuple(
         f"terminate_client {server.pid} {pid}" for server in servers for pid in server.clients
     )
 
 
-def questions(devices: int) -> tuple[str, ...]:
+def query_commands(devices: int) -> tuple[str, ...]:
     """Commands that ask for the defaults and for the servers; `read_daemon` takes the reply."""
     return (
         "get_default_active_thread_percentage",
@@ -104,7 +104,7 @@ def questions(devices: int) -> tuple[str, ...]:
     )
 
 
-def questions_of_server(pid: int, devices: int) -> tuple[str, ...]:
+def server_query_commands(pid: int, devices: int) -> tuple[str, ...]:
     """Commands that ask for a server; `read_server` takes the reply."""
     return (
         f"get_server_status {pid}",
@@ -114,41 +114,41 @@ def questions_of_server(pid: int, devices: int) -> tuple[str, ...]:
     )
 
 
-def read_daemon(reply: str, devices: int) -> tuple[Limits, tuple[int, ...]] | None:
+def parse_daemon(reply: str, devices: int) -> tuple[Limits, tuple[int, ...]] | None:
     """The defaults and the servers' pids in a reply to `questions`; None when it is none."""
-    lines, pids = _apart(reply, head=1)
+    lines, pids = _split_reply(reply, head=1)
     if not lines or not _is_number(lines[0]):
         return None
     return Limits(lines[0], _sizes(lines[1:], devices)), pids
 
 
-def read_server(reply: str, pid: int, devices: int) -> Server | None:
+def parse_server(reply: str, pid: int, devices: int) -> Server | None:
     """The server in a reply to `questions_of_server`; None when it has ended meanwhile."""
-    lines, pids = _apart(reply, head=2)
+    lines, pids = _split_reply(reply, head=2)
     if len(lines) < 2 or not _is_number(lines[1]):  # noqa: PLR2004 - its status and percentage
         return None
     status = "" if lines[0].startswith(_UNKNOWN) else lines[0]
     return Server(pid, status, Limits(lines[1], _sizes(lines[2:], devices)), pids)
 
 
-def refusals(reply: str) -> str:
+def parse_refusals(reply: str) -> str:
     """The words of a reply to `limits` or `limits_of_server`; each that was taken says a number."""
     lines = (line.strip() for line in reply.splitlines())
     return " | ".join(line for line in lines if line and not _is_number(line))
 
 
-def differences(wanted: mps_files.Desired, shown: Limits) -> Iterator[str]:
+def limit_differences(wanted: mps_files.Desired, shown: Limits) -> Iterator[str]:
     """In words, where what is shown contradicts what is wanted."""
     percentage = wanted.active_thread_percentage
     if not _is_number(shown.percentage) or float(shown.percentage) != percentage:
         yield f"active thread percentage {shown.percentage or 'none'} instead of {percentage}"
     for index, (size, text) in enumerate(zip(wanted.pinned_memory, shown.memory, strict=True)):
-        if not shows(size, text):
+        if not is_shown_as(size, text):
             mebibytes = size // mps_files.MIB
             yield f"pinned memory {text or 'none'} instead of {mebibytes}M on device {index}"
 
 
-def shows(size: int, text: str) -> bool:
+def is_shown_as(size: int, text: str) -> bool:
     """Whether the daemon may show a limit of `size` bytes as `text`."""
     found = _SIZE.fullmatch(text)
     if found is None:
@@ -157,10 +157,10 @@ def shows(size: int, text: str) -> bool:
     return size // unit == int(found[1])
 
 
-def troubles(answer: Answer) -> Iterator[str]:
+def client_problems(answer: DaemonStatus) -> Iterator[str]:
     """In words, what clients may suffer from though the daemon is as it should be."""
-    if answer.failed:
-        yield answer.failed
+    if answer.server_failure:
+        yield answer.server_failure
     if answer.waiting:
         yield answer.waiting
     for server in answer.servers:
@@ -171,17 +171,17 @@ def troubles(answer: Answer) -> Iterator[str]:
             )
 
 
-def clients_in_log(text: str) -> tuple[int, ...]:
+def logged_clients(text: str) -> tuple[int, ...]:
     """Pids of the clients that a control.log tells of, each once."""
     return tuple(dict.fromkeys(int(pid) for pid in _NEW_CLIENT.findall(text)))
 
 
-def pending_in_log(text: str) -> dict[int, str]:
+def logged_pending(text: str) -> dict[int, str]:
     """The clients that a control.log says have waited for a server: pids, and their users' ids."""
     return {int(pid): user for pid, user in _PENDING.findall(text)}
 
 
-def waiting(pending: Mapping[int, str], user: str) -> str:
+def waiting_message(pending: Mapping[int, str], user: str) -> str:
     """In words, which clients wait for the server of `user` to go; "" when none does."""
     who = [f"client {pid} of user {theirs}" for pid, theirs in pending.items() if theirs != user]
     if not who:
@@ -201,12 +201,12 @@ def server_failure(text: str) -> str:
     return f"the last MPS server ended with exit code {codes[-1]}, see server.log"
 
 
-def without_chatter(lines: Iterable[str]) -> list[str]:
+def drop_chatter(lines: Iterable[str]) -> list[str]:
     """A log's lines without what our own questions and their answers left there."""
     return [line for line in lines if not _CHATTER.fullmatch(line)]
 
 
-def _apart(reply: str, head: int) -> tuple[list[str], tuple[int, ...]]:
+def _split_reply(reply: str, head: int) -> tuple[list[str], tuple[int, ...]]:
     """The lines of a reply, and the pids it ends with; none are among the first `head` lines."""
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     end = len(lines)

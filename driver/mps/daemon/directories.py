@@ -13,8 +13,8 @@ from driver import errors
 from driver.mps.daemon import control, process
 from driver.runtime.files import mounts
 
-WORDS_LINES = 4
-_WORDS_BYTES = 16 * 1024
+TAIL_LINES = 4
+_MESSAGE_BYTES = 16 * 1024
 _TAIL_BYTES = 64 * 1024
 _LOG_BYTES = 4 * 1024 * 1024
 _PIPE_BYTES, _PIPE_INODES = 1 << 20, 64
@@ -28,7 +28,7 @@ _SOCKET_BYTES = 107
 """A socket's address (sockaddr_un), without its end."""
 
 
-def make(place: process.Place) -> None:
+def prepare(place: process.DaemonPaths) -> None:
     """Have empty directories, for a daemon that is to start; old logs are kept once.
 
     Raises:
@@ -40,18 +40,18 @@ def make(place: process.Place) -> None:
         expected = f"at most {_SOCKET_BYTES}: a shorter directory"
         raise errors.BadInput("--state-dir", f"the socket {deepest} has {size} bytes", expected)
     try:
-        mounts.tmpfs(place.pipe, _PIPE_BYTES, _PIPE_INODES)
+        mounts.mount_tmpfs(place.pipe, _PIPE_BYTES, _PIPE_INODES)
         place.log.mkdir(exist_ok=True)
         place.log.chmod(_LOG_MODE)
-        _empty(place.pipe)
+        _empty_folder(place.pipe)
         for path in (place.log / name for name in _LOGS):
             if path.exists():
-                path.replace(_old(path))
+                path.replace(_rotated(path))
     except OSError as e:
         raise errors.NodeFault("make", str(place.pipe.parent), str(e)) from e
 
 
-def remove(place: process.Place) -> None:
+def remove(place: process.DaemonPaths) -> None:
     """Unmount the pipe directory, whatever is in it, and remove the others. Raises NodeFault."""
     try:
         mounts.unmount(place.pipe)
@@ -61,29 +61,29 @@ def remove(place: process.Place) -> None:
         raise errors.NodeFault("remove", str(place.pipe.parent), str(e)) from e
 
 
-def last_words(place: process.Place) -> str:
+def log_tails(place: process.DaemonPaths) -> str:
     """The last lines of what a daemon and its server wrote; "" of nothing."""
-    found = ((name, _tail(place.log / name, _WORDS_BYTES)) for name in _FILES)
+    found = ((name, _tail(place.log / name, _MESSAGE_BYTES)) for name in _FILES)
     parts = []
     for name, text in found:
-        lines = control.without_chatter(one.strip() for one in text.splitlines() if one.strip())
+        lines = control.drop_chatter(one.strip() for one in text.splitlines() if one.strip())
         if lines:
-            parts.append(f"{name}: {' | '.join(lines[-WORDS_LINES:])}")
+            parts.append(f"{name}: {' | '.join(lines[-TAIL_LINES:])}")
     return "; ".join(parts)
 
 
-def control_log(place: process.Place) -> str:
+def control_log(place: process.DaemonPaths) -> str:
     """The end of the daemon's own log."""
     return _tail(place.log / process.OUTPUT, _TAIL_BYTES)
 
 
-def bound_logs(place: process.Place) -> None:
+def truncate_logs(place: process.DaemonPaths) -> None:
     """Cut logs that have grown long, their end kept apart: they are open for appending for ever."""
     for path in (place.log / name for name in _FILES):
         try:
             # Not its length: who writes at an offset of its own leaves a hole before it.
             if path.stat().st_blocks * 512 > _LOG_BYTES:
-                _old(path).write_bytes(_tail(path, _TAIL_BYTES).encode())
+                _rotated(path).write_bytes(_tail(path, _TAIL_BYTES).encode())
                 os.truncate(path, 0)
         except FileNotFoundError:
             continue
@@ -91,11 +91,11 @@ def bound_logs(place: process.Place) -> None:
             raise errors.NodeFault("cut", str(path), str(e)) from e
 
 
-def _old(path: Path) -> Path:
+def _rotated(path: Path) -> Path:
     return path.with_name(f"{path.name}.1")
 
 
-def _empty(folder: Path) -> None:
+def _empty_folder(folder: Path) -> None:
     """Remove what a dead daemon left. _PIPE_INODES is also how deep a folder can be there."""
     for path in folder.iterdir():
         if path.is_dir() and not path.is_symlink():

@@ -22,7 +22,7 @@ from driver.runtime.files import driver_programs, driver_search
 
 CONTROL = "nvidia-cuda-mps-control"
 SERVER = "nvidia-cuda-mps-server"
-SAY_S = 5.0
+REPLY_S = 5.0
 """Longest wait for an answer."""
 _OCCUPIED = "Cannot send command"
 """The control program's words where another one is connected (535, 550)."""
@@ -39,7 +39,7 @@ _DEVICES = "CUDA_VISIBLE_DEVICES"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DaemonPaths:
     """The directories a daemon works in; `shm` is its own /dev/shm, when it has one."""
 
     pipe: Path
@@ -47,7 +47,7 @@ class Place:
     shm: Path
 
 
-class Occupied(errors.NodeFault):
+class ControlOccupied(errors.NodeFault):
     """Another control program is connected: the daemon takes no command until it ends.
 
     `holders` are such programs, as far as they are seen.
@@ -55,13 +55,13 @@ class Occupied(errors.NodeFault):
 
     def __init__(self, holders: tuple[mps_files.Holder, ...]) -> None:
         self.holders = holders
-        who = ", ".join(holder.words() for holder in holders) or "not seen"
+        who = ", ".join(holder.describe() for holder in holders) or "not seen"
         super().__init__(
             "ask", CONTROL, f"another control program is connected to the daemon: {who}"
         )
 
 
-class Handle:
+class DaemonHandle:
     """A daemon that runs, or ran: readable, for `poll`, once it has ended."""
 
     def __init__(self, pid: int, child: "subprocess.Popen[bytes] | None" = None) -> None:
@@ -70,35 +70,35 @@ class Handle:
         self._pidfd = os.pidfd_open(pid)
 
     @classmethod
-    def adopt(cls, place: Place) -> Self | None:
+    def find_running(cls, place: DaemonPaths) -> Self | None:
         """The daemon that runs there, whoever started it; None when none does. Raises NodeFault."""
-        for pid in processes.with_pipe(CONTROL, place.pipe):
+        for pid in processes.pids_with_pipe(CONTROL, place.pipe):
             # The shell has the same environment, but not the option that makes a daemon.
-            if "-f" not in processes.arguments(pid):
+            if "-f" not in processes.read_arguments(pid):
                 continue
             try:
                 found = cls(pid)
             except ProcessLookupError:
                 continue
-            if pid in processes.with_pipe(CONTROL, place.pipe):
+            if pid in processes.pids_with_pipe(CONTROL, place.pipe):
                 return found  # checked again: from here on the pid cannot be another's
             found.close()
         return None
 
-    def shape(self, place: Place) -> reconcile_policy.Shape:
+    def read_shape(self, place: DaemonPaths) -> reconcile_policy.DaemonShape:
         """What it was started with, read off the process itself. Raises NodeFault."""
-        visible = processes.environment(self.pid).get(_DEVICES, "")
-        return reconcile_policy.Shape(
+        visible = processes.read_environment(self.pid).get(_DEVICES, "")
+        return reconcile_policy.DaemonShape(
             tuple(visible.split(",")),
-            not _MULTI_USER.isdisjoint(processes.arguments(self.pid)),
-            shm.is_of(self.pid, place.shm),
+            not _MULTI_USER.isdisjoint(processes.read_arguments(self.pid)),
+            shm.is_process_shm(self.pid, place.shm),
         )
 
     def fileno(self) -> int:
         """The pidfd."""
         return self._pidfd
 
-    def ended(self) -> str | None:
+    def exit_message(self) -> str | None:
         """In words, how it ended; None while it runs."""
         poll = select.poll()
         poll.register(self._pidfd, select.POLLIN)
@@ -124,13 +124,13 @@ class Handle:
         os.close(self._pidfd)
 
 
-class Program:
+class ControlProgram:
     """nvidia-cuda-mps-control of a driver root."""
 
     def __init__(self, place: driver_search.Search) -> None:
         self._search = place
 
-    def start(self, shape: reconcile_policy.Shape, place: Place) -> Handle:
+    def start(self, shape: reconcile_policy.DaemonShape, place: DaemonPaths) -> DaemonHandle:
         """Begin a daemon there; whether it works is for it to say. Raises NodeFault."""
         program = self._find()
         command = [program.path, "-f", *(["-M"] if shape.multi_user else [])]
@@ -140,7 +140,7 @@ class Program:
             _DEVICES: ",".join(shape.devices),
         }
         memory = place.shm if shape.own_shm else shm.TARGET
-        shown = {**_shown(place), str(shm.TARGET): memory}
+        shown = {**_shown_paths(place), str(shm.TARGET): memory}
         try:
             with (
                 (place.log / OUTPUT).open("ab") as said,
@@ -156,7 +156,9 @@ class Program:
         except OSError as e:
             raise errors.NodeFault("start", program.path, str(e)) from e
 
-    def say(self, place: Place, commands: Iterable[str], within_s: float = SAY_S) -> str | None:
+    def send(
+        self, place: DaemonPaths, commands: Iterable[str], within_s: float = REPLY_S
+    ) -> str | None:
         """What the daemon answers to commands; None when it does not answer.
 
         Raises:
@@ -177,7 +179,7 @@ class Program:
                     timeout=within_s,
                     check=False,
                 ),
-                _shown(place),
+                _shown_paths(place),
             )
         except subprocess.TimeoutExpired:
             return None
@@ -186,44 +188,44 @@ class Program:
         if done.returncode == 0 and done.stdout:
             return done.stdout.decode(errors="replace")
         # Beside another one some end well and without an answer, others without a word.
-        others = _others(place.pipe)
+        others = _control_holders(place.pipe)
         if others or _OCCUPIED in done.stderr.decode(errors="replace"):
-            raise Occupied(others)
+            raise ControlOccupied(others)
         return "" if done.returncode == 0 else None
 
-    def end_servers(self, place: Place) -> None:
+    def kill_servers(self, place: DaemonPaths) -> None:
         """Kill servers whose daemon is gone. Raises NodeFault."""
-        for pid in processes.with_pipe(SERVER, place.pipe):
+        for pid in processes.pids_with_pipe(SERVER, place.pipe):
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
 
     def _find(self) -> driver_programs.Program:
-        return driver_programs.find(self._search, CONTROL)
+        return driver_programs.find_program(self._search, CONTROL)
 
 
-def _directories(place: Place) -> dict[str, str]:
+def _directories(place: DaemonPaths) -> dict[str, str]:
     """Where they are, for whoever runs: the same paths in every file system."""
     return {processes.PIPE: str(place.pipe), _LOG: str(place.log)}
 
 
-def _shown(place: Place) -> dict[str, Path]:
+def _shown_paths(place: DaemonPaths) -> dict[str, Path]:
     return {str(path): path for path in (place.pipe, place.log)}
 
 
-def _others(pipe: Path) -> tuple[mps_files.Holder, ...]:
+def _control_holders(pipe: Path) -> tuple[mps_files.Holder, ...]:
     """The control programs on a pipe directory that are no daemons."""
     return tuple(
-        mps_files.Holder(pid=pid, user=processes.user(pid))
-        for pid in processes.on_pipe(CONTROL, pipe)
-        if "-f" not in processes.arguments(pid)
+        mps_files.Holder(pid=pid, user=processes.effective_user(pid))
+        for pid in processes.pids_on_pipe(CONTROL, pipe)
+        if "-f" not in processes.read_arguments(pid)
     )
 
 
 def _spawn(
     command: list[str], environment: dict[str, str], files: tuple[BinaryIO, BinaryIO, BinaryIO]
-) -> Handle:
+) -> DaemonHandle:
     child = subprocess.Popen(
         command,
         env=environment,
@@ -233,4 +235,4 @@ def _spawn(
         stderr=files[2],
         start_new_session=True,
     )
-    return Handle(child.pid, child)
+    return DaemonHandle(child.pid, child)

@@ -27,7 +27,7 @@ _ENDED = "the last daemon was told to go"
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class DesiredDaemon:
     """A desired file, and the digest of its bytes."""
 
     desired: mps_files.Desired
@@ -35,22 +35,22 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Unwanted:
+class NoDaemon:
     """There is no desired file."""
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableFile:
     """There is one that cannot be read: what runs goes on as it is."""
 
     problem: str
 
 
-Goal = Wanted | Unwanted | Unreadable
+Goal = DesiredDaemon | NoDaemon | UnreadableFile
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DaemonShape:
     """What a daemon is started with; another one takes another daemon."""
 
     devices: tuple[str, ...]
@@ -58,13 +58,13 @@ class Shape:
     own_shm: bool
 
     @classmethod
-    def of(cls, wanted: mps_files.Desired) -> "Shape":
+    def from_desired(cls, wanted: mps_files.Desired) -> "DaemonShape":
         """That of a wanted daemon."""
         return cls(wanted.devices, wanted.multi_user, wanted.shm_bytes is not None)
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class AppliedLimits:
     """What was set, and how often in vain: limits of the file `digest`, for these `servers`."""
 
     digest: str = ""
@@ -74,7 +74,7 @@ class Settled:
 
 
 @dataclass(frozen=True, slots=True)
-class Living:
+class Running:
     """A daemon that runs. Times are seconds until now.
 
     `answer` is its last, None before the first; `silent_s` is since then, or since its start.
@@ -84,21 +84,21 @@ class Living:
     `used` are servers that ever had a client, `leaving` those that were told to end since.
     """
 
-    shape: Shape
-    answer: control.Answer | None = None
+    shape: DaemonShape
+    status: control.DaemonStatus | None = None
     silent_s: float = 0.0
     clients: tuple[int, ...] = ()
-    settled: Settled = field(default_factory=Settled)
+    limits: AppliedLimits = field(default_factory=AppliedLimits)
     served: bool = False
     shm_bytes: int | None = None
     quit_s: float | None = None
     occupied: str = ""
-    used: frozenset[int] = frozenset()
-    leaving: frozenset[int] = frozenset()
+    used_servers: frozenset[int] = frozenset()
+    ending_servers: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
-class Missing:
+class Absent:
     """No daemon runs.
 
     `left` are processes that were clients of the last one: their contexts are dead, and while they
@@ -106,26 +106,26 @@ class Missing:
     the try to start one, ended; `wait_s` is how long until the next try.
     """
 
-    left: tuple[int, ...] = ()
+    lingering: tuple[int, ...] = ()
     failure: str = ""
     wait_s: float = 0.0
 
 
-Seen = Living | Missing
+Observed = Running | Absent
 
 
 @dataclass(frozen=True, slots=True)
 class Start:
     """Start a daemon."""
 
-    wanted: mps_files.Desired
+    desired: mps_files.Desired
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
     """Set the limits, for the daemon and every server it has."""
 
-    wanted: Wanted
+    goal: DesiredDaemon
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +148,7 @@ class Quit:
 class Kill:
     """End the daemon by force; `why`, where that is a failure."""
 
-    why: str = ""
+    reason: str = ""
 
 
 Step = Start | Limit | Renew | Quit | Kill
@@ -169,57 +169,57 @@ class Decision:
     serves: bool | None = None
 
 
-def decide(goal: Goal, seen: Seen) -> Decision:
+def decide(goal: Goal, seen: Observed) -> Decision:
     """The next act."""
     match seen:
-        case Missing():
-            return _without(goal, seen)
-        case Living(quit_s=float() as since_s):
+        case Absent():
+            return _decide_absent(goal, seen)
+        case Running(quit_s=float() as since_s):
             act: Act = Kill() if since_s >= KILL_S else "rest"
             return Decision(act, State.STOPPING)
-        case Living():
-            return _with(goal, seen)
+        case Running():
+            return _decide_running(goal, seen)
         case _:
             assert_never(seen)
 
 
-def _without(goal: Goal, seen: Missing) -> Decision:
+def _decide_absent(goal: Goal, seen: Absent) -> Decision:
     match goal:
-        case Unwanted():
+        case NoDaemon():
             return Decision("clear", State.STOPPING)
-        case Unreadable(problem):
+        case UnreadableFile(problem):
             return Decision("rest", State.FAILED, problem)
-        case Wanted() if seen.left:
-            who = ", ".join(str(pid) for pid in seen.left)
+        case DesiredDaemon() if seen.lingering:
+            who = ", ".join(str(pid) for pid in seen.lingering)
             problem = f"{seen.failure or _ENDED}; it is started again when its clients end: {who}"
             return Decision("rest", State.FAILED, problem)
-        case Wanted() if seen.wait_s > 0:
+        case DesiredDaemon() if seen.wait_s > 0:
             return Decision("rest", State.FAILED, seen.failure)
-        case Wanted(desired):
+        case DesiredDaemon(desired):
             return Decision(Start(desired), State.STARTING, seen.failure)
         case _:
             assert_never(goal)
 
 
-def _with(goal: Goal, seen: Living) -> Decision:
+def _decide_running(goal: Goal, seen: Running) -> Decision:
     match goal:
-        case Unwanted():
+        case NoDaemon():
             return Decision(Quit(), State.STOPPING)
-        case Unreadable(problem):
+        case UnreadableFile(problem):
             state = State.READY if seen.served else State.STARTING
-            return _unless_silent(seen) or Decision("rest", state, problem)
-        case Wanted(desired):
-            if seen.shape != Shape.of(desired):
-                return _to_be_replaced(seen)
-            silent = _unless_silent(seen) or _unless_occupied(seen)
-            if silent is not None or seen.answer is None:
+            return _if_silent(seen) or Decision("rest", state, problem)
+        case DesiredDaemon(desired):
+            if seen.shape != DaemonShape.from_desired(desired):
+                return _await_replacement(seen)
+            silent = _if_silent(seen) or _if_occupied(seen)
+            if silent is not None or seen.status is None:
                 return silent or Decision("rest", State.STARTING)
-            return _answering(goal, seen, seen.answer)
+            return _decide_answering(goal, seen, seen.status)
         case _:
             assert_never(goal)
 
 
-def _to_be_replaced(seen: Living) -> Decision:
+def _await_replacement(seen: Running) -> Decision:
     if not seen.clients:
         return Decision(Quit(), State.STOPPING)
     who = ", ".join(str(pid) for pid in seen.clients)
@@ -230,7 +230,7 @@ def _to_be_replaced(seen: Living) -> Decision:
     return Decision("rest", State.READY, problem)
 
 
-def _unless_silent(seen: Living) -> Decision | None:
+def _if_silent(seen: Running) -> Decision | None:
     """What to do about a daemon that hangs; None when it does not."""
     if seen.silent_s < ANSWER_S:
         return None
@@ -240,31 +240,35 @@ def _unless_silent(seen: Living) -> Decision | None:
     return Decision(Kill(words), State.FAILED, words)
 
 
-def _unless_occupied(seen: Living) -> Decision | None:
+def _if_occupied(seen: Running) -> Decision | None:
     """Wait for the end of another control program; None when there is none."""
     state = State.READY if seen.served else State.STARTING
     return Decision("rest", state, seen.occupied) if seen.occupied else None
 
 
-def _answering(goal: Wanted, seen: Living, reply: control.Answer) -> Decision:
+def _decide_answering(goal: DesiredDaemon, seen: Running, reply: control.DaemonStatus) -> Decision:
     state = State.READY if seen.served else State.STARTING
-    staying = tuple(server for server in reply.servers if server.pid not in seen.leaving)
+    staying = tuple(server for server in reply.servers if server.pid not in seen.ending_servers)
     answer = replace(reply, servers=staying)
-    done, pids = seen.settled, {server.pid for server in answer.servers}
+    done, pids = seen.limits, {server.pid for server in answer.servers}
     if done.digest != goal.digest or not pids <= done.servers:
         return Decision(Limit(goal), state, serves=False)
-    wrong = _wrong(goal.desired, seen, answer)
+    wrong = _differences(goal.desired, seen, answer)
     if wrong:
         failed = not seen.served and done.tries >= TRIES
         act: Act = Limit(goal) if done.since_s >= AGAIN_S else "rest"
         return Decision(act, State.FAILED if failed else state, "; ".join(wrong), serves=False)
-    late = (server for server in reply.servers if server.pid in seen.leaving and server.clients)
-    problem = "; ".join((*control.troubles(answer), *map(_came_late, late)))
-    idle = tuple(server.pid for server in staying if server.pid in seen.used and not server.clients)
+    late = (
+        server for server in reply.servers if server.pid in seen.ending_servers and server.clients
+    )
+    problem = "; ".join((*control.client_problems(answer), *map(_late_clients, late)))
+    idle = tuple(
+        server.pid for server in staying if server.pid in seen.used_servers and not server.clients
+    )
     return Decision(Renew(idle) if idle else "rest", State.READY, problem, serves=True)
 
 
-def _came_late(server: control.Server) -> str:
+def _late_clients(server: control.Server) -> str:
     who = ", ".join(str(pid) for pid in server.clients)
     return (
         f"MPS server {server.pid} was told to end while it was idle, and clients came meanwhile: "
@@ -272,10 +276,12 @@ def _came_late(server: control.Server) -> str:
     )
 
 
-def _wrong(wanted: mps_files.Desired, seen: Living, answer: control.Answer) -> list[str]:
-    found = list(control.differences(wanted, answer.defaults))
+def _differences(
+    wanted: mps_files.Desired, seen: Running, answer: control.DaemonStatus
+) -> list[str]:
+    found = list(control.limit_differences(wanted, answer.defaults))
     for server in answer.servers:
-        wrong = control.differences(wanted, server.limits)
+        wrong = control.limit_differences(wanted, server.limits)
         found += [f"{words} of server {server.pid}" for words in wrong]
     if wanted.shm_bytes != seen.shm_bytes:
         found.append(f"shared memory {seen.shm_bytes} bytes instead of {wanted.shm_bytes}")

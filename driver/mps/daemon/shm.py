@@ -15,15 +15,15 @@ from driver.runtime.files import mounts
 TARGET: Final = Path("/dev/shm")  # noqa: S108 - the daemon's, not ours
 
 
-def provide(path: Path, size: int) -> None:
+def mount(path: Path, size: int) -> None:
     """Have a tmpfs of `size` bytes at `path`, whatever is there now. Raises NodeFault."""
     try:
-        mounts.tmpfs(path, size)
+        mounts.mount_tmpfs(path, size)
     except OSError as e:
         raise errors.NodeFault("mount", str(path), str(e)) from e
 
 
-def size_of(path: Path) -> int | None:
+def mounted_size(path: Path) -> int | None:
     """The size in bytes of the tmpfs at `path`; None when nothing is mounted there."""
     try:
         if not path.is_mount():
@@ -34,7 +34,7 @@ def size_of(path: Path) -> int | None:
     return found.f_blocks * found.f_frsize
 
 
-def withdraw(path: Path) -> None:
+def unmount(path: Path) -> None:
     """Unmount it and remove its folders; nothing there is fine. Raises NodeFault."""
     try:
         mounts.unmount(path)
@@ -45,7 +45,7 @@ def withdraw(path: Path) -> None:
         raise errors.NodeFault("unmount", str(path), str(e)) from e
 
 
-def is_of(pid: int, path: Path) -> bool:
+def is_process_shm(pid: int, path: Path) -> bool:
     """Whether what is at `path` is the /dev/shm of a process."""
     try:
         theirs = (Path("/proc") / str(pid) / "root/dev/shm").stat()

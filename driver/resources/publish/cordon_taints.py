@@ -16,6 +16,6 @@ def taints(
     return {
         face.name: (TAINT,)
         for gpu in gpus
-        if cordon.asks_for(wanted, gpu)
-        for face in faces.every(gpu)
+        if cordon.is_named(wanted, gpu)
+        for face in faces.all_faces(gpu)
     }

@@ -19,7 +19,7 @@ def taints(
     return {
         face.name: mine
         for gpu in gpus
-        for face in faces.every(gpu)
+        for face in faces.all_faces(gpu)
         if (mine := of_face(face, found.get(gpu.uuid, ())))
     }
 

@@ -94,7 +94,7 @@ def pool_of(
     groups: list[Group] = []
     refused: list[errors.BadInput] = []
     for gpu in inventory.known:
-        group = _group(gpu, terms, taints, attributes.peers_of(gpu, order))
+        group = _group(gpu, terms, taints, attributes.peer_mask(gpu, order))
         try:
             check(group)
         except errors.BadInput as problem:
@@ -106,12 +106,12 @@ def pool_of(
 
 
 def _group(gpu: model.Gpu, terms: Terms, taints: Taints, peers: int) -> Group:
-    shown = faces.of_gpu(gpu, terms.offerings.get(gpu.uuid, faces.Offering()))
+    shown = faces.offered_faces(gpu, terms.offerings.get(gpu.uuid, faces.Offering()))
     if terms.plain:
         shown = tuple(face for face in shown if _is_plain(face))
     name = faces.device_name(gpu.pci)
     devices = tuple(_device(face, terms, taints.get(face.name, ()), peers) for face in shown)
-    total = {} if terms.plain else _amounts(counters.of_gpu(gpu))
+    total = {} if terms.plain else _amounts(counters.gpu_counters(gpu))
     return Group(name, devices, total)
 
 
@@ -128,7 +128,7 @@ def _device(
     use = slices.CounterUse(faces.device_name(face.gpu.pci), consumed)
     return slices.Device(
         name=face.name,
-        attributes=attributes.of_face(face, peers, terms.allocator),
+        attributes=attributes.face_attributes(face, peers, terms.allocator),
         capacity=_capacity(face),
         taints=(*_own_taints(face, terms.allocator), *ailing),
         allow_multiple=isinstance(face, faces.ShareFace),

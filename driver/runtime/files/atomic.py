@@ -10,7 +10,7 @@ DIRECTORY_MODE = 0o755
 _TEMPORARY_SUFFIX = ".new"
 
 
-def temporary(path: Path) -> Path:
+def temporary_path(path: Path) -> Path:
     """Where the next content of `path` is written: a name that no reader of the folder takes."""
     return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
 
@@ -32,7 +32,7 @@ def read(path: Path) -> bytes | None:
         raise errors.NodeFault("read", str(path), str(e)) from e
 
 
-def names(folder: Path) -> tuple[str, ...]:
+def list_names(folder: Path) -> tuple[str, ...]:
     """The names in a folder, sorted, temporaries included; none without it. Raises NodeFault."""
     try:
         return tuple(sorted(path.name for path in folder.iterdir()))
@@ -51,7 +51,7 @@ def replace(
     old after that of the machine. The folder is made when it is missing. Raises NodeFault, with
     the old content still there.
     """
-    new = temporary(path)
+    new = temporary_path(path)
     try:
         make_folder(path.parent)
         with new.open("wb") as file:
@@ -60,13 +60,13 @@ def replace(
             file.flush()
             if synced:
                 os.fsync(file.fileno())
-        watch.at(f"temporary written: {path.name}")
+        watch.on_point(f"temporary written: {path.name}")
         new.replace(path)
         if synced:
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
-    watch.at(f"file written: {path.name}")
+    watch.on_point(f"file written: {path.name}")
 
 
 def make_folder(folder: Path) -> None:
@@ -82,13 +82,13 @@ def remove(path: Path, watch: failpoints.Observer, *, synced: bool = True) -> No
     Without `synced` they may be back after the death of the machine.
     """
     try:
-        _unlink(temporary(path))
+        _unlink(temporary_path(path))
         _unlink(path)
         if synced and path.parent.is_dir():
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
-    watch.at(f"file removed: {path.name}")
+    watch.on_point(f"file removed: {path.name}")
 
 
 def _unlink(path: Path) -> None:

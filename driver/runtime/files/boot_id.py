@@ -5,7 +5,7 @@ from pathlib import Path
 from driver import errors
 
 
-def boot_id(host_root: Path) -> str:
+def read_boot_id(host_root: Path) -> str:
     """The boot this is, from proc under `host_root`. Raises NodeFault."""
     path = host_root / "proc/sys/kernel/random/boot_id"
     try:

@@ -21,7 +21,7 @@ PROGRAMS: Final = ("/usr/bin/nvidia-cdi-hook", "/usr/local/nvidia/toolkit/nvidia
 AUTO, NONE = "auto", "none"
 Version = tuple[int, int, int]
 FLOOR: Final[Version] = (1, 17, 8)
-Ask = Callable[[Path, str], str]
+RunVersion = Callable[[Path, str], str]
 """Run `<path> --version` in the file system under a root; its output. Raises NodeFault."""
 
 _Stamp = tuple[int, int, int]
@@ -81,15 +81,15 @@ class Toolkit:
     """
 
     def __init__(
-        self, root: Path, time: clock.Clock, setting: str = AUTO, ask: Ask = run_version
+        self, root: Path, time: clock.Clock, setting: str = AUTO, ask: RunVersion = run_version
     ) -> None:
         self._host = root_paths.Root(root)
         self._time = time
         self._setting = setting
-        self._ask = ask
-        self._known: dict[str, tuple[_Stamp, float, Hook]] = {}
+        self._run_version = ask
+        self._cache: dict[str, tuple[_Stamp, float, Hook]] = {}
 
-    def hooks(self) -> tuple[Hook, ...]:
+    def list_hooks(self) -> tuple[Hook, ...]:
         """List those that are there, the preferred first. Raises NodeFault for endless links."""
         paths = {AUTO: PROGRAMS, NONE: ()}.get(self._setting, (self._setting,))
         hooks = (self._hook(path) for path in paths)
@@ -99,20 +99,20 @@ class Toolkit:
         stamp, now = _stamp(self._host.resolve(path)), self._time.monotonic()
         if stamp is None:
             return None
-        if path in self._known:
-            stamp_then, then, hook = self._known[path]
+        if path in self._cache:
+            stamp_then, then, hook = self._cache[path]
             if stamp_then == stamp and (hook.version is not None or now - then < _AGAIN_S):
                 return hook
-        hook = self._run(path)
-        self._known[path] = (stamp, now, hook)
+        hook = self._query(path)
+        self._cache[path] = (stamp, now, hook)
         return hook
 
-    def _run(self, path: str) -> Hook:
+    def _query(self, path: str) -> Hook:
         try:
-            output = self._ask(self._host.path, path)
+            output = self._run_version(self._host.path, path)
         except errors.NodeFault as fault:
             return Hook(path, None, f"its version is not known: {fault}")
-        return parse(path, output)
+        return parse_version(path, output)
 
 
 def _stamp(path: Path) -> _Stamp | None:
@@ -124,7 +124,7 @@ def _stamp(path: Path) -> _Stamp | None:
     return (status.st_ino, status.st_mtime_ns, status.st_size) if regular else None
 
 
-def parse(path: str, output: str) -> Hook:
+def parse_version(path: str, output: str) -> Hook:
     """Read a program's version off what `--version` printed, and judge it. Pure."""
     numbers = _VERSION.search(output)
     if numbers is None:
@@ -134,12 +134,12 @@ def parse(path: str, output: str) -> Hook:
     if version >= FLOOR:
         return Hook(path, version)
     problem = (
-        f"is version {show(version)}; expected {show(FLOOR)} or newer: "
+        f"is version {format_version(version)}; expected {format_version(FLOOR)} or newer: "
         "CVE-2025-23266 and CVE-2025-23267 let an image act as root on the host"
     )
     return Hook(path, version, problem)
 
 
-def show(version: Version) -> str:
+def format_version(version: Version) -> str:
     """Write a version as NVIDIA does."""
     return ".".join(map(str, version))

@@ -61,29 +61,29 @@ class Program:
             try:
                 _enter(self.root, shown or {}, passable)
             except OSError as e:
-                raise _unentered(self.root, e) from e
+                raise _enter_fault(self.root, e) from e
             return act()
 
-        return _apart(enter_and_act)
+        return _run_in_thread(enter_and_act)
 
 
-def find(search: driver_search.Search, name: str) -> Program:
+def find_program(search: driver_search.Search, name: str) -> Program:
     """Look for a program of the driver, and for the file system that it belongs to.
 
     Raises:
         NodeFault: it is nowhere; the text says where it was looked for.
     """
-    root = search.look()
-    folder = root.program(name)
-    if folder is None and not search.is_given and driver_search.lacking(root):
-        raise errors.NodeFault("find", name, search.words())
+    root = search.locate()
+    folder = root.find_program(name)
+    if folder is None and not search.is_fixed and driver_search.missing_reason(root):
+        raise errors.NodeFault("find", name, search.describe())
     if folder is None:
         places = ", ".join(root_paths.PROGRAM_FOLDERS)
         raise errors.NodeFault("find", name, f"{root.path} has none (yet) in {places}")
     system = _system(search, root.path)
     above = "" if root.path == system else f"/{root.path.relative_to(system)}"
     inside = f"{above}/{'/'.join(folder)}"
-    libraries = ":".join(f"{above}/{'/'.join(parts)}" for parts in _libraries(root))
+    libraries = ":".join(f"{above}/{'/'.join(parts)}" for parts in _library_folders(root))
     variables = {"PATH": f"{inside}:{_USUAL_PATH}"}
     if libraries:
         variables["LD_LIBRARY_PATH"] = libraries
@@ -101,7 +101,7 @@ def _is_whole(folder: Path) -> bool:
     return any(root.resolve(loader).is_file() for loader in LOADERS)
 
 
-def _libraries(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
+def _library_folders(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
     """The folders of those that programs load; the others' loader may not know them."""
     return tuple(
         folder
@@ -110,7 +110,7 @@ def _libraries(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
     )
 
 
-def _apart(act: Callable[[], _Result]) -> _Result:
+def _run_in_thread(act: Callable[[], _Result]) -> _Result:
     """Call it in a thread of its own, of which nothing is left after."""
     future: futures.Future[_Result] = futures.Future()
 
@@ -132,12 +132,12 @@ def _enter(root: Path, shown: Mapping[str, Path], passable: Path | None) -> None
     stage = _Stage(root)
     if root != _OURS:
         for ours, sign in _PARTS:
-            if not stage.at(sign).exists():
-                stage.show(Path(ours), ours)
+            if not stage.resolve(sign).exists():
+                stage.bind(Path(ours), ours)
     for place, source in shown.items():
-        stage.show(source, place)
+        stage.bind(source, place)
     if passable is not None:
-        mounts.cover(stage.at(str(passable)))
+        mounts.cover(stage.resolve(str(passable)))
     if root != _OURS:
         os.chroot(root)
         os.chdir("/")
@@ -150,17 +150,17 @@ class _Stage:
         self._root = root_paths.Root(root)
         self._ours: set[Path] = set()
 
-    def at(self, place: str) -> Path:
+    def resolve(self, place: str) -> Path:
         return self._root.resolve(place)
 
-    def show(self, source: Path, place: str) -> None:
-        target = self.at(place)
+    def bind(self, source: Path, place: str) -> None:
+        target = self.resolve(place)
         if target.is_dir() and os.path.samestat(source.stat(), target.stat()):
             return
-        self._make(target)
+        self._make_folders(target)
         mounts.bind(source, target)
 
-    def _make(self, target: Path) -> None:
+    def _make_folders(self, target: Path) -> None:
         missing = [folder for folder in (target, *target.parents) if not folder.is_dir()]
         for folder in reversed(missing):
             if folder.parent not in self._ours:
@@ -169,7 +169,7 @@ class _Stage:
             self._ours |= {folder, folder.parent}
 
 
-def _unentered(root: Path, problem: OSError) -> errors.NodeFault:
+def _enter_fault(root: Path, problem: OSError) -> errors.NodeFault:
     if problem.errno != errno.EPERM:
         return errors.NodeFault("enter", str(root), str(problem))
     rights = "only root with all capabilities, as in a privileged container, may run programs there"

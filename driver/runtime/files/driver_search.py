@@ -56,15 +56,15 @@ class Search:
         return self._host
 
     @property
-    def is_given(self) -> bool:
+    def is_fixed(self) -> bool:
         """Whether there is only one place."""
         return len(self._places) == 1
 
-    def look(self) -> root_paths.Root:
+    def locate(self) -> root_paths.Root:
         """The root to use now: the present one while it has the driver, else the first that has."""
-        if self.is_given or (self._known and lacking(self._chosen) is None):
+        if self.is_fixed or (self._known and missing_reason(self._chosen) is None):
             return self._chosen
-        found = next((one for one in self._places if lacking(one) is None), None)
+        found = next((one for one in self._places if missing_reason(one) is None), None)
         if found is not None:
             _log.info("driver root found", path=str(found.path))
             self._chosen = found
@@ -73,9 +73,11 @@ class Search:
         self._known = found is not None
         return self._chosen
 
-    def words(self) -> str:
+    def describe(self) -> str:
         """What each place lacks, by its path on the host."""
-        told = (f"{self._on_host(one)} {lacking(one) or 'has it now'}" for one in self._places)
+        told = (
+            f"{self._on_host(one)} {missing_reason(one) or 'has it now'}" for one in self._places
+        )
         below = "" if self._host == Path("/") else f" (seen below {self._host})"
         return f"looked in {len(self._places)} places{below}: {'; '.join(told)}"
 
@@ -85,12 +87,12 @@ class Search:
         return f"/{place.path.relative_to(self._host)}".replace("/.", "/")
 
 
-def of(setting: Setting, host: Path) -> Search:
+def build_search(setting: Setting, host: Path) -> Search:
     """The search that `--driver-root` and `--host-root` ask for."""
     return Search(candidates(setting, host), host)
 
 
-def lacking(root: root_paths.Root) -> str | None:
+def missing_reason(root: root_paths.Root) -> str | None:
     """Why the driver is not there, as the tail of a sentence; None when it is."""
     if not root.path.is_dir():
         return "is not there"

@@ -6,15 +6,15 @@ from typing import Protocol
 class Observer(Protocol):
     """Told each time an act is done."""
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         """`point` names the act that has just been done: `record started: temporary written`."""
         ...
 
 
-class _Nobody:
-    def at(self, point: str) -> None:
+class _NoObserver:
+    def on_point(self, point: str) -> None:
         del point
 
 
-NOBODY: Observer = _Nobody()
+NO_OBSERVER: Observer = _NoObserver()
 """What the product uses."""

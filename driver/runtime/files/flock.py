@@ -5,7 +5,7 @@ import os
 from pathlib import Path
 
 
-def taken(handle: int) -> bool:
+def try_lock(handle: int) -> bool:
     """Take the lock of an open file; False, at once, while another open file of it has it."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -24,6 +24,6 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     try:
-        return not taken(handle)
+        return not try_lock(handle)
     finally:
         os.close(handle)

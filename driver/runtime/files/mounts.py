@@ -24,7 +24,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def tmpfs(path: Path, size: int, inodes: int | None = None) -> None:
+def mount_tmpfs(path: Path, size: int, inodes: int | None = None) -> None:
     """Mount a tmpfs of `size` bytes at `path`, or give the one that is there these bounds.
 
     Anybody may write to it, and nothing on it is a device, is run, or changes a user's id. Its
@@ -54,25 +54,25 @@ class Mount:
     options: tuple[str, ...]
 
 
-def parse(table: str) -> tuple[Mount, ...]:
+def parse_mountinfo(table: str) -> tuple[Mount, ...]:
     """Read mountinfo (proc_pid_mountinfo(5)), in which the kind comes first after a dash."""
-    return tuple(_mount_of(line.split(" ")) for line in table.splitlines())
+    return tuple(_parse_mount(line.split(" ")) for line in table.splitlines())
 
 
-def _mount_of(words: list[str]) -> Mount:
+def _parse_mount(words: list[str]) -> Mount:
     point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), words[4])
     dash = words.index("-", 6)
     return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")))
 
 
-def mounted() -> tuple[Mount, ...]:
+def list_mounts() -> tuple[Mount, ...]:
     """Read the mounts of this process, a parent before what is mounted on it. Raises OSError."""
-    return parse(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
+    return parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
 
 
-def below(folder: Path) -> tuple[Path, ...]:
+def mounts_below(folder: Path) -> tuple[Path, ...]:
     """Mount points in a folder, at any depth, in the order to unmount them in. Raises OSError."""
-    points = [mount.point for mount in mounted() if folder in mount.point.parents]
+    points = [mount.point for mount in list_mounts() if folder in mount.point.parents]
     return tuple(reversed(points))
 
 

@@ -57,22 +57,22 @@ class Root:
 
         `start` is the folder it is relative to, which is followed already. Raises NodeFault.
         """
-        return self.path.joinpath(*self._followed(relative, start))
+        return self.path.joinpath(*self._follow(relative, start))
 
     def library_folders(self) -> tuple[Parts, ...]:
         """The folders of libraries that are there, followed once and each named once."""
-        found = dict.fromkeys(self._followed(folder) for folder in LIBRARY_FOLDERS)
+        found = dict.fromkeys(self._follow(folder) for folder in LIBRARY_FOLDERS)
         return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
 
-    def program(self, name: str) -> Parts | None:
+    def find_program(self, name: str) -> Parts | None:
         """The real folder that has a program; None where none has. Raises NodeFault."""
         for place in PROGRAM_FOLDERS:
-            folder = self._followed(place)
+            folder = self._follow(place)
             if self.resolve(name, folder).is_file():
                 return folder
         return None
 
-    def _followed(self, relative: str, start: Parts = ()) -> Parts:
+    def _follow(self, relative: str, start: Parts = ()) -> Parts:
         """The parts of the real path, under the root; `start` is real already."""
         left = deque(relative.split("/"))
         here = list(start)
@@ -84,7 +84,7 @@ class Root:
             if part == "..":
                 here = here[:-1]
                 continue
-            target = _link("/".join((self._prefix, *here, part)))
+            target = _read_link("/".join((self._prefix, *here, part)))
             if target is None:
                 here.append(part)
                 continue
@@ -96,7 +96,7 @@ class Root:
         return tuple(here)
 
 
-def _link(path: str) -> str | None:
+def _read_link(path: str) -> str | None:
     try:
         return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
     except OSError:

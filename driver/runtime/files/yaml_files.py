@@ -14,7 +14,7 @@ _UNREADABLE = (
 )
 
 
-def read(path: Path, kind: str) -> Mapping[str, object]:
+def read_document(path: Path, kind: str) -> Mapping[str, object]:
     """The document at a path; `kind` is what it should be, in words.
 
     Raises:
@@ -24,10 +24,10 @@ def read(path: Path, kind: str) -> Mapping[str, object]:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as error:
         raise errors.BadInput(str(path), str(error), f"a {kind} document") from error
-    return parsed(text, str(path), kind)
+    return parse_document(text, str(path), kind)
 
 
-def parsed(text: str, where: str, kind: str) -> Mapping[str, object]:
+def parse_document(text: str, where: str, kind: str) -> Mapping[str, object]:
     """The document in a text. Raises BadInput."""
     try:
         document = yaml.safe_load(text)

@@ -9,14 +9,14 @@ import structlog
 from driver import clock, errors
 
 _log = structlog.get_logger(__name__)
-LOOK_S = 15.0
+RELOAD_S = 15.0
 SOON_S = 1.0
 """Until there is a certificate."""
 Use = Callable[[bytes, bytes], None]
 """Serves a certificate and its key (PEM). Raises BadInput."""
 
 
-class InFiles:
+class CertificateFiles:
     """Follows two files, however they are replaced. `run` is a thread's target."""
 
     def __init__(self, certificate: Path, key: Path, use: Use, time: clock.Clock) -> None:
@@ -30,12 +30,12 @@ class InFiles:
         """Read them every fifteen seconds until `stop` is set."""
         while not stop.is_set():
             try:
-                self.look()
+                self.reload()
             except errors.RationError as error:
                 _log.warning("certificate not read", error=str(error))
-            self._clock.wait(stop, LOOK_S if self._served else SOON_S)
+            self._clock.wait(stop, RELOAD_S if self._served else SOON_S)
 
-    def look(self) -> None:
+    def reload(self) -> None:
         """Serve what the files hold, if it is new.
 
         Raises:

@@ -6,7 +6,9 @@ import ssl
 from driver import errors
 
 
-def of(certificate: bytes, key: bytes, socket_class: type[ssl.SSLSocket]) -> ssl.SSLContext:
+def server_context(
+    certificate: bytes, key: bytes, socket_class: type[ssl.SSLSocket]
+) -> ssl.SSLContext:
     """A server's context for TLS 1.2 and later; no key touches a disk.
 
     Raises:

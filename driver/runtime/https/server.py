@@ -83,7 +83,7 @@ class Server:
         Raises:
             BadInput: they are not a certificate and its key; what was served goes on.
         """
-        self._tls.context = pem_context.of(certificate, key, sockets.Secure)
+        self._tls.context = pem_context.server_context(certificate, key, sockets.Secure)
 
     def run(self, stop: threading.Event) -> None:
         """Serve until `interrupt`, called once `stop` is set."""
@@ -101,7 +101,7 @@ class _Connection(cheroot.server.HTTPConnection):
 
     def communicate(self) -> Any:  # noqa: ANN401 - truth, by cheroot's own reckoning
         try:
-            self.socket.begin(self.server.time, self.server.limits.deadline_s)
+            self.socket.set_deadline(self.server.time, self.server.limits.deadline_s)
             self.socket.handshake()
             return super().communicate()  # type: ignore[no-untyped-call]
         except OSError as error:  # scanners, health checks by TCP, clients that went away

@@ -11,25 +11,25 @@ import cheroot.ssl
 from driver import clock
 
 
-class _Hurried:
+class _DeadlineSocket:
     """What both kinds share: `begin` sets the deadline."""
 
     _clock: clock.Clock
     _until: float
 
-    def begin(self, time: clock.Clock, deadline_s: float) -> None:
+    def set_deadline(self, time: clock.Clock, deadline_s: float) -> None:
         """From now on, `deadline_s` for all there is to read and write."""
         self._clock, self._until = time, time.monotonic() + deadline_s
-        self._hurry()
+        self._apply_deadline()
 
-    def _hurry(self) -> None:
+    def _apply_deadline(self) -> None:
         left_s = self._until - self._clock.monotonic()
         if left_s <= 0:
             raise TimeoutError("timed out")  # cheroot knows it by these words
         self.settimeout(left_s)  # type: ignore[attr-defined]
 
 
-class Plain(_Hurried, socket.socket):
+class Plain(_DeadlineSocket, socket.socket):
     """Without TLS."""
 
     def handshake(self) -> None:
@@ -37,16 +37,16 @@ class Plain(_Hurried, socket.socket):
 
     def recv_into(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
         """As the socket's."""
-        self._hurry()
+        self._apply_deadline()
         return super().recv_into(*arguments, **more)
 
     def send(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
         """As the socket's."""
-        self._hurry()
+        self._apply_deadline()
         return super().send(*arguments, **more)
 
 
-class Secure(_Hurried, ssl.SSLSocket):
+class Secure(_DeadlineSocket, ssl.SSLSocket):
     """With TLS."""
 
     def handshake(self) -> None:
@@ -56,12 +56,12 @@ class Secure(_Hurried, ssl.SSLSocket):
 
     def recv_into(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
         """As the socket's."""
-        self._hurry()
+        self._apply_deadline()
         return super().recv_into(*arguments, **more)
 
     def send(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
         """As the socket's."""
-        self._hurry()
+        self._apply_deadline()
         return super().send(*arguments, **more)
 
 

@@ -12,7 +12,7 @@ Source = Callable[[], families.Figures]
 """The figures of now, from any thread; it waits for nobody."""
 
 
-class Shown:
+class FigureCollector:
     """A collector of `prometheus_client`: register it. Thread safe as `source` is."""
 
     def __init__(self, found: Sequence[families.Family], source: Source) -> None:
@@ -21,7 +21,7 @@ class Shown:
 
     def describe(self) -> Iterator[prometheus.GaugeMetricFamily]:
         """The families without series: registering asks for no figures."""
-        return (_family(one) for one in self._families)
+        return (_gauge_family(one) for one in self._families)
 
     def collect(self) -> Iterator[prometheus.GaugeMetricFamily]:
         """Every family with its series; without any when the figures cannot be had."""
@@ -31,11 +31,11 @@ class Shown:
             _log.exception("figures not shown", families=[one.name for one in self._families])
             figures = {}
         for one in self._families:
-            made = _family(one)
+            made = _gauge_family(one)
             for labels, value in sorted(figures.get(one.name, {}).items()):
                 made.add_metric(labels, value)
             yield made
 
 
-def _family(one: families.Family) -> prometheus.GaugeMetricFamily:
-    return prometheus.GaugeMetricFamily(one.name, one.about, labels=one.labels)
+def _gauge_family(one: families.Family) -> prometheus.GaugeMetricFamily:
+    return prometheus.GaugeMetricFamily(one.name, one.description, labels=one.labels)

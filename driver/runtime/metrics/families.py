@@ -7,7 +7,7 @@ Labels = tuple[str, ...]
 """A series' label values, in the order of its family's labels."""
 Figures = Mapping[str, Mapping[Labels, float]]
 """The series of each family, by the family's name."""
-ALONE: Labels = ()
+NO_LABELS: Labels = ()
 """The labels of a family without any."""
 
 
@@ -16,9 +16,9 @@ class Family:
     """A gauge: its name, what it says, and the names of its labels."""
 
     name: str
-    about: str
+    description: str
     labels: Labels = ()
 
-    def alone(self, value: float) -> Figures:
+    def single(self, value: float) -> Figures:
         """The one series of a family without labels."""
-        return {self.name: {ALONE: value}}
+        return {self.name: {NO_LABELS: value}}

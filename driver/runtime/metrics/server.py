@@ -42,8 +42,8 @@ class Telemetry:
                 prometheus_client.CONTENT_TYPE_LATEST,
                 prometheus_client.generate_latest(registry),
             ),
-            "/healthz": lambda: _checked(health),
-            "/readyz": lambda: _checked(ready, notes or {}),
+            "/healthz": lambda: _run_checks(health),
+            "/readyz": lambda: _run_checks(ready, notes or {}),
         }
         try:
             self._server = _Server((address, port), pages)
@@ -64,11 +64,11 @@ class Telemetry:
             self._server.server_close()
 
 
-Answer = tuple[int, str, bytes]
-Pages = Mapping[str, Callable[[], Answer]]
+Response = tuple[int, str, bytes]
+Pages = Mapping[str, Callable[[], Response]]
 
 
-def _checked(checks: Mapping[str, Check], notes: Mapping[str, Check] | None = None) -> Answer:
+def _run_checks(checks: Mapping[str, Check], notes: Mapping[str, Check] | None = None) -> Response:
     problems = {name: check() for name, check in checks.items()}
     lines = [f"{name}: {problem or 'ok'}" for name, problem in problems.items()]
     said = {name: note() for name, note in (notes or {}).items()}

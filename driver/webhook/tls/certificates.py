@@ -58,7 +58,7 @@ class InSecret:
                 self.look()
             except errors.RationError as error:
                 _log.warning("certificate not kept", error=str(error))
-            self._clock.wait(stop, cert_files.LOOK_S if self._served else cert_files.SOON_S)
+            self._clock.wait(stop, cert_files.RELOAD_S if self._served else cert_files.SOON_S)
 
     def look(self) -> None:
         """Write what is due, where we lead; serve what is there.

@@ -115,7 +115,7 @@ def _hint(problem: errors.BadInput) -> str:
     """What the writer may have meant by a field that there is not."""
     if problem.problem != "is not a field":
         return ""
-    name = problem.where.rpartition(".")[2]
+    name = problem.location.rpartition(".")[2]
     if name in _OURS_FOR:
         return f"it is of {nvidia.VERSION}; here it is {_OURS_FOR[name]}"
     if name in _THEIRS_FOR:

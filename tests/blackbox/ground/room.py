@@ -150,7 +150,7 @@ class Room:
         path = f"/api/v1/namespaces/{self.namespace}/pods/{name}/log"
 
         def parts() -> list[str]:
-            text = self.kube.text(path, {"container": container})
+            text = self.kube.get_text(path, {"container": container})
             found = ("\n" + text).split(f"\n{_SPLIT}\n")
             return found if len(found) > 2 else []
 

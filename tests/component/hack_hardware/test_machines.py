@@ -37,7 +37,7 @@ def test_the_drivers_programs_run_where_the_driver_is_a_folder_of_its_hosts(
 ) -> None:
     out, host = tmp_path / "out", layout.Layout(tmp_path / "world").host_root
     with worlds.running(tmp_path / "world", "hgx-h100", place):
-        smi = driver_programs.find(driver_search.of("auto", host), "nvidia-smi")
+        smi = driver_programs.find_program(driver_search.build_search("auto", host), "nvidia-smi")
         chosen = [f"--step={step}" for step in STEPS_WITH_PROGRAMS]
         words = ["--level", "own", "--out", str(out), f"--host-root={host}", *chosen]
         status = program.main(words)

@@ -141,7 +141,7 @@ def test_a_server_that_never_answers_is_given_up_in_time(
     time = clock.SystemClock()
     started = time.monotonic()
     with pytest.raises(errors.Unreachable):
-        kube.within(0.4).get(CLAIMS, "c", "ns")
+        kube.with_timeout(0.4).get(CLAIMS, "c", "ns")
     assert time.monotonic() - started < 2
 
 

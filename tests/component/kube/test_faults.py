@@ -28,7 +28,7 @@ def connect(api: server.ApiServer, tmp_path: Path) -> Iterator[Connect]:
     def begin(chooser: plan.Chooser) -> client.KubeClient:
         running.append(proxy.FaultProxy(api.url, chooser).__enter__())
         kube = client.KubeClient.connect(running[-1].kubeconfig(tmp_path), "test")
-        return kube.within(1.0)
+        return kube.with_timeout(1.0)
 
     yield begin
     for one in running:

@@ -189,7 +189,7 @@ def test_an_object_that_cannot_be_read_does_not_stop_the_rest(
     put(api, "a", "1", bad=True)
     put(api, "b", "1")
     bad: list[ids.Key] = []
-    options = reflector.Options(on_bad=lambda key, _: bad.append(key))
+    options = reflector.Options(on_invalid=lambda key, _: bad.append(key))
     follower = Following(kube, options)
     waiting.until(lambda: follower.holds(b="1"))
     put(api, "b", "2", bad=True)

@@ -41,7 +41,7 @@ def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[composition
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
     """Which device each claim was given, 64 of them."""
     for number in PARTS:
-        found = faces.of_gpu(gpus[number], faces.Offering())
+        found = faces.offered_faces(gpus[number], faces.Offering())
         yield from (
             one.name for one in found if isinstance(one, faces.MigFace) and _smallest(one.profile)
         )

@@ -40,7 +40,7 @@ def test_one_daemon_may_have_several_devices_with_limits_of_their_own(
     sizes = (4 * GIB, 6 * GIB)
     digest = node.want(minor, devices=devices, pinned_memory=sizes, multi_user=True)
     status = node.serving(minor, digest)
-    assert "-M" in processes.arguments(status.pid or 0)
+    assert "-M" in processes.read_arguments(status.pid or 0)
     _, said = node.client(minor)
     assert {one["uuid"]: one["limit"] for one in said["devices"]} == dict(
         zip(devices, sizes, strict=True)

@@ -17,10 +17,10 @@ def test_a_process_is_itself_until_it_ends_even_as_a_zombie() -> None:
         known = processes.identify(process.pid)
         assert known is not None
         later = mps_files.Process(pid=known.pid, started=known.started + 1)
-        assert processes.alive([known, later]) == (known,)
+        assert processes.filter_alive([known, later]) == (known,)
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)  # not reaped
-        assert processes.alive([known]) == ()
+        assert processes.filter_alive([known]) == ()
     assert processes.identify(process.pid) is None
 
 
@@ -30,8 +30,8 @@ def test_a_program_is_found_by_its_pipe_directory_whoever_started_it(tmp_path: P
     program.chmod(0o755)
     environment = {processes.PIPE: str(tmp_path / "pipe")}
     with subprocess.Popen([program, "-f"], env=environment, stdin=subprocess.PIPE) as process:
-        waiting.until(lambda: processes.environment(process.pid) == environment)
-        assert processes.with_pipe("some-program", tmp_path / "pipe") == (process.pid,)
-        assert processes.with_pipe("some-program", tmp_path / "other") == ()
-        assert processes.with_pipe("other-program", tmp_path / "pipe") == ()
+        waiting.until(lambda: processes.read_environment(process.pid) == environment)
+        assert processes.pids_with_pipe("some-program", tmp_path / "pipe") == (process.pid,)
+        assert processes.pids_with_pipe("some-program", tmp_path / "other") == ()
+        assert processes.pids_with_pipe("other-program", tmp_path / "pipe") == ()
         process.kill()

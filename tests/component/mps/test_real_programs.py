@@ -31,20 +31,20 @@ def real(tmp_path: Path, request: pytest.FixtureRequest) -> nvidia_roots.Node:
 
 
 def search(real: nvidia_roots.Node) -> driver_search.Search:
-    return driver_search.of("auto", real.host)
+    return driver_search.build_search("auto", real.host)
 
 
 def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
     """What the daemon shows; it serves one shell at a time, and the supervisor's are many."""
     key = node.uuid(0)
-    place = daemon_process.Place(
+    place = daemon_process.DaemonPaths(
         node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm"
     )
-    program = daemon_process.Program(search(real))
+    program = daemon_process.ControlProgram(search(real))
 
     def answer() -> str | None:
-        with contextlib.suppress(daemon_process.Occupied):
-            return program.say(place, DEFAULTS)
+        with contextlib.suppress(daemon_process.ControlOccupied):
+            return program.send(place, DEFAULTS)
         return None
 
     return waiting.value(answer, bool, mpsnode.WITHIN_S).split()

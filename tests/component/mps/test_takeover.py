@@ -41,13 +41,13 @@ def test_a_killed_supervisor_leaves_daemon_and_client_to_the_next(alone: mpsnode
 @pytest.fixture
 def pod() -> Iterator[tuple[Path, ...]]:
     """The groups of a pod's container, below a kubelet's root, in every hierarchy."""
-    roots = [mount.point for mount in mounts.mounted() if mount.kind in {"cgroup", "cgroup2"}]
+    roots = [mount.point for mount in mounts.list_mounts() if mount.kind in {"cgroup", "cgroup2"}]
     tops = [root / f"ration-test-{os.getpid()}" for root in roots]
     found = tuple(top / "kubepods/pod1" for top in tops)
     try:
         for top, group in zip(tops, found, strict=True):
             for folder in (top, group.parent, group):
-                cgroups.make(folder)
+                cgroups.make_group(folder)
         yield found
     finally:
         waiting.until(lambda: all(removed(top) for top in tops), mpsnode.WITHIN_S)

@@ -20,7 +20,7 @@ class Broken:
         self.calls = 0
         self.mended = False
 
-    def end_servers(self, _: daemon_process.Place) -> None:
+    def end_servers(self, _: daemon_process.DaemonPaths) -> None:
         self.calls += 1
         if not self.mended:
             raise RecursionError("of this key alone")
@@ -29,9 +29,9 @@ class Broken:
 def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path) -> None:
     layout, key = mps_files.Layout(tmp_path), "GPU-1"
     program = Broken()
-    place = daemon_process.Place(layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm")
-    tools = reconciler.Tools(
-        cast("daemon_process.Program", program),
+    place = daemon_process.DaemonPaths(layout.pipe(key), layout.log(key), tmp_path / "shm/k/shm")
+    tools = reconciler.Deps(
+        cast("daemon_process.ControlProgram", program),
         metrics.Metrics(prometheus_client.CollectorRegistry()),
         clock.SystemClock(),
         lambda: 0.0,
@@ -40,12 +40,12 @@ def test_an_exception_of_one_key_is_tried_again_and_ends_nothing(tmp_path: Path)
     )
     status = status_files.StatusFile(layout, key, "boot", clock.SystemClock())
     kept = worker.Worker(
-        key, reconciler.Keeper(key, place, status, tools), reconcile_policy.Unwanted()
+        key, reconciler.DaemonReconciler(key, place, status, tools), reconcile_policy.NoDaemon()
     )
     kept.start()
     waiting.until(lambda: program.calls == 1)
-    assert kept.want(reconcile_policy.Unreadable("x"))  # it lives, and takes another goal
+    assert kept.set_goal(reconcile_policy.UnreadableFile("x"))  # it lives, and takes another goal
     program.mended = True
-    assert kept.want(reconcile_policy.Unwanted())
-    waiting.until(lambda: kept.finished)
+    assert kept.set_goal(reconcile_policy.NoDaemon())
+    waiting.until(lambda: kept.is_finished)
     assert program.calls == 2

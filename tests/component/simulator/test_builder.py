@@ -67,7 +67,7 @@ def test_every_gpu_and_the_control_devices_have_a_node(at: layout.Layout) -> Non
 
 
 def test_the_root_has_the_loader_and_the_libc_that_its_programs_take(at: layout.Layout) -> None:
-    program = driver_programs.find(driver_search.Search((at.driver_root,)), "nvidia-smi")
+    program = driver_programs.find_program(driver_search.Search((at.driver_root,)), "nvidia-smi")
     assert program.root == at.driver_root
     assert all((at.driver_root / path.relative_to("/")).is_file() for path in compiler.system())
 

@@ -73,9 +73,9 @@ def deep(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[Daemons]:
 def _made(request: pytest.FixtureRequest, hosts: Hosts, folder: Path) -> Daemons:
     if request.param == SIMULATED:
         base = request.getfixturevalue("machine")
-        search = driver_search.of(layout.Layout(base).driver_root, Path("/"))
+        search = driver_search.build_search(layout.Layout(base).driver_root, Path("/"))
         return Daemons(search, folder, store.load(base).gpus[0].uuid)
-    return Daemons(driver_search.of("auto", hosts.node(request.param).host), folder)
+    return Daemons(driver_search.build_search("auto", hosts.node(request.param).host), folder)
 
 
 @pytest.fixture(scope="session")
@@ -101,7 +101,7 @@ class Machines:
 def real(real_host: Hosts, request: pytest.FixtureRequest) -> Iterator[tuple[Daemons, str]]:
     """NVIDIA's own, and the driver's version."""
     node = real_host.node(request.param)
-    for made in _closing(Daemons(driver_search.of("auto", node.host), _short())):
+    for made in _closing(Daemons(driver_search.build_search("auto", node.host), _short())):
         yield made, node.version
 
 
@@ -112,11 +112,14 @@ def spoken(
     """NVIDIA's own and the simulated one, of both versions, and which version."""
     if request.param in VERSIONS:
         base, version = simulated.of(request.param), str(request.param)
-        search = driver_search.of(layout.Layout(base).driver_root, Path("/"))
+        search = driver_search.build_search(layout.Layout(base).driver_root, Path("/"))
         made = Daemons(search, _short(), store.load(base).gpus[0].uuid)
     else:
         node = real_host.node(request.param)
-        made, version = Daemons(driver_search.of("auto", node.host), _short()), node.version
+        made, version = (
+            Daemons(driver_search.build_search("auto", node.host), _short()),
+            node.version,
+        )
     for daemons in _closing(made):
         yield daemons, version
 

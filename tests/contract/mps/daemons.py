@@ -34,7 +34,7 @@ class Daemons:
             path.chmod(0o777)
         self.folder = folder
         self.search = search
-        self._program = driver_programs.find(search, CONTROL)
+        self._program = driver_programs.find_program(search, CONTROL)
         self._environment = {
             **self._program.environment,
             "CUDA_MPS_PIPE_DIRECTORY": str(self.pipe),

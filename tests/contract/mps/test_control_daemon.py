@@ -22,9 +22,9 @@ def wanted(*mebibytes: int, percentage: int = 40) -> mps_files.Desired:
 
 
 def shown(daemons: Daemons, devices: int = 1) -> control.Limits:
-    done = daemons.ask(*control.questions(devices))
+    done = daemons.ask(*control.query_commands(devices))
     assert (done.status, done.errors) == (0, "")
-    answer = control.read_daemon(done.output, devices)
+    answer = control.parse_daemon(done.output, devices)
     assert answer is not None
     limits, servers = answer
     assert servers == ()
@@ -44,28 +44,32 @@ def test_limits_are_taken_without_a_word_of_refusal_and_shown(
 ) -> None:
     daemons.serving()
     want = wanted(mebibytes)
-    done = daemons.ask(*control.limits(want))
-    assert (done.status, control.refusals(done.output), done.output.split()) == (0, "", ["40.0"])
+    done = daemons.ask(*control.limit_commands(want))
+    assert (done.status, control.parse_refusals(done.output), done.output.split()) == (
+        0,
+        "",
+        ["40.0"],
+    )
     assert shown(daemons) == control.Limits("40.0", (text,))
-    assert list(control.differences(want, shown(daemons))) == []
+    assert list(control.limit_differences(want, shown(daemons))) == []
 
 
 def test_each_device_has_a_limit_of_its_own_and_the_last_word_counts(daemons: Daemons) -> None:
     daemons.serving()
-    daemons.ask(*control.limits(wanted(4096, 3072)))
+    daemons.ask(*control.limit_commands(wanted(4096, 3072)))
     assert shown(daemons, 2) == control.Limits("40.0", ("4G", "3G"))
-    daemons.ask(*control.limits(wanted(8192, 2048, percentage=75)))
+    daemons.ask(*control.limit_commands(wanted(8192, 2048, percentage=75)))
     assert shown(daemons, 2) == control.Limits("75.0", ("8G", "2G"))
 
 
 def test_a_server_that_is_not_there_is_none(daemons: Daemons) -> None:
     daemons.serving()
-    done = daemons.ask(*control.questions_of_server(4711, 1))
+    done = daemons.ask(*control.server_query_commands(4711, 1))
     assert (done.status, done.errors) == (0, "")
-    assert control.read_server(done.output, 4711, 1) is None
-    refused = daemons.ask(*control.limits_of_server(wanted(512), 4711))
+    assert control.parse_server(done.output, 4711, 1) is None
+    refused = daemons.ask(*control.server_limit_commands(wanted(512), 4711))
     assert refused.status == 0
-    assert "4711" in control.refusals(refused.output)
+    assert "4711" in control.parse_refusals(refused.output)
 
 
 def test_after_a_command_that_is_unknown_the_next_is_answered(daemons: Daemons) -> None:
@@ -105,7 +109,7 @@ def test_a_second_daemon_of_a_directory_ends_and_the_first_serves_on(daemons: Da
 
 def test_the_directory_of_one_that_was_killed_is_taken_over(daemons: Daemons) -> None:
     first = daemons.serving()
-    daemons.ask(*control.limits(wanted(512)))
+    daemons.ask(*control.limit_commands(wanted(512)))
     first.kill()
     first.wait(waiting.WITHIN_S)
     assert daemons.ask("get_server_list") == (1, "", NO_DAEMON)
@@ -124,11 +128,11 @@ def test_in_the_foreground_the_log_is_the_output_and_no_file(daemons: Daemons) -
 
 def test_of_a_log_nothing_is_left_that_our_own_questions_wrote(daemons: Daemons) -> None:
     daemons.serving()
-    before = control.without_chatter(daemons.output.splitlines())
-    daemons.ask(*control.limits(wanted(4606)))
+    before = control.drop_chatter(daemons.output.splitlines())
+    daemons.ask(*control.limit_commands(wanted(4606)))
     for _ in range(3):
         shown(daemons)
-    assert control.without_chatter(daemons.output.splitlines()) == before
+    assert control.drop_chatter(daemons.output.splitlines()) == before
 
 
 def test_quit_ends_it_and_leaves_the_socket_and_no_pid_file(daemons: Daemons) -> None:

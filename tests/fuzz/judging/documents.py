@@ -30,7 +30,7 @@ def _check(data: bytes, read: _Read) -> None:
     with tempfile.NamedTemporaryFile() as file:
         Path(file.name).write_bytes(data)
         with refusing.refusals():
-            document = yaml_files.read(Path(file.name), "a document")
+            document = yaml_files.read_document(Path(file.name), "a document")
             found = read(dict(document), "at")
             shown = found.model_dump(mode="json", exclude_none=True)
             assert read(shown, "at") == found

@@ -29,7 +29,7 @@ PARSERS: Mapping[str, _Parse] = {
 def check(data: bytes) -> None:
     """By the kind that it says, or by each: the API server gives to each reader its own kind."""
     try:
-        obj = json_decode.decoded(data)
+        obj = json_decode.decode(data)
     except ValueError:
         return
     if not isinstance(obj, dict):

@@ -8,7 +8,7 @@ from tests.unit.devices.test_faces import HALF, PLAIN, a_gpu, an_instance
 
 
 def of(face: faces.Face) -> attributes.Attributes:
-    return attributes.of_face(face, 0b110, "controller")
+    return attributes.face_attributes(face, 0b110, "controller")
 
 
 def test_what_is_not_known_is_not_published() -> None:
@@ -21,7 +21,7 @@ def test_what_is_not_known_is_not_published() -> None:
 def test_only_the_whole_face_is_of_type_gpu() -> None:
     gpu = a_gpu()
     offering = faces.Offering(kinds=frozenset(faces.Kind))
-    types = [of(face)["type"] for face in faces.of_gpu(gpu, offering)]
+    types = [of(face)["type"] for face in faces.offered_faces(gpu, offering)]
     assert types == ["gpu", *["mig"] * 4, "gpu-share", "gpu-share", "gpu-monitor"]
 
 
@@ -49,7 +49,7 @@ def test_a_guest_says_that_its_time_slice_cannot_be_set() -> None:
 def test_nvlink_peers_are_a_bitmask_in_pci_order() -> None:
     pcis = tuple(ids.PciAddress(f"0000:{bus:02x}:00.0") for bus in (1, 2, 3))
     masks = [
-        attributes.peers_of(
+        attributes.peer_mask(
             dataclasses.replace(PLAIN, pci=pci, nvlink_peers=frozenset(pcis) - {pci}), pcis
         )
         for pci in pcis

@@ -36,7 +36,7 @@ def an_instance(profile: mig.Profile, start: int, uuid: str | None = "MIG-1") ->
 
 
 def names_of(gpu: model.Gpu, offering: faces.Offering | None = None) -> list[str]:
-    return [face.name for face in faces.of_gpu(gpu, offering or faces.Offering())]
+    return [face.name for face in faces.offered_faces(gpu, offering or faces.Offering())]
 
 
 def test_a_gpu_without_mig_is_whole_and_shared() -> None:
@@ -57,7 +57,7 @@ def test_a_mode_that_can_be_turned_off_hides_nothing() -> None:
 
 
 def test_an_instance_we_did_not_make_takes_its_place_and_what_overlaps_it() -> None:
-    found = faces.of_gpu(a_gpu(an_instance(HALF, 0), enabled=True), faces.Offering())
+    found = faces.offered_faces(a_gpu(an_instance(HALF, 0), enabled=True), faces.Offering())
     assert [face.name for face in found] == [f"{NAME}-mig-3g40gb-0", f"{NAME}-mig-3g40gb-4"]
     first = found[0]
     assert isinstance(first, faces.MigFace)
@@ -73,7 +73,7 @@ def test_an_instance_that_is_no_device_takes_its_place_and_is_not_shown() -> Non
 def test_an_instance_of_ours_hides_nothing_and_is_shown_as_its_place() -> None:
     ours = dataclasses.replace(an_instance(HALF, 0), ours=True)
     assert names_of(a_gpu(ours, enabled=True)) == names_of(a_gpu())
-    shown = faces.of_gpu(a_gpu(ours, enabled=True), faces.Offering())
+    shown = faces.offered_faces(a_gpu(ours, enabled=True), faces.Offering())
     assert all(face.instance is None for face in shown if isinstance(face, faces.MigFace))
     fixed = a_gpu(ours, enabled=True, resetless=False)
     assert names_of(fixed) == [*FREE, f"{NAME}-mig-3g40gb-4"]
@@ -93,18 +93,18 @@ def test_static_mig_does_not_show_what_we_have_made() -> None:
 
 def test_a_part_knows_what_lies_at_its_place_whoever_made_it() -> None:
     ours = dataclasses.replace(an_instance(HALF, 0), ours=True)
-    shown = faces.of_gpu(a_gpu(ours, enabled=True), faces.Offering())
-    there = {face.name: face.there for face in shown if isinstance(face, faces.MigFace)}
+    shown = faces.offered_faces(a_gpu(ours, enabled=True), faces.Offering())
+    there = {face.name: face.existing for face in shown if isinstance(face, faces.MigFace)}
     assert there == {**dict.fromkeys([*FREE, f"{NAME}-mig-3g40gb-4"]), FREE[2]: ours}
 
 
 def test_a_face_is_found_by_its_name_and_no_other_is() -> None:
     gpu = a_gpu()
-    shown = list(faces.every(gpu))
-    assert {face.name: faces.named(gpu, face.name) for face in shown} == {
+    shown = list(faces.all_faces(gpu))
+    assert {face.name: faces.find_face(gpu, face.name) for face in shown} == {
         face.name: face for face in shown
     }
-    assert faces.named(gpu, f"{NAME}-mig-9g90gb-0") is None
+    assert faces.find_face(gpu, f"{NAME}-mig-9g90gb-0") is None
 
 
 def test_static_mig_is_the_instances_that_exist() -> None:
@@ -131,7 +131,7 @@ def test_a_gpu_is_offered_as_what_is_asked_for(kind: str, expected: str) -> None
 
 def test_a_monitor_takes_nothing_and_stays_beside_anything() -> None:
     offering = faces.Offering(kinds=frozenset(faces.Kind))
-    *_, last = faces.of_gpu(a_gpu(an_instance(HALF, 0), enabled=True), offering)
+    *_, last = faces.offered_faces(a_gpu(an_instance(HALF, 0), enabled=True), offering)
     assert isinstance(last, faces.MonitorFace)
     assert not last.consumes
 

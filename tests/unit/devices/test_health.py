@@ -4,14 +4,14 @@ import pytest
 
 from driver import ids
 from driver.devices import health, xids
-from driver.devices.health import Ailment, Instance, Seen, Signs, Watched, XidEvent
+from driver.devices.health import Ailment, Instance, Polled, PollResult, Watched, XidEvent
 
 GPU, OTHER = ids.GpuUuid("GPU-1"), ids.GpuUuid("GPU-2")
 POLICY = health.Policy()
 EVICTING = health.Policy(evict=True)
-WELL = Seen(GPU, Signs(recovery=0, energy_mj=900))
-LOST = Seen(GPU, Signs("GPU is lost"))
-WANTS_RESET = Seen(GPU, Signs(recovery=1, energy_mj=900))
+WELL = Polled(GPU, PollResult(recovery=0, energy_mj=900))
+LOST = Polled(GPU, PollResult("GPU is lost"))
+WANTS_RESET = Polled(GPU, PollResult(recovery=1, energy_mj=900))
 
 
 def after(*observed: health.Observation, policy: health.Policy = POLICY) -> health.NodeHealth:
@@ -33,7 +33,7 @@ def taints(
 
 def test_a_well_gpu_has_no_ailment() -> None:
     assert found(WELL, Watched(GPU)) == ()
-    assert health.verdict(()) is True
+    assert health.is_healthy(()) is True
 
 
 @pytest.mark.parametrize("code", [13, 31, 43, 45, 137, 63, 92, 94, 109, 144, 154, 998])
@@ -49,7 +49,7 @@ def test_a_grave_xid_taints_the_gpu_and_says_what_clears_it(code: int) -> None:
     assert ailment.instance is None
     assert f"Xid {code}: " in ailment.message
     assert "cleared by a reset" in ailment.message
-    assert health.verdict([ailment]) is False
+    assert health.is_healthy([ailment]) is False
 
 
 def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked() -> None:
@@ -60,7 +60,7 @@ def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked
         ("ration.dev/xid", "79", "NoExecute"),
         ("ration.dev/xid", "48", "NoSchedule"),
     ]
-    broken = Seen(GPU, Signs(repair_failed=True, repair_pending=True))
+    broken = Polled(GPU, PollResult(repair_failed=True, repair_pending=True))
     assert taints(broken, policy=EVICTING) == [
         ("ration.dev/row-remap", "pending", "NoSchedule"),
         ("ration.dev/row-remap", "failed", "NoExecute"),
@@ -68,11 +68,11 @@ def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked
 
 
 def test_an_xid_stays_while_nothing_says_that_the_gpu_was_made_anew() -> None:
-    later = Seen(GPU, Signs(recovery=0, energy_mj=901))
+    later = Polled(GPU, PollResult(recovery=0, energy_mj=901))
     assert len(found(WELL, XidEvent(GPU, 48), WELL, later, later)) == 1
 
 
-CALM = [Seen(GPU, Signs(recovery=0, energy_mj=901)) for _ in range(health.CALM_POLLS)]
+CALM = [Polled(GPU, PollResult(recovery=0, energy_mj=901)) for _ in range(health.CALM_POLLS)]
 
 
 #
@@ -100,28 +100,30 @@ def test_polls_before_the_last_fault_say_nothing_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "between", [Signs(hung="nvmlDeviceGetMemoryInfo"), Signs(recovery=None)], ids=["hung", "old"]
+    "between",
+    [PollResult(hung="nvmlDeviceGetMemoryInfo"), PollResult(recovery=None)],
+    ids=["hung", "old"],
 )
 def test_a_poll_that_does_not_say_that_nothing_is_asked_begins_the_count_anew(
-    between: Signs,
+    between: PollResult,
 ) -> None:
     story: list[health.Observation] = [
         WELL,
         XidEvent(GPU, 119),
         *CALM[1:],
-        Seen(GPU, between),
+        Polled(GPU, between),
         CALM[0],
     ]
     assert "119" in [value for _, value, _ in taints(*story)]
 
 
 def test_a_gpu_whose_call_hangs_is_tainted_with_the_call_until_it_has_returned() -> None:
-    hangs = Seen(GPU, Signs(hung="nvmlDeviceGetMemoryInfo"))
+    hangs = Polled(GPU, PollResult(hung="nvmlDeviceGetMemoryInfo"))
     (ailment,) = found(WELL, hangs, policy=EVICTING)
     assert (ailment.key, ailment.value) == ("ration.dev/gpu-lost", "hung")
     assert ailment.effect == "NoSchedule", "a hang may pass by itself"
     assert "nvmlDeviceGetMemoryInfo does not return" in ailment.message
-    assert health.verdict([ailment]) is False
+    assert health.is_healthy([ailment]) is False
     assert found(WELL, hangs, hangs, WELL) == ()
 
 
@@ -129,7 +131,7 @@ def test_that_a_call_returns_at_last_makes_no_gpu_anew() -> None:
     story: list[health.Observation] = [
         WELL,
         XidEvent(GPU, 79),
-        Seen(GPU, Signs(hung="nvmlDeviceGetMemoryInfo")),
+        Polled(GPU, PollResult(hung="nvmlDeviceGetMemoryInfo")),
         WELL,
     ]
     assert [value for _, value, _ in taints(*story)] == ["79"]
@@ -145,19 +147,19 @@ def test_an_xid_is_over_when_the_recovery_action_is_none_again() -> None:
 
 
 def test_an_xid_is_over_when_a_lost_gpu_is_back_whatever_the_driver_knows() -> None:
-    old_driver = Seen(GPU, Signs(recovery=None))
+    old_driver = Polled(GPU, PollResult(recovery=None))
     story: list[health.Observation] = [old_driver, XidEvent(GPU, 79), LOST]
     assert [key for key, _, _ in taints(*story)] == ["ration.dev/gpu-lost", "ration.dev/xid"]
     assert found(*story, old_driver) == ()
 
 
 def test_an_xid_is_over_when_the_energy_counter_fell() -> None:
-    at_fault, anew = (Seen(GPU, Signs(energy_mj=mj)) for mj in (1_000, 10))
+    at_fault, anew = (Polled(GPU, PollResult(energy_mj=mj)) for mj in (1_000, 10))
     assert found(WELL, XidEvent(GPU, 119), at_fault, anew) == ()
 
 
 def test_a_reset_from_before_an_xid_does_not_clear_it() -> None:
-    before, at_fault = (Seen(GPU, Signs(energy_mj=mj)) for mj in (1_000, 10))
+    before, at_fault = (Polled(GPU, PollResult(energy_mj=mj)) for mj in (1_000, 10))
     assert len(found(before, XidEvent(GPU, 119), at_fault)) == 1
 
 
@@ -176,23 +178,23 @@ def test_an_xid_is_not_over_while_the_gpu_still_asks_for_something() -> None:
     ],
 )
 def test_what_the_gpu_asks_for_is_a_taint_of_its_own(action: int, value: str, effect: str) -> None:
-    asked = Seen(GPU, Signs(recovery=action))
+    asked = Polled(GPU, PollResult(recovery=action))
     assert taints(asked, policy=EVICTING) == [("ration.dev/recovery", value, effect)]
 
 
 def test_a_repair_is_pending_until_a_poll_no_longer_finds_it() -> None:
-    pending = Seen(GPU, Signs(repair_pending=True))
+    pending = Polled(GPU, PollResult(repair_pending=True))
     assert taints(pending) == [("ration.dev/row-remap", "pending", "NoSchedule")]
     assert found(pending, WELL) == ()
 
 
 def test_memory_beyond_repair_is_told() -> None:
-    broken = Seen(GPU, Signs(sram_exceeded=True, unrepairable=True))
+    broken = Polled(GPU, PollResult(sram_exceeded=True, unrepairable=True))
     assert [value for _, value, _ in taints(broken)] == ["sram-threshold", "unrepairable"]
 
 
 def test_what_was_known_of_a_gpu_stays_while_it_is_lost() -> None:
-    pending = Seen(GPU, Signs(repair_pending=True))
+    pending = Polled(GPU, PollResult(repair_pending=True))
     unwatched = Watched(GPU, "GPU is lost")
     assert [value for _, value, _ in taints(pending, LOST, unwatched)] == ["lost", "pending"]
 
@@ -200,16 +202,16 @@ def test_what_was_known_of_a_gpu_stays_while_it_is_lost() -> None:
 def test_a_gpu_whose_events_cannot_be_had_is_no_worse_for_it() -> None:
     (ailment,) = found(WELL, Watched(GPU, "Not Supported"))
     assert (ailment.key, ailment.effect) == ("ration.dev/unmonitored", "None")
-    assert health.verdict([ailment]) is None
+    assert health.is_healthy([ailment]) is None
     assert found(WELL, Watched(GPU, "Not Supported"), Watched(GPU)) == ()
 
 
 def test_a_fault_of_an_instance_is_its_own_and_that_of_the_gpu_is_everybodys() -> None:
     first, second = Instance(7, 0), Instance(8, 0)
     both = found(XidEvent(GPU, 48, first), XidEvent(GPU, 119), XidEvent(GPU, 95, Instance(7)))
-    assert [one.value for one in health.of_instance(both, first)] == ["48", "95", "119"]
-    assert [one.value for one in health.of_instance(both, second)] == ["119"]
-    assert [one.value for one in health.of_instance(both, Instance(7, 1))] == ["95", "119"]
+    assert [one.value for one in health.instance_ailments(both, first)] == ["48", "95", "119"]
+    assert [one.value for one in health.instance_ailments(both, second)] == ["119"]
+    assert [one.value for one in health.instance_ailments(both, Instance(7, 1))] == ["95", "119"]
 
 
 def test_of_many_xids_the_gravest_are_shown() -> None:
@@ -219,14 +221,14 @@ def test_of_many_xids_the_gravest_are_shown() -> None:
 
 
 def test_one_gpu_is_not_ill_with_another_ones_faults() -> None:
-    state = after(WELL, XidEvent(OTHER, 79), Seen(OTHER, Signs("gone")))
+    state = after(WELL, XidEvent(OTHER, 79), Polled(OTHER, PollResult("gone")))
     assert health.ailments(state[GPU], POLICY) == ()
     assert len(health.ailments(state[OTHER], POLICY)) == 2
 
 
 def test_an_override_decides_what_taints() -> None:
     policy = health.Policy(
-        xids.table({79: xids.XidClass.APPLICATION, 13: xids.XidClass.HARDWARE}), evict=True
+        xids.build_table({79: xids.XidClass.APPLICATION, 13: xids.XidClass.HARDWARE}), evict=True
     )
     story: list[health.Observation] = [XidEvent(GPU, 79), XidEvent(GPU, 13)]
     assert taints(*story, policy=policy) == [("ration.dev/xid", "13", "NoExecute")]

@@ -33,7 +33,7 @@ def test_profiles_have_distinct_names_fit_for_a_device(name: str, slug: str) -> 
 def test_an_older_drivers_profile_is_named_as_nvidia_names_it(
     total_mib: int, slices: int, memory_mib: int, name: str
 ) -> None:
-    assert mig.name_of(slices, memory_mib, total_mib << 20) == name
+    assert mig.profile_name(slices, memory_mib, total_mib << 20) == name
 
 
 def test_placements_that_share_a_slice_overlap() -> None:
@@ -45,20 +45,20 @@ def test_a_place_holds_the_instance_meant_and_one_that_has_no_device() -> None:
     at = mig.Placement(4, 4)
     made = mig.Instance(2, 9, at, 0, ids.MigUuid("MIG-1"))
     gpu = ids.GpuUuid("GPU-1")
-    assert mig.Place(gpu, 9, at).holds(made)
-    assert mig.Place(gpu, 9, at, ids.MigUuid("MIG-1")).holds(made)
-    assert not mig.Place(gpu, 9, at, ids.MigUuid("MIG-2")).holds(made)
-    assert not mig.Place(gpu, 5, at).holds(made)
-    assert not mig.Place(gpu, 9, mig.Placement(0, 4)).holds(made)
-    assert mig.Place(gpu, 9, at, ids.MigUuid("MIG-2")).holds(mig.Instance(2, 9, at))
+    assert mig.InstanceRef(gpu, 9, at).matches(made)
+    assert mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-1")).matches(made)
+    assert not mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-2")).matches(made)
+    assert not mig.InstanceRef(gpu, 5, at).matches(made)
+    assert not mig.InstanceRef(gpu, 9, mig.Placement(0, 4)).matches(made)
+    assert mig.InstanceRef(gpu, 9, at, ids.MigUuid("MIG-2")).matches(mig.Instance(2, 9, at))
 
 
 def test_instances_are_told_apart_by_the_places_of_ours() -> None:
     ours, theirs = mig.Instance(1, 9, mig.Placement(0, 4)), mig.Instance(2, 9, mig.Placement(4, 4))
     found = mig.Mig(enabled=True, resetless=True, profiles=(), instances=(ours, theirs))
-    place = mig.Place(ids.GpuUuid("GPU-1"), 9, ours.placement)
-    apart = mig.told_apart(found, [place])
+    place = mig.InstanceRef(ids.GpuUuid("GPU-1"), 9, ours.placement)
+    apart = mig.mark_own(found, [place])
     assert [one.ours for one in apart.instances] == [True, False]
     assert apart.foreign == (theirs,)
-    assert apart.at(place) == apart.instances[0]
-    assert mig.told_apart(apart, []) == found
+    assert apart.find(place) == apart.instances[0]
+    assert mig.mark_own(apart, []) == found

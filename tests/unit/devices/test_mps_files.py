@@ -55,7 +55,7 @@ def test_what_is_wrong_is_named_by_file_and_field(
 ) -> None:
     with pytest.raises(errors.BadInput) as caught:
         mps_files.Desired.parse(desired(**changes), "d.json")
-    assert caught.value.where == where
+    assert caught.value.location == where
     assert words in caught.value.problem
 
 

@@ -30,7 +30,7 @@ def test_an_unknown_code_is_told_and_taints_nothing_by_itself() -> None:
 
 
 def test_an_override_changes_one_code_and_keeps_its_meaning() -> None:
-    changed = xids.table({109: XidClass.APPLICATION, 998: XidClass.NODE})
+    changed = xids.build_table({109: XidClass.APPLICATION, 998: XidClass.NODE})
     assert changed[109].xid_class is XidClass.APPLICATION
     assert changed[109].meaning == xids.TABLE[109].meaning
     assert xids.lookup(changed, 998).xid_class is XidClass.NODE

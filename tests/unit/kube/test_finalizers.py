@@ -28,20 +28,22 @@ def rest(raw: bytes) -> bytes:
 
 
 def test_the_finalizer_is_there_once_and_the_version_is_the_one_asked_for() -> None:
-    once = finalizers.added(CLAIM, names.CLAIM_FINALIZER, "41")
-    twice = finalizers.added(once, names.CLAIM_FINALIZER, "42")
+    once = finalizers.add_finalizer(CLAIM, names.CLAIM_FINALIZER, "41")
+    twice = finalizers.add_finalizer(once, names.CLAIM_FINALIZER, "42")
     assert list(read(twice).metadata.finalizers) == [names.CLAIM_FINALIZER]
     assert read(once).metadata.resource_version == "41"
     assert read(twice).metadata.resource_version == "42"
 
 
 def test_other_finalizers_stay_in_front() -> None:
-    both = finalizers.added(finalizers.added(CLAIM, "a.example.com/x", "1"), "b.example.com/y", "1")
+    both = finalizers.add_finalizer(
+        finalizers.add_finalizer(CLAIM, "a.example.com/x", "1"), "b.example.com/y", "1"
+    )
     assert list(read(both).metadata.finalizers) == ["a.example.com/x", "b.example.com/y"]
 
 
 def test_every_other_byte_stays() -> None:
-    changed = finalizers.added(CLAIM, names.CLAIM_FINALIZER, "42")
+    changed = finalizers.add_finalizer(CLAIM, names.CLAIM_FINALIZER, "42")
     assert rest(changed) == rest(CLAIM)
     assert PARAMETERS in CLAIM
     assert PARAMETERS in changed
@@ -52,4 +54,4 @@ def test_every_other_byte_stays() -> None:
 @pytest.mark.parametrize("raw", [b"", b'{"kind": "ResourceClaim"}', b"k8s\x00\xff\xff", CLAIM[:-9]])
 def test_what_is_no_object_in_that_form_is_refused(raw: bytes) -> None:
     with pytest.raises(ValueError, match=r"application/vnd\.kubernetes\.protobuf"):
-        finalizers.added(raw, names.CLAIM_FINALIZER, "42")
+        finalizers.add_finalizer(raw, names.CLAIM_FINALIZER, "42")

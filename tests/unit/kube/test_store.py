@@ -29,7 +29,7 @@ class Watched:
         self.store: store.Store[str] = store.Store()
         self.heard: list[Change] = []
         self.bad: list[str] = []
-        self.store.read_with(parse, lambda key, _: self.bad.append(key))
+        self.store.set_parser(parse, lambda key, _: self.bad.append(key))
         self.store.subscribe(lambda *change: self.heard.append(change))
 
     def values(self) -> Iterable[str]:
@@ -169,7 +169,7 @@ def test_what_the_watch_tells_of_our_own_write_is_not_read_again() -> None:
         read.append(raw["value"])
         return parse(raw)
 
-    found.read_with(noting, lambda _key, _error: None)
+    found.set_parser(noting, lambda _key, _error: None)
     found.observe(obj("a", 8, "ours"))
     found.apply(obj("a", 8))
     found.apply(obj("a", 9))

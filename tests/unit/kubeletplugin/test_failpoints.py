@@ -59,7 +59,7 @@ def node(tmp_path: Path) -> gpunode.GpuNode:
 
 
 def carried_out(
-    node: gpunode.GpuNode, hardware: Hardware, watch: failpoints.Observer = failpoints.NOBODY
+    node: gpunode.GpuNode, hardware: Hardware, watch: failpoints.Observer = failpoints.NO_OBSERVER
 ) -> None:
     process = node.process(watch, hardware.acts)
     process.executor.carry_out(builders.a_ref(), two_steps(node), gpunode.never)
@@ -68,7 +68,7 @@ def carried_out(
 def points(tmp_path: Path, *, undo: bool) -> int:
     """How many acts there are, for carrying out alone or for taking back alone."""
     node, hardware, watch = gpunode.GpuNode(tmp_path), Hardware(), gpunode.DiesAt()
-    carried_out(node, hardware, failpoints.NOBODY if undo else watch)
+    carried_out(node, hardware, failpoints.NO_OBSERVER if undo else watch)
     if undo:
         node.process(watch, hardware.acts).preparer.unprepare(builders.a_ref())
     return len(watch.passed)

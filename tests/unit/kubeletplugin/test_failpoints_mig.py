@@ -223,7 +223,7 @@ def by_hand(node: gpunode.GpuNode) -> mig.Instance:
     gpu = node.nvml.inventory().gpus[0]
     hands = partitioning.FakePartitions(node.nvml.library, node.follow)
     hands.enable(gpu.uuid)
-    return hands.create(mig.Place(gpu.uuid, 9, mig.Placement(0, 4)))
+    return hands.create(mig.InstanceRef(gpu.uuid, 9, mig.Placement(0, 4)))
 
 
 def test_instances_that_a_reset_took_are_made_again(node: gpunode.GpuNode) -> None:
@@ -264,7 +264,7 @@ def test_a_step_that_left_a_part_behind_is_taken_back_by_its_place(
 ) -> None:
     ref = a_claim(node)
 
-    def half(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
+    def half(self: partitioning.FakePartitions, place: mig.InstanceRef) -> mig.Instance:
         make(self, place)
         raise errors.DeviceFault(place.gpu, "nvmlComputeInstanceDestroy", 999, "Unknown")
 

@@ -23,7 +23,7 @@ def put(folder: Path, key: str, percentage: int = 50) -> Path:
 
 
 def percentage(goal: reconcile_policy.Goal) -> int:
-    assert isinstance(goal, reconcile_policy.Wanted)
+    assert isinstance(goal, reconcile_policy.DesiredDaemon)
     return goal.desired.active_thread_percentage
 
 
@@ -31,18 +31,18 @@ def test_every_file_is_a_goal_and_a_temporary_is_none(tmp_path: Path) -> None:
     put(tmp_path, "a")
     put(tmp_path, "b")
     (tmp_path / ".c.json.new").write_text("half of")
-    assert sorted(desired_state.DesiredFiles(tmp_path).look()) == ["a", "b"]
+    assert sorted(desired_state.DesiredFiles(tmp_path).read()) == ["a", "b"]
 
 
 def test_a_file_is_read_again_when_it_was_replaced_only(tmp_path: Path) -> None:
     files = desired_state.DesiredFiles(tmp_path)
     put(tmp_path, "a", 50)
-    first = files.look()["a"]
-    assert files.look()["a"] is first
+    first = files.read()["a"]
+    assert files.read()["a"] is first
     put(tmp_path, "a", 60)
-    assert percentage(files.look()["a"]) == 60
+    assert percentage(files.read()["a"]) == 60
     (tmp_path / "a.json").unlink()
-    assert not files.look()
+    assert not files.read()
 
 
 def test_one_bad_file_leaves_the_others_alone(tmp_path: Path) -> None:
@@ -51,12 +51,12 @@ def test_one_bad_file_leaves_the_others_alone(tmp_path: Path) -> None:
     (tmp_path / "c.json").mkdir()
     (tmp_path / "d.json").write_bytes(b" " * (desired_state.MOST_BYTES + 1))
     put(tmp_path, "e").rename(tmp_path / "f.json")
-    goals = dict(desired_state.DesiredFiles(tmp_path).look())
+    goals = dict(desired_state.DesiredFiles(tmp_path).read())
     assert percentage(goals.pop("a")) == 50
     words = {
         key: goal.problem
         for key, goal in goals.items()
-        if isinstance(goal, reconcile_policy.Unreadable)
+        if isinstance(goal, reconcile_policy.UnreadableFile)
     }
     assert sorted(words) == ["b", "c", "d", "f"]
     assert f"{tmp_path}/c.json cannot be read" in words["c"]
@@ -69,7 +69,7 @@ def test_a_name_that_is_no_key_is_left_out_and_told(tmp_path: Path) -> None:
     put(tmp_path, "a")
     (tmp_path / "a b.json").write_text("{}")
     (tmp_path / "notes.txt").write_text("")
-    assert sorted(files.look()) == ["a"]
+    assert sorted(files.read()) == ["a"]
     assert files.misnamed == ("a b.json", "notes.txt")
 
 
@@ -79,9 +79,9 @@ def test_more_files_than_are_served_are_a_fault_and_none_is_taken_for_absent(
     for number in range(desired_state.MOST_FILES + 1):
         (tmp_path / f"k{number}.json").touch()
     with pytest.raises(errors.BadInput, match="257 files; expected at most 256"):
-        desired_state.DesiredFiles(tmp_path).look()
+        desired_state.DesiredFiles(tmp_path).read()
 
 
 def test_a_missing_folder_is_a_fault(tmp_path: Path) -> None:
     with pytest.raises(errors.NodeFault):
-        desired_state.DesiredFiles(tmp_path / "none").look()
+        desired_state.DesiredFiles(tmp_path / "none").read()

@@ -24,34 +24,34 @@ def said(tmp_path: Path) -> mps_files.Status:
 
 def test_since_is_when_the_state_began(tmp_path: Path, time: clock.FakeClock) -> None:
     status = a_file(tmp_path, time)
-    status.tell(READY, "", {"clients": 1})
+    status.write(READY, "", {"clients": 1})
     began = said(tmp_path).since
     time.advance(5)
-    status.tell(READY, "a fault", {"clients": 2})
+    status.write(READY, "a fault", {"clients": 2})
     assert (said(tmp_path).since, said(tmp_path).clients) == (began, 2)
-    status.tell(FAILED, "it died", {})
+    status.write(FAILED, "it died", {})
     assert said(tmp_path).since > began
 
 
 def test_nothing_is_written_that_says_nothing_new(tmp_path: Path, time: clock.FakeClock) -> None:
     status = a_file(tmp_path, time)
-    status.tell(READY, "", {})
+    status.write(READY, "", {})
     path = mps_files.Layout(tmp_path).status("k")
     before = path.stat().st_ino
     time.advance(5)
-    status.tell(READY, "", {})
+    status.write(READY, "", {})
     assert path.stat().st_ino == before
 
 
 def test_what_was_said_is_inherited_in_the_same_boot(tmp_path: Path, time: clock.FakeClock) -> None:
-    assert a_file(tmp_path, time).inherited() is None
-    a_file(tmp_path, time).tell(READY, "", {"pid": 7})
-    assert a_file(tmp_path, time).inherited() == said(tmp_path)
-    assert a_file(tmp_path, time, boot="b2").inherited() is None
+    assert a_file(tmp_path, time).read_previous() is None
+    a_file(tmp_path, time).write(READY, "", {"pid": 7})
+    assert a_file(tmp_path, time).read_previous() == said(tmp_path)
+    assert a_file(tmp_path, time, boot="b2").read_previous() is None
     mps_files.Layout(tmp_path).status("k").write_text("{")
-    assert a_file(tmp_path, time).inherited() is None
+    assert a_file(tmp_path, time).read_previous() is None
 
 
 def test_a_long_problem_is_cut(tmp_path: Path, time: clock.FakeClock) -> None:
-    a_file(tmp_path, time).tell(FAILED, "x" * 10_000, {})
+    a_file(tmp_path, time).write(FAILED, "x" * 10_000, {})
     assert len(said(tmp_path).problem) == 4096

@@ -212,7 +212,7 @@ def test_what_has_no_equal_is_refused_where_it_stands(
     with pytest.raises(errors.BadInput) as raised:
         extended_resources.convert(pod)
     assert words in str(raised.value)
-    assert raised.value.where.startswith("spec.containers[0].resources.")
+    assert raised.value.location.startswith("spec.containers[0].resources.")
 
 
 def test_equal_amounts_may_be_written_in_two_ways() -> None:

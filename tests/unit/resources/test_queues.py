@@ -47,4 +47,4 @@ def test_past_use_that_was_written_is_read() -> None:
 def test_what_is_wrong_is_told_with_its_path(spec: dict[str, Any], where: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         queues.parse(a_queue(**spec))
-    assert caught.value.where.startswith(where)
+    assert caught.value.location.startswith(where)

@@ -48,7 +48,7 @@ def test_a_condition_keeps_its_time_as_long_as_it_stands() -> None:
 def test_a_time_that_is_none_is_refused_with_its_field(field: str) -> None:
     with pytest.raises(errors.BadInput) as caught:
         reservations.parse(a_reservation(**{field: "2026-13-45T25:61:61Z"}))
-    assert caught.value.where == f"spec.{field}"
+    assert caught.value.location == f"spec.{field}"
 
 
 def test_one_for_which_pods_go_names_them_and_goes_with_the_pod_that_it_is_for() -> None:

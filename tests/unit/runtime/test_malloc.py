@@ -43,5 +43,5 @@ def test_it_is_given_back_once_a_minute_until_the_end() -> None:
         if len(times) == 3:
             stop.set()
 
-    malloc.Heap(time, give_back).run(stop)
+    malloc.HeapTrimmer(time, give_back).run(stop)
     assert times == [60.0, 120.0, 180.0]

@@ -9,7 +9,7 @@ from driver import ids, reasons
 from driver.controller.commit import write_pool
 from driver.controller.scheduler import pending
 from driver.resources import reservations
-from driver.runtime.metrics.families import ALONE, Family, Figures
+from driver.runtime.metrics.families import NO_LABELS, Family, Figures
 from driver.scheduling.lifecycle import backfill_plan
 
 PENDING: Final = "Pending"
@@ -76,15 +76,15 @@ def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -
     gangs = sum(item.kind == "gang" for item, _ in found.waiting)
     return {
         PODS.name: {(reason,): why[reason] for reason in REASONS},
-        GANGS.name: {ALONE: gangs},
-        KNOWN_GANGS.name: {ALONE: found.gangs},
-        FLIGHT.name: {ALONE: found.in_flight},
-        DOUBT.name: {ALONE: found.in_doubt},
+        GANGS.name: {NO_LABELS: gangs},
+        KNOWN_GANGS.name: {NO_LABELS: found.gangs},
+        FLIGHT.name: {NO_LABELS: found.in_flight},
+        DOUBT.name: {NO_LABELS: found.in_doubt},
         RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
         BACKFILL.name: {
             (why.value,): _planned(found.plan, why) for why in backfill_plan.PlanReason
         },
-        BACKFILL_END.name: {ALONE: found.plan.until.timestamp() if found.plan else 0.0},
+        BACKFILL_END.name: {NO_LABELS: found.plan.until.timestamp() if found.plan else 0.0},
     }
 
 

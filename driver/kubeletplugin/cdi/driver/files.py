@@ -49,7 +49,7 @@ class DriverFiles:
         host_root: Path = Path("/"),
         hook: str = container_toolkit.AUTO,
         time: clock.Clock | None = None,
-        ask: container_toolkit.Ask = container_toolkit.run_version,
+        ask: container_toolkit.RunVersion = container_toolkit.run_version,
     ) -> None:
         self.root = root
         self._host = root_paths.Root(host_root)
@@ -97,7 +97,7 @@ class DriverFiles:
 
         Raises DriverNotReady when the program that --cdi-hook names is missing or refused.
         """
-        hooks_there = self._toolkit.hooks()
+        hooks_there = self._toolkit.list_hooks()
         refused = tuple(hook for hook in hooks_there if hook.problem)
         if refused != self._refused:
             self._refused = refused

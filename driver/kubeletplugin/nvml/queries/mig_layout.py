@@ -92,7 +92,7 @@ def _read_profiles(pci: ids.PciAddress, handle: object, total_bytes: int) -> Ite
         yield mig.Profile(
             id=int(info.id),
             name=name
-            or mig.name_of(
+            or mig.profile_name(
                 info.sliceCount, info.memorySizeMB, total_bytes, _SUFFIXES.get(number, "")
             ),
             compute_slices=int(info.sliceCount),

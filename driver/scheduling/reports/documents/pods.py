@@ -79,7 +79,7 @@ def pod(
         claims=tuple(claim.key for claim in claims_of),
         reason=reason,
         message=message,
-        advice=remediation.of(known) if known else "",
+        advice=remediation.remedy(known) if known else "",
         explanation=explained,
     )
 

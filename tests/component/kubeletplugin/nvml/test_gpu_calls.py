@@ -65,7 +65,7 @@ def test_seven_gpus_are_read_beside_one_that_hangs_and_all_eight_after_it(world:
         gpu for number, gpu in enumerate(world.uuids) if number != SICK
     ]
     (broken,) = beside.broken
-    assert broken.where == world.uuids[SICK]
+    assert broken.location == world.uuids[SICK]
     assert "hangs: it has not returned" in broken.problem
     assert world.library.session.number == 1, "the library is not started anew for that"
     world.end()
@@ -125,7 +125,7 @@ def test_the_watch_hears_of_others_while_one_gpu_hangs_and_says_which_call_it_is
     world.hang()
     sick, well = world.uuids[SICK], world.uuids[WELL]
     signs = waiting.value(lambda: watcher.poll(sick), lambda found: bool(found.hung))
-    assert signs == health.Signs(hung="nvmlDeviceGetMemoryInfo")
+    assert signs == health.PollResult(hung="nvmlDeviceGetMemoryInfo")
     assert waiting.value(lambda: watcher.poll(well), bool).recovery == 0
     assert sick in watcher.readable_gpus(), "it stays watched: taking it out would call into it"
     assert watcher.watch(watcher.readable_gpus()) == ()

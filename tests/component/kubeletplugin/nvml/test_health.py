@@ -8,7 +8,7 @@ import pynvml
 import pytest
 
 from driver import errors, ids
-from driver.devices.health import Instance, Signs, XidEvent
+from driver.devices.health import Instance, PollResult, XidEvent
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import health as nvml_health
 from simulator import control, machine, node, profile
@@ -90,7 +90,7 @@ def test_a_poll_reads_what_a_gpu_says_of_itself(
     watcher: nvml_health.NvmlHealth, base: Path
 ) -> None:
     before = watcher.probe(GPUS[0])
-    assert before == Signs(recovery=0, energy_mj=before.energy_mj)
+    assert before == PollResult(recovery=0, energy_mj=before.energy_mj)
     control.send(base, "remap", GPUS[0], "1", "0")
     control.send(base, "remap", GPUS[0], "0", "1")
     control.send(base, "recovery", GPUS[0], "GPU_RESET")
@@ -229,7 +229,7 @@ def test_an_older_driver_has_no_recovery_action_and_an_older_gpu_retires_pages(
     with worlds.running(tmp_path, "t4") as library, fakes.simulated(library) as watcher:
         (gpu, *_) = watcher.readable_gpus()
         signs = watcher.probe(gpu)
-        assert signs == Signs(recovery=None, energy_mj=signs.energy_mj)
+        assert signs == PollResult(recovery=None, energy_mj=signs.energy_mj)
         assert {one.problem for one in watcher.watch([gpu])} == {""}
 
 

@@ -159,7 +159,7 @@ def test_a_lost_gpu_is_counted_and_the_others_are_read(
     found = adapter.inventory()
     assert len(found.gpus) == 7
     (broken,) = found.broken
-    assert broken.where == "GPU at index 3"
+    assert broken.location == "GPU at index 3"
     assert "NVML error 15" in broken.problem
     control.send(running, "restore", "3")
     assert len(adapter.inventory().gpus) == 8
@@ -225,7 +225,7 @@ def test_a_gpu_that_talks_garbage_is_broken_and_hides_no_other(
     found = adapter.inventory()
     assert len(found.gpus) == 7
     (broken,) = found.broken
-    assert broken.where == "0000:64:00.0"
+    assert broken.location == "0000:64:00.0"
     assert call in broken.problem
     assert problem in broken.problem
 

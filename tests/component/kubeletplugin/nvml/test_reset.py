@@ -49,10 +49,10 @@ def test_a_gpu_that_this_process_watches_is_reset_and_watched_again(
 ) -> None:
     gpu, other = (one.uuid for one in node.gpus()[:2])
     node.fault("recovery", gpu, "GPU_RESET")
-    assert watcher.probe(gpu).recovery == health.Recovery.GPU_RESET
+    assert watcher.probe(gpu).recovery == health.RecoveryAction.GPU_RESET
     hands(node).reset(gpu)
     assert not watcher.watching
-    assert watcher.probe(gpu).recovery == health.Recovery.NONE
+    assert watcher.probe(gpu).recovery == health.RecoveryAction.NONE
     assert persistence(node, gpu)
     watcher.watch(watcher.readable_gpus())
     node.fault("xid", other, 48, WHOLE, WHOLE)

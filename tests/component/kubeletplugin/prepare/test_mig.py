@@ -119,7 +119,7 @@ def test_three_parts_and_other_gpus_in_other_modes_at_once(
 
 
 def test_an_instance_made_by_hand_is_never_destroyed(node: simulated_node.SimulatedNode) -> None:
-    half = mig.Place(node.gpus()[0].uuid, 9, mig.Placement(4, 4))
+    half = mig.InstanceRef(node.gpus()[0].uuid, 9, mig.Placement(4, 4))
     uuid = node.by_hand(half)
     process = node.process()
     adopted = a_claim(node, "0-mig-3g40gb-4", number=1)
@@ -265,7 +265,7 @@ class Gate:
         self.opened = threading.Event()
         self.in_time = False
 
-    def at(self, point: str) -> None:
+    def on_point(self, point: str) -> None:
         if point == "GPU instance made" and not self.reached.is_set():
             self.reached.set()
             self.in_time = self.opened.wait(20)

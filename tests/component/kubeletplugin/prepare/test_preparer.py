@@ -40,7 +40,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
         ),
         capabilities.Capabilities(at.host_root),
     )
-    records = checkpoint.Checkpoint(at.base / "claims", boot_id.boot_id(at.host_root))
+    records = checkpoint.Checkpoint(at.base / "claims", boot_id.read_boot_id(at.host_root))
     acting = executor.Executor(records, specs)
     holding = locks.Locks(at.base / "locks", clock.SystemClock())
     reader = gpunode.FakeReader()

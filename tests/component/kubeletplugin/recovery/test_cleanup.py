@@ -18,7 +18,7 @@ def test_what_daemons_shared_with_tenants_is_unmounted_and_not_walked(tmp_path: 
     )
     mounted = [place.state_dir / "mps/run/k/pipe", place.state_dir / "mps/shm/k 1/shm"]
     for path in mounted:
-        mounts.tmpfs(path, 1 << 24)
+        mounts.mount_tmpfs(path, 1 << 24)
     deep = "/".join(["d"] * 1_500)
     command = ("mkdir", "--parents", deep)
     subprocess.run(command, cwd=mounted[1], check=True)

@@ -72,7 +72,7 @@ def test_what_was_never_let_in_ends_when_told() -> None:
         raise AssertionError
 
     stop.set()
-    lifecycle.after(threading.Event(), never, clock.SystemClock())(stop)
+    lifecycle.start_after(threading.Event(), never, clock.SystemClock())(stop)
 
 
 def test_a_dead_thread_of_a_library_is_raised_by_name() -> None:

@@ -14,17 +14,17 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to mount")
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> Iterator[daemon_process.Place]:
+def place(tmp_path: Path) -> Iterator[daemon_process.DaemonPaths]:
     run = tmp_path / "k"
-    made = daemon_process.Place(run / "pipe", run / "log", tmp_path / "shm")
+    made = daemon_process.DaemonPaths(run / "pipe", run / "log", tmp_path / "shm")
     yield made
     mounts.unmount(made.pipe)
 
 
 def test_the_pipe_is_a_small_file_system_of_its_own_that_root_alone_gets_to(
-    place: daemon_process.Place,
+    place: daemon_process.DaemonPaths,
 ) -> None:
-    directories.make(place)
+    directories.prepare(place)
     run = place.pipe.parent
     assert (run.stat().st_mode & 0o7777, place.pipe.stat().st_mode & 0o7777) == (0o700, 0o1777)
     room = os.statvfs(place.pipe)
@@ -34,24 +34,24 @@ def test_the_pipe_is_a_small_file_system_of_its_own_that_root_alone_gets_to(
     assert not place.log.is_mount()
 
 
-def test_folders_that_anybody_could_enter_are_closed(place: daemon_process.Place) -> None:
+def test_folders_that_anybody_could_enter_are_closed(place: daemon_process.DaemonPaths) -> None:
     place.log.mkdir(parents=True)
     for folder in (place.log.parent, place.log):
         folder.chmod(0o1777)
-    directories.make(place)
+    directories.prepare(place)
     assert place.log.parent.stat().st_mode & 0o7777 == 0o700
     assert place.log.stat().st_mode & 0o7777 == 0o755
 
 
 def test_what_a_dead_daemon_left_is_cleaned_and_its_logs_are_kept(
-    place: daemon_process.Place,
+    place: daemon_process.DaemonPaths,
 ) -> None:
-    directories.make(place)
+    directories.prepare(place)
     before = place.pipe.stat()
     (place.pipe / "control").write_text("")
     (place.pipe / "more").mkdir()
     (place.log / "control.log").write_text("last words")
-    directories.make(place)
+    directories.prepare(place)
     after = place.pipe.stat()
     assert (list(place.pipe.iterdir()), after.st_ino, after.st_dev) == (
         [],
@@ -62,8 +62,8 @@ def test_what_a_dead_daemon_left_is_cleaned_and_its_logs_are_kept(
     assert not (place.log / "control.log").exists()
 
 
-def test_removing_leaves_nothing_and_nothing_is_fine(place: daemon_process.Place) -> None:
-    directories.make(place)
+def test_removing_leaves_nothing_and_nothing_is_fine(place: daemon_process.DaemonPaths) -> None:
+    directories.prepare(place)
     (place.pipe / "left").touch()
     directories.remove(place)
     directories.remove(place)

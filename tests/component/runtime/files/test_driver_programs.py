@@ -90,7 +90,7 @@ def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
     seen.mkdir(parents=True)
     subprocess.run(["mount", "--bind", tmp_path, seen], check=True)
     try:
-        mounts.tmpfs(pipe, 1 << 20)
+        mounts.mount_tmpfs(pipe, 1 << 20)
         (pipe / "control").write_text("on the mount")
         assert run(made, 'cat "$PIPE/control"', PIPE=pipe) == "on the mount"
     finally:
@@ -100,10 +100,10 @@ def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
 
 
 def test_the_root_and_our_own_mounts_stay_as_they_are(root: Path, tmp_path: Path) -> None:
-    before = sorted(path.name for path in root.iterdir()), mounts.mounted(), Path("/").stat()
+    before = sorted(path.name for path in root.iterdir()), mounts.list_mounts(), Path("/").stat()
     (tmp_path / "pipe").mkdir()
     run(root, "ls /", PIPE=tmp_path / "pipe")
-    after = sorted(path.name for path in root.iterdir()), mounts.mounted(), Path("/").stat()
+    after = sorted(path.name for path in root.iterdir()), mounts.list_mounts(), Path("/").stat()
     assert before == after
 
 

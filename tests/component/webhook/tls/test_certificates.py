@@ -248,19 +248,19 @@ def test_files_are_followed_and_a_half_replaced_pair_is_not_served(
     authority = trustme.CA()
     trusted, certificate, key = (tmp_path / name for name in ("ca", "tls.crt", "tls.key"))
     authority.cert_pem.write_to_path(trusted)
-    followed = cert_files.InFiles(certificate, key, door.use, clocks.SystemClock())
+    followed = cert_files.CertificateFiles(certificate, key, door.use, clocks.SystemClock())
     with pytest.raises(errors.NodeFault, match=r"tls\.crt"):
-        followed.look()
+        followed.reload()
     first, second = authority.issue_cert(HOST), authority.issue_cert(HOST)
     first.cert_chain_pems[0].write_to_path(certificate)
     first.private_key_pem.write_to_path(key)
-    followed.look()
+    followed.reload()
     assert asked(door, trusted) == 200
     second.cert_chain_pems[0].write_to_path(certificate)
     with pytest.raises(errors.BadInput):
-        followed.look()
+        followed.reload()
     assert asked(door, trusted) == 200
     second.private_key_pem.write_to_path(key)
-    followed.look()
+    followed.reload()
     assert followed._served == (certificate.read_bytes(), key.read_bytes())
     assert asked(door, trusted) == 200

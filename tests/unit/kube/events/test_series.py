@@ -15,9 +15,11 @@ class Teller:
         about: series.ObjectRef = POD,
         *,
         warning: bool = True,
-    ) -> series.Create | series.Raise | None:
+    ) -> series.Create | series.Increment | None:
         at, at_s = self.time.now(), self.time.monotonic()
-        return self.series.next(series.Happening(about, "NoFit", message, warning, None, at, at_s))
+        return self.series.next_write(
+            series.Occurrence(about, "NoFit", message, warning, None, at, at_s)
+        )
 
 
 def test_the_first_event_has_all_that_the_api_requires() -> None:
@@ -42,7 +44,7 @@ def test_the_same_event_again_raises_the_count() -> None:
     teller.tell()
     third = teller.tell()
     assert isinstance(first, series.Create)
-    assert isinstance(third, series.Raise)
+    assert isinstance(third, series.Increment)
     assert third.name == first.body["metadata"]["name"]
     assert third.body["series"] == {"count": 3, "lastObservedTime": "2026-11-21T09:00:30.000000Z"}
 
@@ -95,4 +97,4 @@ def test_what_nobody_told_of_for_ten_minutes_is_forgotten() -> None:
         teller.tell(about=gone)
         teller.time.advance(30)
     teller.tell()
-    assert teller.series.remembered == 2 * (series.WINDOW_S / 30 + 1)
+    assert teller.series.entry_count == 2 * (series.WINDOW_S / 30 + 1)

@@ -25,21 +25,21 @@ from driver.kube.http import api_errors
 )
 def test_each_answer_has_its_class(status: int, reason: str, kind: type[errors.ApiError]) -> None:
     body = json.dumps({"kind": "Status", "reason": reason, "message": "why"}).encode()
-    error = api_errors.of_answer(status, {}, body)
+    error = api_errors.from_response(status, {}, body)
     assert type(error) is kind
     assert (error.status, error.reason, error.message) == (status, reason, "why")
 
 
 def test_retry_after_comes_from_the_header_or_from_the_details() -> None:
     body = json.dumps({"details": {"retryAfterSeconds": 4}}).encode()
-    assert api_errors.of_answer(429, {"Retry-After": "9"}, body).retry_after_s == 9
-    assert api_errors.of_answer(429, {}, body).retry_after_s == 4
-    assert api_errors.of_answer(429, {"Retry-After": "tomorrow"}, b"").retry_after_s is None
+    assert api_errors.from_response(429, {"Retry-After": "9"}, body).retry_after_s == 9
+    assert api_errors.from_response(429, {}, body).retry_after_s == 4
+    assert api_errors.from_response(429, {"Retry-After": "tomorrow"}, b"").retry_after_s is None
 
 
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[1]", b"\xff\xfe", b'{"reason": 3}'])
 def test_a_body_that_is_no_status_is_still_an_error(body: bytes) -> None:
-    assert isinstance(api_errors.of_answer(502, {}, body), errors.ServerError)
+    assert isinstance(api_errors.from_response(502, {}, body), errors.ServerError)
 
 
 def test_paths_are_the_api_servers() -> None:

@@ -22,7 +22,7 @@ def depth_of(value: Any) -> int:
 
 def test_what_is_nested_too_deeply_is_cut_off_and_the_rest_stays() -> None:
     text = f'{{"a": "]]{{\\"", "b": [{nested(TOO_DEEP)}, 2], "c": {{"d": [[3]]}}}}'
-    found = json_decode.decoded(text.encode())
+    found = json_decode.decode(text.encode())
     assert isinstance(found, dict)
     assert (found["a"], found["b"][1], found["c"]) == (']]{"', 2, {"d": [[3]]})
     assert fields.MOST_NESTED < depth_of(found["b"][0]) < json_decode.MOST_DEPTH
@@ -30,10 +30,10 @@ def test_what_is_nested_too_deeply_is_cut_off_and_the_rest_stays() -> None:
 
 def test_brackets_in_texts_nest_nothing() -> None:
     deep = nested(TOO_DEEP, json.dumps("]" * 2 * TOO_DEEP))
-    assert json_decode.decoded(f'[{deep}, "[[\\\\", 7]'.encode())[1:] == ["[[\\", 7]  # type: ignore[index]
+    assert json_decode.decode(f'[{deep}, "[[\\\\", 7]'.encode())[1:] == ["[[\\", 7]  # type: ignore[index]
 
 
 @pytest.mark.parametrize("text", [nested(TOO_DEEP)[:-1], "[" * TOO_DEEP, nested(TOO_DEEP) + "]"])
 def test_what_is_no_json_is_none_however_deep(text: str) -> None:
     with pytest.raises(ValueError, match=r"Expecting|Extra"):
-        json_decode.decoded(text.encode())
+        json_decode.decode(text.encode())

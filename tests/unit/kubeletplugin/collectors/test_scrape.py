@@ -186,7 +186,7 @@ def test_more_claims_than_series_are_counted_and_left_out(
     world.share(1, POD)
     world.share(2, OTHER)
     assert list(world.claim_is(claim_figures.INFO)) == ["claim-1"]
-    assert world.figures()[claim_figures.LEFT_OUT.name][families.ALONE] == 1
+    assert world.figures()[claim_figures.LEFT_OUT.name][families.NO_LABELS] == 1
 
 
 def test_a_taint_is_shown_and_makes_the_gpu_unhealthy_unless_its_effect_is_none(
@@ -205,7 +205,7 @@ def test_records_that_cannot_be_read_cost_the_claims_series_alone(world: Scraped
     world.whole()
     assert world.figures()["dra_gpu_plugin_records"]["completed",] == 1
     world.broken = True
-    assert world.figures()["dra_gpu_plugin_records_readable"][families.ALONE] == 0
+    assert world.figures()["dra_gpu_plugin_records_readable"][families.NO_LABELS] == 0
     assert world.claim_is(claim_figures.INFO) == {}
     assert world.gpu_is(gpus.HEALTHY) == 1
 
@@ -221,7 +221,7 @@ def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
     def fail() -> families.Figures:
         raise ValueError("a fault of ours")
 
-    registry.register(metric_collector.Shown((families.Family("mine", "Mine."),), fail))
+    registry.register(metric_collector.FigureCollector((families.Family("mine", "Mine."),), fail))
     told = prometheus_client.generate_latest(registry).decode()
     assert "other_total 1.0" in told
     assert "# TYPE mine gauge" in told
@@ -230,6 +230,6 @@ def test_a_fault_in_the_figures_hides_no_other_metric() -> None:
 def test_a_scrape_is_text_that_prometheus_takes(world: Scraped) -> None:
     world.share(1, POD)
     registry = prometheus_client.CollectorRegistry()
-    registry.register(metric_collector.Shown(scrape.FAMILIES, world.figures))
+    registry.register(metric_collector.FigureCollector(scrape.FAMILIES, world.figures))
     text = prometheus_client.generate_latest(registry).decode()
     assert f'UUID="{world.uuid}"' in text

@@ -4,7 +4,7 @@ import prometheus_client
 import pytest
 
 from driver import ids
-from driver.devices.health import Signs, XidEvent
+from driver.devices.health import PollResult, XidEvent
 from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.health import events as health_events
@@ -16,7 +16,7 @@ from tests.fakes import health as fakes
 from tests.fakes import plugin_shell
 
 FIRST, SECOND = fakes.GPUS
-WELL, LOST = Signs(recovery=0), Signs("GPU is lost")
+WELL, LOST = PollResult(recovery=0), PollResult("GPU is lost")
 GPU_IS_LOST, DRIVER_NOT_LOADED, UNKNOWN = 15, 9, 999
 
 
@@ -49,7 +49,7 @@ class World:
         self.script.stop.clear()
         self.watch.run(self.script.stop)
 
-    def becomes(self, signs: Signs, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
+    def becomes(self, signs: PollResult, gpu: ids.GpuUuid = FIRST) -> fakes.Happening:
         def change() -> None:
             self.script.now[gpu] = signs
             self.clock.advance(health_watch.Settings().poll_s)
@@ -92,7 +92,7 @@ def test_a_grave_xid_is_heard_of_before_the_gpu_is_asked(world: World) -> None:
 
 
 def test_what_the_poll_after_an_xid_finds_is_told_too(world: World) -> None:
-    found = {FIRST: Signs(recovery=1, repair_pending=True)}
+    found = {FIRST: PollResult(recovery=1, repair_pending=True)}
     world.run(lambda: world.script.now.update(found), XidEvent(FIRST, 154))
     assert world.values() == ["GPU_RESET", "pending"]
     assert [reason for _, _, reason, _ in world.told.told] == [
@@ -235,7 +235,7 @@ def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_c
 
 
 def test_what_ails_a_gpu_at_every_start_anew_is_no_failure_that_is_over(tmp_path: Path) -> None:
-    broken = Signs(recovery=0, repair_failed=True)
+    broken = PollResult(recovery=0, repair_failed=True)
     for _ in range(5):
         world = World(tmp_path)
         world.script.now[FIRST] = broken
@@ -254,7 +254,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
     world.script.now[FIRST] = None
 
     def answer() -> None:
-        world.script.now[FIRST] = Signs(hung="nvmlDeviceGetMemoryInfo")
+        world.script.now[FIRST] = PollResult(hung="nvmlDeviceGetMemoryInfo")
 
     polled = len(world.script.polls)
     world.run(*[None] * 6, XidEvent(SECOND, 79), answer, None, None)
@@ -271,7 +271,7 @@ def test_a_gpu_that_does_not_answer_holds_up_no_other_and_is_asked_again(world: 
 
 
 def test_a_gpu_that_is_known_from_before_is_polled_though_it_is_not_found(world: World) -> None:
-    world.script.now[FIRST] = Signs(hung="nvmlDeviceGetHandleByPciBusId")
+    world.script.now[FIRST] = PollResult(hung="nvmlDeviceGetHandleByPciBusId")
     world.script.before_gpus = lambda: None
     world.run(None)
     assert world.values() == ["hung"]

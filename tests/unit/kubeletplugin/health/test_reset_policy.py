@@ -1,11 +1,11 @@
 import pytest
 
 from driver import ids, names
-from driver.devices.health import Ailment, Recovery, Signs
+from driver.devices.health import Ailment, PollResult, RecoveryAction
 from driver.kubeletplugin.health import reset_policy
 from driver.kubeletplugin.health.reset_policy import GpuUse
 
-ASKS = Signs(recovery=Recovery.GPU_RESET)
+ASKS = PollResult(recovery=RecoveryAction.GPU_RESET)
 CLAIM = ids.ClaimUid("uid-1")
 
 
@@ -13,11 +13,11 @@ def ailing(key: str, value: str) -> Ailment:
     return Ailment(key, value, "NoSchedule", "")
 
 
-@pytest.mark.parametrize("action", list(Recovery))
-def test_a_reset_answers_two_of_the_actions_and_no_other(action: Recovery) -> None:
-    answers = action in {Recovery.GPU_RESET, Recovery.DRAIN_AND_RESET}
+@pytest.mark.parametrize("action", list(RecoveryAction))
+def test_a_reset_answers_two_of_the_actions_and_no_other(action: RecoveryAction) -> None:
+    answers = action in {RecoveryAction.GPU_RESET, RecoveryAction.DRAIN_AND_RESET}
     assert reset_policy.asks_for_reset([ailing(names.TAINT_RECOVERY, action.name)]) is answers
-    assert (reset_policy.blocking_reason(GpuUse(Signs(recovery=action))) == "") is answers
+    assert (reset_policy.blocking_reason(GpuUse(PollResult(recovery=action))) == "") is answers
 
 
 def test_what_else_ails_a_gpu_asks_for_nothing() -> None:
@@ -30,9 +30,9 @@ def test_what_else_ails_a_gpu_asks_for_nothing() -> None:
 @pytest.mark.parametrize(
     ("use", "why"),
     [
-        (GpuUse(Signs(problem="GPU is lost")), "cannot be read: GPU is lost"),
-        (GpuUse(Signs(recovery=None)), "does not ask"),
-        (GpuUse(Signs(recovery=77)), "does not ask"),
+        (GpuUse(PollResult(problem="GPU is lost")), "cannot be read: GPU is lost"),
+        (GpuUse(PollResult(recovery=None)), "does not ask"),
+        (GpuUse(PollResult(recovery=77)), "does not ask"),
         (GpuUse(ASKS, claims=(CLAIM,)), "held by claims: uid-1"),
         (
             GpuUse(ASKS, daemons=("a", "b", "c", "d")),

@@ -7,7 +7,7 @@ import prometheus_client
 import pytest
 
 from driver import errors, ids, names
-from driver.devices.health import Ailment, Recovery, Signs
+from driver.devices.health import Ailment, PollResult, RecoveryAction
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.health import reset_watch
 from driver.kubeletplugin.health.reset_policy import GpuUse
@@ -15,7 +15,7 @@ from driver.kubeletplugin.host import locks
 from tests.fakes import clock as fake_clock
 
 GPU, OTHER = ids.GpuUuid("GPU-0"), ids.GpuUuid("GPU-1")
-ASKS = Signs(recovery=Recovery.GPU_RESET)
+ASKS = PollResult(recovery=RecoveryAction.GPU_RESET)
 RESET = Ailment(names.TAINT_RECOVERY, "GPU_RESET", "NoSchedule", "")
 HELD = GpuUse(ASKS, claims=(ids.ClaimUid("uid-1"),))
 

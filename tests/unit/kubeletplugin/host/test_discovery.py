@@ -55,8 +55,8 @@ def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
     assert (len(found.gpus), found.lost) == (7, ())
 
 
-def a_place(gpu: model.Gpu, start: int = 0) -> mig.Place:
-    return mig.Place(gpu.uuid, 9, mig.Placement(start, 4))
+def a_place(gpu: model.Gpu, start: int = 0) -> mig.InstanceRef:
+    return mig.InstanceRef(gpu.uuid, 9, mig.Placement(start, 4))
 
 
 def test_our_instances_are_told_apart_from_everybody_elses() -> None:
@@ -81,7 +81,7 @@ def test_an_instance_whose_record_comes_or_goes_while_it_is_read_is_ours() -> No
     acts = partitioning.FakePartitions(fake.library)
     acts.enable(gpu.uuid)
     acts.create(a_place(gpu))
-    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.Place]()
+    ours, nothing = frozenset({a_place(gpu)}), frozenset[mig.InstanceRef]()
     for answers in ([ours, nothing], [nothing, ours]):
         gpus = discovery.Discovery(fake, functools.partial(next, iter(answers)))
         found = gpus.refresh().gpus[0].mig

@@ -88,7 +88,7 @@ def test_a_plain_file_is_no_device(tmp_path: Path) -> None:
 
 
 def test_a_root_that_is_looked_for_is_the_one_that_has_the_driver(tmp_path: Path) -> None:
-    root = driver_root.DriverRoot(driver_search.of("auto", tmp_path), host=tmp_path)
+    root = driver_root.DriverRoot(driver_search.build_search("auto", tmp_path), host=tmp_path)
     with pytest.raises(driver_root.DriverNotReady, match=r"/usr/local is not there$"):
         root.require("libnvidia-ml.so.1")
     there = tmp_path / "run/nvidia/driver"

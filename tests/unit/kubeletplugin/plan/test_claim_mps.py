@@ -65,7 +65,7 @@ def test_no_limit_can_name_a_mig_device_that_is_not_made_yet() -> None:
 def test_a_step_says_which_device_it_is_for() -> None:
     known = {"profile": 19, "start": 0, "size": 1}
     of_part = steps.Step(claim_mps.SERVE, claim_mps.LEAVE, ids.GpuUuid("GPU-1"), known)
-    assert claim_mps.step_instance(of_part) == mig.Place(
+    assert claim_mps.step_instance(of_part) == mig.InstanceRef(
         ids.GpuUuid("GPU-1"), 19, mig.Placement(0, 1)
     )
     of_whole = dataclasses.replace(of_part, arguments={claim_mps.DEVICES: "GPU-1,GPU-2"})

@@ -5,7 +5,7 @@ from driver.kubeletplugin.plan import mig, steps
 GPU = ids.GpuUuid("GPU-1")
 ON = steps.Step(mig.ON, mig.OFF_AGAIN, GPU)
 MAKE = steps.Step(mig.MAKE, mig.DESTROY, GPU, {"profile": 9, "start": 4, "size": 4})
-PLACE = partition.Place(GPU, 9, partition.Placement(4, 4))
+PLACE = partition.InstanceRef(GPU, 9, partition.Placement(4, 4))
 UUID = ids.MigUuid("MIG-1")
 MADE = partition.Instance(2, 9, PLACE.placement, 0, UUID)
 
@@ -14,7 +14,7 @@ def test_what_was_made_is_destroyed_by_its_place_and_its_uuid() -> None:
     undo = MAKE.inverse(mig.instance_facts(MADE))
     assert (undo.act, mig.step_instance(undo)) == (
         mig.DESTROY,
-        partition.Place(GPU, 9, PLACE.placement, UUID),
+        partition.InstanceRef(GPU, 9, PLACE.placement, UUID),
     )
 
 

@@ -92,7 +92,7 @@ def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> Non
     assert make.arguments == {"profile": 9, "start": 4, "size": 4}
     (device,) = made.devices
     assert device.device == f"{NAME}-mig-3g40gb-4"
-    assert device.edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4))
+    assert device.edits.instance == mig.InstanceRef(GPU, 9, mig.Placement(4, 4))
 
 
 def test_mig_that_is_on_for_others_stays_on_and_for_our_claims_the_last_turns_it_off() -> None:
@@ -108,7 +108,9 @@ def test_an_instance_that_somebody_else_made_is_taken_as_it_is() -> None:
     face = faces.MigFace(gpu, HALF, mig.Placement(4, 4), there)
     made = planned(steps.Grant("gpu", "node-1", face))
     assert made.steps == ()
-    assert made.devices[0].edits.instance == mig.Place(GPU, 9, mig.Placement(4, 4), there.uuid)
+    assert made.devices[0].edits.instance == mig.InstanceRef(
+        GPU, 9, mig.Placement(4, 4), there.uuid
+    )
 
 
 def test_a_whole_gpu_ends_mig_for_as_long_as_it_is_held() -> None:

@@ -35,7 +35,7 @@ def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
         (slices.Taint(names.MIG_MODE_TAINT, "stays-off", "NoSchedule"),)
     }
     assert kept_back.keys() == {
-        face.name for face in faces.every(GPU) if isinstance(face, faces.MigFace)
+        face.name for face in faces.all_faces(GPU) if isinstance(face, faces.MigFace)
     }
 
 

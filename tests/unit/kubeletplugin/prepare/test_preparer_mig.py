@@ -206,9 +206,9 @@ def test_our_own_instances_hide_no_face(node: gpunode.GpuNode) -> None:
     prepared(node, a_claim(node, EIGHTH))
     process = node.process()
     (gpu, *_) = process.gpus.current().gpus
-    undivided = [face.name for face in faces.of_gpu(gpu_of(node, WHOLE), faces.Offering())]
+    undivided = [face.name for face in faces.offered_faces(gpu_of(node, WHOLE), faces.Offering())]
     assert WHOLE not in undivided  # as anybody else would see it
-    shown = [face.name for face in faces.of_gpu(gpu, faces.Offering())]
+    shown = [face.name for face in faces.offered_faces(gpu, faces.Offering())]
     assert {WHOLE, EIGHTH, HALF, OTHER_HALF, f"{WHOLE}-mps"} <= set(shown)
 
 

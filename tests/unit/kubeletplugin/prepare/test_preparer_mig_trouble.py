@@ -56,7 +56,7 @@ def test_a_mode_that_cannot_be_at_once_is_put_back_and_its_parts_are_kept_back(
     assert (board.mig, board.mig_pending, node.files()) == (False, False, {})
     kept_back = node.mode_refusals.taints(node.process().gpus.refresh())
     assert kept_back.keys() == {
-        face.name for face in faces.every(gpu_of(node)) if isinstance(face, faces.MigFace)
+        face.name for face in faces.all_faces(gpu_of(node)) if isinstance(face, faces.MigFace)
     }
     faults.refuse(of, of.gpus[0], 19, 0)
     prepared(node, ref)
@@ -88,7 +88,7 @@ def test_of_two_parts_the_first_is_taken_back_when_the_second_fails(
     ref = a_claim(node, HALF, OTHER_HALF)
     make = partitioning.FakePartitions.create
 
-    def meanwhile(self: partitioning.FakePartitions, place: mig.Place) -> mig.Instance:
+    def meanwhile(self: partitioning.FakePartitions, place: mig.InstanceRef) -> mig.Instance:
         if place.placement.start == 0:  # somebody makes one there, right before us
             make(self, place)
         return make(self, place)
@@ -145,7 +145,7 @@ def test_an_instance_that_is_somebody_elses_by_now_is_left_to_them(node: gpunode
     hands = partitioning.FakePartitions(node.nvml.library, node.follow)
     gpu = gpu_of(node)
     (mine,) = mig_of(node).instances
-    hands.destroy(mig.Place(gpu.uuid, mine.profile_id, mine.placement), 0)
+    hands.destroy(mig.InstanceRef(gpu.uuid, mine.profile_id, mine.placement), 0)
     theirs = by_hand(node, "3g.40gb", 4)
     node.process().preparer.unprepare(ref)
     assert [one.uuid for one in mig_of(node).instances] == [theirs.uuid]

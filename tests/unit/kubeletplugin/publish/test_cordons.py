@@ -55,9 +55,9 @@ def test_the_annotation_is_read_from_the_node() -> None:
 
 
 def test_what_is_written_is_read_again() -> None:
-    assert cordon.written({"gpu-b", "all"}) == "all,gpu-b"
-    assert cordon.named(cordon.written({"gpu-b", "all"})) == {"gpu-b", "all"}
-    assert cordon.named(cordon.written(())) == frozenset()
+    assert cordon.render_names({"gpu-b", "all"}) == "all,gpu-b"
+    assert cordon.parse_names(cordon.render_names({"gpu-b", "all"})) == {"gpu-b", "all"}
+    assert cordon.parse_names(cordon.render_names(())) == frozenset()
 
 
 def test_the_monitor_of_a_cordoned_gpu_is_no_exception() -> None:

@@ -17,7 +17,7 @@ V2_TABLE = "31 23 0:28 / /sys/fs/cgroup rw,relatime - cgroup2 cgroup2 rw,nsdeleg
 
 
 def groups(own: str, table: str, host_root: Path = ROOT) -> tuple[str, ...]:
-    found = cgroups.beside_pods(own, mounts.parse(table), host_root)
+    found = cgroups.beside_pods(own, mounts.parse_mountinfo(table), host_root)
     return tuple(str(group) for group in found)
 
 

@@ -13,12 +13,12 @@ TWO = mps_files.Desired(
 
 
 def test_limits_go_by_index_in_whole_mebibytes() -> None:
-    assert control.limits(TWO) == (
+    assert control.limit_commands(TWO) == (
         "set_default_device_pinned_mem_limit 0 30720M",
         "set_default_device_pinned_mem_limit 1 4606M",
         "set_default_active_thread_percentage 50",
     )
-    assert control.limits_of_server(TWO, 7) == (
+    assert control.server_limit_commands(TWO, 7) == (
         "set_device_pinned_mem_limit 7 0 30720M",
         "set_device_pinned_mem_limit 7 1 4606M",
         "set_active_thread_percentage 7 50",
@@ -39,39 +39,39 @@ def test_limits_go_by_index_in_whole_mebibytes() -> None:
 def test_a_daemons_reply_is_taken_apart(
     reply: str, limits: control.Limits, servers: tuple[int, ...]
 ) -> None:
-    assert control.read_daemon(reply, 2) == (limits, servers)
+    assert control.parse_daemon(reply, 2) == (limits, servers)
 
 
 @pytest.mark.parametrize("reply", ["", "\n", "Cannot find MPS control daemon process\n"])
 def test_what_is_no_reply_is_none(reply: str) -> None:
-    assert control.read_daemon(reply, 2) is None
+    assert control.parse_daemon(reply, 2) is None
 
 
 def test_a_servers_reply_is_taken_apart() -> None:
     limits = control.Limits("50", ("30G", "512M"))
-    read = control.read_server("ACTIVE\n50\n30G\n512M\n11\n12\n", 7, 2)
+    read = control.parse_server("ACTIVE\n50\n30G\n512M\n11\n12\n", 7, 2)
     assert read == control.Server(7, "ACTIVE", limits, (11, 12))
-    none = control.read_server("ACTIVE\n50\n12\n", 7, 2)
+    none = control.parse_server("ACTIVE\n50\n12\n", 7, 2)
     assert none == control.Server(7, "ACTIVE", control.Limits("50", ("", "")), (12,))
 
 
 def test_a_server_that_has_ended_is_none() -> None:
-    assert control.read_server("Server 7 not found\n" * 4, 7, 1) is None
+    assert control.parse_server("Server 7 not found\n" * 4, 7, 1) is None
 
 
 def test_a_daemon_that_tells_no_status_has_no_trouble_by_that() -> None:
     """As 535 answers."""
     reply = 'Unknown command "get_server_status"\n40.0\n20G\n123\n'
-    server = control.read_server(reply, 7, 1)
+    server = control.parse_server(reply, 7, 1)
     assert server == control.Server(7, "", control.Limits("40.0", ("20G",)), (123,))
-    answer = control.Answer(control.Limits("40.0", ("20G",)), (server,))
-    assert list(control.troubles(answer)) == []
+    answer = control.DaemonStatus(control.Limits("40.0", ("20G",)), (server,))
+    assert list(control.client_problems(answer)) == []
 
 
 def test_a_limit_that_is_refused_is_told_by_the_daemons_words() -> None:
-    assert control.refusals("40.0\n") == ""
+    assert control.parse_refusals("40.0\n") == ""
     said = "Insufficient privileges for UID 65534.\n40.0\n"
-    assert control.refusals(said) == "Insufficient privileges for UID 65534."
+    assert control.parse_refusals(said) == "Insufficient privileges for UID 65534."
 
 
 @pytest.mark.parametrize(
@@ -89,22 +89,22 @@ def test_a_limit_that_is_refused_is_told_by_the_daemons_words() -> None:
     ],
 )
 def test_a_size_is_shown_in_whole_units(size: int, text: str, may: bool) -> None:  # noqa: FBT001
-    assert control.shows(size, text) is may
+    assert control.is_shown_as(size, text) is may
 
 
 def test_what_is_shown_otherwise_is_told_in_words() -> None:
     shown = control.Limits("100.0", ("30G", ""))
-    assert list(control.differences(TWO, shown)) == [
+    assert list(control.limit_differences(TWO, shown)) == [
         "active thread percentage 100.0 instead of 50",
         "pinned memory none instead of 4606M on device 1",
     ]
-    assert not list(control.differences(TWO, control.Limits("50.0", ("30G", "4G"))))
+    assert not list(control.limit_differences(TWO, control.Limits("50.0", ("30G", "4G"))))
 
 
 def test_a_server_with_a_fault_is_told() -> None:
     limits = control.Limits("50.0", ("30G",))
     servers = control.Server(7, "ACTIVE", limits), control.Server(8, "FAULT", limits)
-    found = list(control.troubles(control.Answer(limits, servers)))
+    found = list(control.client_problems(control.DaemonStatus(limits, servers)))
     assert [words.split(":")[0] for words in found] == ["MPS server 8 is FAULT"]
 
 
@@ -124,11 +124,11 @@ LOG = """\
 
 
 def test_the_log_tells_every_client_that_came() -> None:
-    assert control.clients_in_log(LOG) == (71, 72)
+    assert control.logged_clients(LOG) == (71, 72)
 
 
 def test_our_own_questions_are_no_last_words() -> None:
-    kept = control.without_chatter(LOG.splitlines())
+    kept = control.drop_chatter(LOG.splitlines())
     assert [line.partition("] ")[2].split(" from")[0] for line in kept] == [
         "NEW CLIENT 71",
         "NEW SERVER 5709: Ready",
@@ -165,19 +165,21 @@ client to pending list
 
 
 def test_clients_that_were_made_wait_are_told_by_the_log_with_their_users() -> None:
-    assert control.pending_in_log(TWO_USERS) == {11801: "1000", 11811: "0"}
+    assert control.logged_pending(TWO_USERS) == {11801: "1000", 11811: "0"}
 
 
 def test_a_client_waits_behind_the_server_of_another_user_only() -> None:
     words = "client 11811 of user 0 waits until the server of user 1000 has no clients"
-    assert control.waiting(control.pending_in_log(TWO_USERS), "1000") == words
-    assert control.waiting({7: "1000"}, "1000") == ""
-    both = control.waiting({7: "1", 8: "2"}, "1000")
+    assert control.waiting_message(control.logged_pending(TWO_USERS), "1000") == words
+    assert control.waiting_message({7: "1000"}, "1000") == ""
+    both = control.waiting_message({7: "1", 8: "2"}, "1000")
     assert both.startswith("client 7 of user 1, client 8 of user 2 wait until")
-    assert list(control.troubles(control.Answer(control.Limits("", ()), waiting=words))) == [words]
+    assert list(
+        control.client_problems(control.DaemonStatus(control.Limits("", ()), waiting=words))
+    ) == [words]
 
 
 def test_every_client_of_every_server_can_be_terminated() -> None:
     limits = control.Limits("", ())
     servers = [control.Server(7, "", limits, (1, 2)), control.Server(8, "", limits)]
-    assert control.terminate(servers) == ("terminate_client 7 1", "terminate_client 7 2")
+    assert control.terminate_commands(servers) == ("terminate_client 7 1", "terminate_client 7 2")

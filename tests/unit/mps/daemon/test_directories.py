@@ -10,37 +10,37 @@ MIB = 1 << 20
 
 
 @pytest.fixture
-def place(tmp_path: Path) -> daemon_process.Place:
+def place(tmp_path: Path) -> daemon_process.DaemonPaths:
     log = tmp_path / "k/log"
     log.mkdir(parents=True)
-    return daemon_process.Place(tmp_path / "k/pipe", log, tmp_path / "shm")
+    return daemon_process.DaemonPaths(tmp_path / "k/pipe", log, tmp_path / "shm")
 
 
 def test_a_path_too_long_for_a_socket_is_refused_before_anything_is_made(tmp_path: Path) -> None:
     deep = tmp_path / ("d" * 90)
     with pytest.raises(errors.BadInput, match=r"--state-dir: the socket .* expected at most 107"):
-        directories.make(daemon_process.Place(deep / "pipe", deep / "log", deep))
+        directories.prepare(daemon_process.DaemonPaths(deep / "pipe", deep / "log", deep))
     assert not deep.exists()
 
 
-def test_last_words_are_few_and_say_whose_they_are(place: daemon_process.Place) -> None:
-    assert not directories.last_words(place)
+def test_last_words_are_few_and_say_whose_they_are(place: daemon_process.DaemonPaths) -> None:
+    assert not directories.log_tails(place)
     lines = [f"[2026 Control 1] event {number}" for number in range(9)]
     (place.log / "control.log").write_text("\n".join([*lines, "[2026 Control 1] Cmd:ps", ""]))
     (place.log / "stderr").write_text("Cannot listen\n")
-    assert directories.last_words(place) == (
-        "stderr: Cannot listen; control.log: " + " | ".join(lines[-directories.WORDS_LINES :])
+    assert directories.log_tails(place) == (
+        "stderr: Cannot listen; control.log: " + " | ".join(lines[-directories.TAIL_LINES :])
     )
 
 
-def test_a_log_grows_to_its_bound_and_its_end_is_kept(place: daemon_process.Place) -> None:
+def test_a_log_grows_to_its_bound_and_its_end_is_kept(place: daemon_process.DaemonPaths) -> None:
     log = place.log / "control.log"
     with log.open("ab", buffering=0) as writer:
         writer.write(b"x" * MIB)
-        directories.bound_logs(place)
+        directories.truncate_logs(place)
         assert log.stat().st_size == MIB
         writer.write(b"y" * 4 * MIB)
-        directories.bound_logs(place)
+        directories.truncate_logs(place)
         writer.write(b"goes on")
     assert log.read_bytes() == b"goes on"
     kept = (place.log / "control.log.1").read_bytes()

@@ -71,7 +71,7 @@ def test_a_capacity_with_a_policy_is_not_taken_for_one_without() -> None:
 def test_what_cannot_be_read_is_told_with_its_place(change: dict[str, Any], where: str) -> None:
     with pytest.raises(errors.BadInput) as failed:
         slices.parse(slice_of(DEVICE, {**DEVICE, **change}))
-    assert failed.value.where == where
+    assert failed.value.location == where
 
 
 def test_a_boolean_and_a_number_are_two_attributes() -> None:

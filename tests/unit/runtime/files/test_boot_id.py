@@ -10,6 +10,6 @@ def test_the_boot_id_is_read_under_the_host_root(tmp_path: Path) -> None:
     path = tmp_path / "proc/sys/kernel/random/boot_id"
     path.parent.mkdir(parents=True)
     path.write_text("b0\n")
-    assert boot_id.boot_id(tmp_path) == "b0"
+    assert boot_id.read_boot_id(tmp_path) == "b0"
     with pytest.raises(errors.NodeFault, match="boot_id"):
-        boot_id.boot_id(tmp_path / "elsewhere")
+        boot_id.read_boot_id(tmp_path / "elsewhere")

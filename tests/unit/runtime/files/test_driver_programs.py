@@ -27,7 +27,7 @@ def put(root: Path, *files: str) -> None:
 
 def find(host: Path, name: str = SMI, setting: driver_search.Setting = "auto") -> tuple[str, ...]:
     """The file system below the host's, the program's path in it, and its libraries' folders."""
-    program = driver_programs.find(driver_search.of(setting, host), name)
+    program = driver_programs.find_program(driver_search.build_search(setting, host), name)
     libraries = program.environment.get("LD_LIBRARY_PATH", "")
     return str(program.root.relative_to(host)), program.path, libraries
 
@@ -83,15 +83,15 @@ def test_libraries_in_two_folders_are_both_named(host: Path) -> None:
 
 def test_where_nothing_has_a_loader_it_is_run_with_ours(tmp_path: Path) -> None:
     put(tmp_path / "driver", f"usr/bin/{CONTROL}", "usr/lib64/libnvidia-ml.so.1")
-    search = driver_search.of(tmp_path / "driver", tmp_path / "host")
-    program = driver_programs.find(search, CONTROL)
+    search = driver_search.build_search(tmp_path / "driver", tmp_path / "host")
+    program = driver_programs.find_program(search, CONTROL)
     assert program.root == Path("/")
     assert program.path == f"{tmp_path}/driver/usr/bin/{CONTROL}"
 
 
 def test_a_program_is_looked_for_beside_its_path_too(host: Path) -> None:
     put(host, f"usr/bin/{SMI}", "usr/lib64/libnvidia-ml.so.1")
-    program = driver_programs.find(driver_search.of("auto", host), SMI)
+    program = driver_programs.find_program(driver_search.build_search("auto", host), SMI)
     assert program.environment["PATH"].startswith("/usr/bin:/usr/local/sbin:")
 
 

@@ -14,7 +14,7 @@ def host(tmp_path: Path) -> Path:
 
 
 def looking(host: Path) -> driver_search.Search:
-    return driver_search.of("auto", host)
+    return driver_search.build_search("auto", host)
 
 
 def below(host: Path, place: str) -> Path:
@@ -24,46 +24,46 @@ def below(host: Path, place: str) -> Path:
 @pytest.mark.parametrize("place", driver_search.PLACES)
 def test_the_driver_is_found_in_each_of_the_places(host: Path, place: str) -> None:
     gpunode.a_driver_root(below(host, place))
-    assert looking(host).look().path == below(host, place)
+    assert looking(host).locate().path == below(host, place)
 
 
 def test_of_two_places_the_first_is_taken(host: Path) -> None:
     for place in reversed(driver_search.PLACES):
         gpunode.a_driver_root(below(host, place))
-        assert looking(host).look().path == below(host, place)
+        assert looking(host).locate().path == below(host, place)
 
 
 def test_a_given_path_is_taken_as_it_is(host: Path) -> None:
     gpunode.a_driver_root(host)
-    search = driver_search.of(Path("/nowhere/at/all"), host)
-    assert search.is_given
-    assert search.look().path == Path("/nowhere/at/all")
+    search = driver_search.build_search(Path("/nowhere/at/all"), host)
+    assert search.is_fixed
+    assert search.locate().path == Path("/nowhere/at/all")
 
 
 def test_a_driver_that_comes_later_is_found_then(host: Path) -> None:
     search = looking(host)
-    assert search.look().path == host
+    assert search.locate().path == host
     gpunode.a_driver_root(below(host, "/run/nvidia/driver"))
     assert search.root.path == host
-    assert search.look().path == below(host, "/run/nvidia/driver")
+    assert search.locate().path == below(host, "/run/nvidia/driver")
 
 
 def test_the_chosen_place_is_kept_when_a_better_one_comes(host: Path) -> None:
     search = looking(host)
     gpunode.a_driver_root(below(host, "/run/nvidia/driver"))
-    search.look()
+    search.locate()
     gpunode.a_driver_root(host)
-    assert search.look().path == below(host, "/run/nvidia/driver")
+    assert search.locate().path == below(host, "/run/nvidia/driver")
 
 
 def test_a_place_that_lost_the_driver_is_left_for_one_that_has_it(host: Path) -> None:
     search = looking(host)
     gpunode.a_driver_root(below(host, "/run/nvidia/driver"))
-    search.look()
+    search.locate()
     below(host, f"/run/nvidia/driver/{FOLDERS}/libnvidia-ml.so.1").unlink()
-    assert search.look().path == below(host, "/run/nvidia/driver")
+    assert search.locate().path == below(host, "/run/nvidia/driver")
     gpunode.a_driver_root(below(host, "/usr/local"))
-    assert search.look().path == below(host, "/usr/local")
+    assert search.locate().path == below(host, "/usr/local")
 
 
 def test_the_words_name_every_place_and_what_it_lacks(host: Path) -> None:
@@ -72,7 +72,7 @@ def test_the_words_name_every_place_and_what_it_lacks(host: Path) -> None:
     cut = below(host, "/home/kubernetes/bin/nvidia/lib64")
     cut.mkdir(parents=True)
     (cut / "libnvidia-ml.so.1").symlink_to("libnvidia-ml.so.580.1")
-    words = looking(host).words()
+    words = looking(host).describe()
     assert words.startswith(f"looked in 4 places (seen below {host}): / has no libnvidia-ml.so.1 ")
     assert f"in {FOLDERS}, usr/lib; " in words
     assert "; /run/nvidia/driver has no folder of libraries (usr/lib64, " in words
@@ -85,9 +85,13 @@ def test_links_in_a_circle_are_told_and_do_not_end_the_search(host: Path) -> Non
     (host / "usr/lib64").symlink_to("lib64")
     gpunode.a_driver_root(below(host, "/usr/local"))
     search = looking(host)
-    assert search.look().path == below(host, "/usr/local")
-    assert "/ cannot be read (resolve " in search.words()
+    assert search.locate().path == below(host, "/usr/local")
+    assert "/ cannot be read (resolve " in search.describe()
 
 
 def test_the_host_as_it_is_has_no_prefix_to_tell() -> None:
-    assert driver_search.of("auto", Path("/")).words().startswith("looked in 4 places: / ")
+    assert (
+        driver_search.build_search("auto", Path("/"))
+        .describe()
+        .startswith("looked in 4 places: / ")
+    )

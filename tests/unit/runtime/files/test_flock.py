@@ -7,6 +7,6 @@ def test_one_open_file_has_the_lock_until_it_is_closed(tmp_path: Path) -> None:
     path = tmp_path / "lock"
     with path.open("w") as second:
         with path.open("w") as first:
-            assert flock.taken(first.fileno())
-            assert not flock.taken(second.fileno())
-        assert flock.taken(second.fileno())
+            assert flock.try_lock(first.fileno())
+            assert not flock.try_lock(second.fileno())
+        assert flock.try_lock(second.fileno())

@@ -24,11 +24,11 @@ def test_what_is_no_document_is_refused_with_its_place(tmp_path: Path, text: str
     path = tmp_path / "shapes.yaml"
     path.write_text(text)
     with pytest.raises(errors.BadInput, match=r"shapes\.yaml"):
-        yaml_files.read(path, "NodeShapes")
+        yaml_files.read_document(path, "NodeShapes")
 
 
 def test_a_file_that_is_not_there_or_no_text_is_refused(tmp_path: Path) -> None:
     (tmp_path / "bytes").write_bytes(b"\xff\xfe\xff")
     for name in ("bytes", "nothing"):
         with pytest.raises(errors.BadInput, match="NodeShapes"):
-            yaml_files.read(tmp_path / name, "NodeShapes")
+            yaml_files.read_document(tmp_path / name, "NodeShapes")

@@ -97,7 +97,7 @@ def test_a_size_that_makes_no_gang_is_told_with_its_path(
 ) -> None:
     with pytest.raises(errors.BadInput) as caught:
         gang_index.read_gang(KEY, members(*raw), None)
-    assert caught.value.where == "metadata.annotations[ration.dev/gang-size]"
+    assert caught.value.location == "metadata.annotations[ration.dev/gang-size]"
     assert words in str(caught.value)
 
 

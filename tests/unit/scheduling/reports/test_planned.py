@@ -88,7 +88,7 @@ def test_metrics_count_them(world: World) -> None:
     )
     registry = prometheus_client.CollectorRegistry()
     made = scrape.Exposition(sources, world.clock)
-    registry.register(metric_collector.Shown(scrape.FAMILIES, made.figures))
+    registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
     plan = world.decider.planned()
     assert plan is not None
     value = registry.get_sample_value

@@ -38,7 +38,7 @@ def mode_of(node: simulated_node.SimulatedNode, device: str) -> int:
 
 def test_a_mig_device_has_a_compute_mode_of_its_own(node: simulated_node.SimulatedNode) -> None:
     gpu = node.gpus()[0].uuid
-    part = node.by_hand(mig.Place(gpu, 9, mig.Placement(4, 4)))
+    part = node.by_hand(mig.InstanceRef(gpu, 9, mig.Placement(4, 4)))
     knob = compute_mode.NvmlComputeModes(node.library.session)
     knob.write(part, EXCLUSIVE)
     assert (mode_of(node, part), mode_of(node, gpu)) == (EXCLUSIVE, DEFAULT)
