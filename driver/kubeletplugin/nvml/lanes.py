@@ -26,7 +26,7 @@ _local = threading.local()
 
 @dataclass(eq=False, slots=True)
 class LaneTask:
-    """One task in a lane. `call` is the NVML call in progress, since `started_at`; "" between calls."""
+    """One task in a lane. `call` is its NVML call, since `started_at`; "" between calls."""
 
     lane: str
     limit_s: float

@@ -59,7 +59,7 @@ class Session:
 
     @contextlib.contextmanager
     def use(self) -> Iterator[int]:
-        """Keep the library started until the exit; yields the start's number. Raises DeviceFault."""
+        """Keep the library started until the exit; yield the start's number. Raises DeviceFault."""
         number = self._acquire()
         try:
             yield number

@@ -91,7 +91,7 @@ def step_devices(step: steps.Step) -> tuple[str, ...]:
 
 
 def _mps_config(grant: steps.Grant, config: v1alpha1.Config) -> v1alpha1.Mps | None:
-    """Return the MPS configuration; None for admin access, and for shared GPUs with a common daemon."""
+    """Return the MPS configuration; None for admin access, and for GPUs shared by claims."""
     eligible = isinstance(grant.face, faces.WholeFace | faces.MigFace) and not grant.admin_access
     served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
     return served.mps if eligible and served else None

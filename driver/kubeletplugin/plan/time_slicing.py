@@ -38,7 +38,7 @@ def with_time_slicing(
 
 
 def disable_mig(face: faces.ShareFace) -> tuple[steps.Step, ...]:
-    """Return the step that disables MIG if it is on: it stays off, as others may use the GPU later."""
+    """Return the step that disables MIG if it is on; MIG stays off, for other claims."""
     if face.gpu.mig is None or not face.gpu.mig.enabled:
         return ()
     return (steps.Step(mig.OFF, KEEP, face.gpu.uuid),)

@@ -165,7 +165,7 @@ class Checkpoint:
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
     def write_time(self, uid: ids.ClaimUid) -> float | None:
-        """Return when the claim's record was last written, in seconds since 1970; None without one."""
+        """Return when the record was last written, in seconds since 1970; None without one."""
         try:
             return self._path(uid).stat().st_mtime
         except OSError:
