@@ -11,8 +11,8 @@ def attribute_power(
 ) -> dict[K, float]:
     """Return the watts of each user of a GPU, at most its power draw in total.
 
-    Split by utilization, `busy` (0 to 1 each); if all are idle, by the `given` weights. Empty if
-    the utilization of one is unknown.
+    Split by utilization, `busy` (0 to 1 each); if all are idle, by the `allocated` weights. Empty
+    if the utilization of one is unknown.
     """
     measured = {key: utilization for key, utilization in busy.items() if utilization is not None}
     if len(measured) < len(busy):

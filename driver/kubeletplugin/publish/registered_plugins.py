@@ -17,7 +17,7 @@ _ASK_S = 1.0
 
 
 def find_foreign_plugins(kubelet_root: Path, driver: str, own_socket: Path) -> tuple[str, ...]:
-    """Return other drivers' registration sockets under our name; `own` is this process's.
+    """Return other drivers' registration sockets under our name; `own_socket` is this process's.
 
     Raises NodeFault.
     """

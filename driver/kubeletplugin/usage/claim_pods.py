@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _ClaimState:
-    """Of a claim: its pods, by UID with their names, and the pods already resolved."""
+    """A claim's pods, by UID with their names, and the pods already resolved."""
 
     pods: dict[ids.PodUid, str] = field(default_factory=dict)
     resolved: set[ids.PodUid] = field(default_factory=set)
