@@ -30,7 +30,7 @@ class _Entry(Generic[T]):
 
 
 def _no_parser(_: gvr.Object) -> NoReturn:
-    raise LookupError("this store has no parser: give it to a Reflector or call read_with first")
+    raise LookupError("this store has no parser: give it to a Reflector or call set_parser first")
 
 
 def _ignore_invalid(_key: ids.Key, _error: errors.BadInput) -> None:

@@ -25,7 +25,7 @@ def filled(**found: objects.Raw) -> stores.Stores:
     """Stores as reflectors fill them, with one object each where it is named."""
     made = stores.empty()
     for name, parse in PARSERS.items():
-        getattr(made, name).read_with(parse, bad)
+        getattr(made, name).set_parser(parse, bad)
     for name, raw in found.items():
         getattr(made, name).apply(raw)
     return made
