@@ -172,7 +172,7 @@ class App:
                 device_filter.ControllerRules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > informers.SLICES_STALE_S,
-            actions.Patience(refused_s=self._config.refused_seconds),
+            actions.BindTimeouts(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
             on_demand=self._demand,
             backfill=self._config.backfill,
@@ -230,11 +230,11 @@ class App:
         )
 
 
-def _on_demand(config: ControllerConfig) -> provisioning_settings.OnDemand | None:
+def _on_demand(config: ControllerConfig) -> provisioning_settings.ProvisionerSettings | None:
     """Raises BadInput."""
     if config.node_shapes is None:
         return None
-    return provisioning_settings.OnDemand(
+    return provisioning_settings.ProvisionerSettings(
         documents.shapes(config.node_shapes),
         config.namespace,
         config.placeholder_image,

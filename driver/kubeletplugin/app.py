@@ -312,7 +312,7 @@ class App:
         # Health is about this process: without the API server it still serves the kubelet.
         health = {"publisher": self._publisher_stalled, "health": self._health_stalled}
         # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
-        notes = {"gpus": self._health.unhealthy_summary}
+        notes = {"gpus": self._health.unhealthy_summary, "slices": self._publisher.withheld}
         return telemetry_server.Telemetry(
             host, port, self._registry, health=health, ready=ready, notes=notes
         )

@@ -194,7 +194,9 @@ class Stopping:
                 self._kube.patch(
                     gvr.NODES,
                     node.name,
-                    provisioning_annotations.body(node, provisioning_annotations.Marks()),
+                    provisioning_annotations.apply_body(
+                        node, provisioning_annotations.NodeMetadata()
+                    ),
                     kind=client.PatchType.APPLY,
                     field_manager=names.NODES_FIELD_MANAGER,
                 )

@@ -40,7 +40,7 @@ def clear(where: layout.Layout) -> None:
     host.remove_addresses(host.all_addresses())
     if cluster is not None:
         host.restore_sysctls(cluster.sysctls if cluster.boot == processes.boot() else {})
-        host.remove_foreign_files(where, cluster.absent)
+        host.remove_foreign_files(where, store.own_folders(where, cluster))
     _remove_checkout_files(where)
     node.clear_folder(where.home)
     where.marker.unlink(missing_ok=True)

@@ -48,6 +48,15 @@ def others(where: layout.Layout) -> tuple[state.ClusterState, ...]:
     return tuple(found)
 
 
+def own_folders(where: layout.Layout, cluster: state.ClusterState) -> tuple[str, ...]:
+    """The folders of the machine that go with a cluster: none while another one is there.
+
+    On such a folder a node of the other may have a mount, in a namespace that nobody else sees;
+    the kernel drops it with the folder. Whoever goes last knows of all of them.
+    """
+    return () if others(where) else cluster.absent
+
+
 def owner(where: layout.Layout) -> Path | None:
     """The checkout whose cluster has this name on the machine."""
     with contextlib.suppress(FileNotFoundError, ValueError, KeyError):

@@ -35,7 +35,7 @@ def node(
 
 def called() -> set[str]:
     """The functions of the library that the plugin's room calls, under their exported names."""
-    text = "".join(path.read_text() for path in ROOM.glob("*.py"))
+    text = "".join(path.read_text() for path in ROOM.rglob("*.py"))
     names = {name for name in re.findall(r"\bnvml[A-Z]\w+", text) if is_function(name)}
     assert "nvmlDeviceGetHandleByUUID" in names
     return {exported(name) for name in names}

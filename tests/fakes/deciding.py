@@ -54,10 +54,10 @@ class Inline(futures.Executor):
         return done
 
 
-def on_demand_of(*shapes: node_shapes.NodeShape) -> provisioning_settings.OnDemand:
+def on_demand_of(*shapes: node_shapes.NodeShape) -> provisioning_settings.ProvisionerSettings:
     """Nodes on demand, as the controller's settings say by default."""
     given = {name: field.default for name, field in config.ControllerConfig.model_fields.items()}
-    return provisioning_settings.OnDemand(
+    return provisioning_settings.ProvisionerSettings(
         node_shapes.NodeShapes(shapes=shapes),
         given["namespace"],
         given["placeholder_image"],
@@ -101,8 +101,8 @@ class World:
         self,
         *gpus_by_node: int,
         evict_over_share: bool = False,
-        demanded: provisioning_settings.OnDemand | None = None,
-        backfill: backfill_plan.Rules | None = None,
+        demanded: provisioning_settings.ProvisionerSettings | None = None,
+        backfill: backfill_plan.BackfillRules | None = None,
     ) -> None:
         self.clock = clocks.FakeClock()
         self.stale = False
@@ -125,7 +125,7 @@ class World:
             lambda: self.stale,
             evict_over_share=evict_over_share,
             on_demand=demanded,
-            backfill=backfill or backfill_plan.Rules(),
+            backfill=backfill or backfill_plan.BackfillRules(),
         )
         self.decider = self.make_decider()
         self.stores.classes.apply(objects.a_class())

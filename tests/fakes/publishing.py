@@ -48,8 +48,8 @@ NodeMaker = Callable[[dict[str, str]], None]
 
 
 def published(one: Running) -> None:
-    """Wait until it says that all is as it should be."""
-    waiting.until(lambda: one.publisher.problem() is None)
+    """Wait until it says that all is as it should be, and offered."""
+    waiting.until(lambda: one.publisher.problem() is one.publisher.withheld() is None)
 
 
 def writes(api: api_server.ApiServer) -> list[str]:

@@ -6,6 +6,7 @@ Each measure is a number that must not grow; `ceilings.json` keeps the largest a
 import ast
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -62,20 +63,21 @@ def node_of(module: str) -> str:
     return ".".join(module.split(".")[:3])
 
 
+def imported(path: Path, names: AbstractSet[str]) -> Iterator[str]:
+    """Yield the modules of `names` that a file imports."""
+    for statement in ast.walk(ast.parse(path.read_text())):
+        if isinstance(statement, ast.ImportFrom) and statement.module:
+            full = {f"{statement.module}.{alias.name}" for alias in statement.names}
+            yield from full & names or {statement.module} & names
+
+
 def import_graph() -> Graph:
     """Return the imports among the packages and loose modules of `driver`, two levels deep."""
     names = {module_name(path) for path in modules()}
     graph: Graph = defaultdict(set)
     for path in modules():
         source = node_of(module_name(path))
-        for statement in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(statement, ast.ImportFrom) or not statement.module:
-                continue
-            for alias in statement.names:
-                full = f"{statement.module}.{alias.name}"
-                target = full if full in names else statement.module
-                if target in names and node_of(target) != source:
-                    graph[source].add(node_of(target))
+        graph[source] |= {node_of(target) for target in imported(path, names)} - {source}
     return graph
 
 

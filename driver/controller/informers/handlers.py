@@ -48,7 +48,7 @@ class Triggers:
         self._by_claim.note(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(write_pool.Item("pod", key))
-        for gang in {gang_index.key_of(one) for one in (old, new) if one is not None}:
+        for gang in {gang_index.gang_key(one) for one in (old, new) if one is not None}:
             if gang is not None:
                 self._items.add(write_pool.Item("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:

@@ -23,11 +23,11 @@ class Feed:
     """`attach` before the reflectors run, `bring` before every decision."""
 
     def __init__(
-        self, found: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.Roster
+        self, found: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
     ) -> None:
         def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
             shown.set_pod(key, pod)
-            gangs.put(key, pod)
+            gangs.set_pod(key, pod)
 
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}

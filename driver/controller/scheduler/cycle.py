@@ -151,7 +151,7 @@ class Serving:
 
     def _starves_in(self, candidate: pending.Candidate) -> float | None:
         """Seconds until a candidate is past its starvation bound, 0 from then on; None: never."""
-        bound = self._head.rules.bound_s(queues=not self._engine.tree.is_plain)
+        bound = self._head.rules.bound_s(queues=not self._engine.tree.is_implicit_only)
         if bound is None:
             return None
         since = pending.moment(self._reserving.since(candidate))
@@ -161,9 +161,9 @@ class Serving:
         """All that waits for a place, in the order in which it would be served if all were."""
         waiting = self._known.memory.waiting
         everyone = [one for one in waiting.values() if one is not None]
-        if self._engine.tree.is_plain:
+        if self._engine.tree.is_implicit_only:
             return sorted(everyone, key=self._rank)
-        found = self._engine.in_order(map(self._waiting, everyone), self._now())
+        found = self._engine.hypothetical_order(map(self._waiting, everyone), self._now())
         by_item = {one.item: one for one in everyone}
         return [by_item[one.key] for one in found if isinstance(one.key, write_pool.Item)]
 
@@ -171,19 +171,19 @@ class Serving:
         self, found: Mapping[write_pool.Item, pending.Candidate]
     ) -> Iterator[pending.Candidate]:
         """Of queues the line of all that waits; without any, by priority, age and name."""
-        if self._engine.tree.is_plain:
+        if self._engine.tree.is_implicit_only:
             yield from sorted(found.values(), key=self._rank)
             return
         everyone = (one for one in self._known.memory.waiting.values() if one is not None)
-        for entry in self._engine.line(map(self._waiting, everyone), self._now()):
+        for entry in self._engine.schedule_order(map(self._waiting, everyone), self._now()):
             one = found.get(entry.key) if isinstance(entry.key, write_pool.Item) else None
             if one is not None:
                 yield one
 
-    def _waiting(self, one: pending.Candidate) -> order.Waiting:
-        asked = self._engine.asked(self._known.view, one.open)
+    def _waiting(self, one: pending.Candidate) -> order.PendingEntry:
+        asked = self._engine.requested_amounts(self._known.view, one.open)
         since = pending.moment(self._reserving.since(one))
-        return order.Waiting(one.item, self.leaf_of(one), one.priority, since, asked)
+        return order.PendingEntry(one.item, self.leaf_of(one), one.priority, since, asked)
 
     def _rank(self, one: pending.Candidate) -> tuple[int, str, str]:
         """By priority, age and name."""
@@ -191,7 +191,7 @@ class Serving:
 
     def leaf_of(self, one: pending.Candidate) -> str:
         """The queue of a candidate: of a gang that of its first pod."""
-        return self._engine.leaf_of(one.first)
+        return self._engine.pod_queue(one.first)
 
     def _again_s(self, one: pending.Candidate) -> float | None:
         """Until a node is not left out any more, a gang has rested, or others may go for it."""
@@ -199,7 +199,7 @@ class Serving:
             return _STRANDED_S
         now = self._known.clock.monotonic()
         refusals = self._known.memory.refused
-        ends = [refusals.next_end(work.pod, now) for work in one.workloads]
+        ends = [refusals.next_retry(work.pod, now) for work in one.workloads]
         starves_in = self._starves_in(one)
         more = (
             self._rest.get(one.item),
@@ -262,13 +262,15 @@ class Serving:
             return False
         view = self._known.view
         only = [name for name in view.nodes if not full & queue_resources.products(view, name)]
-        return self._on(one, reservation_overlay.Without(view, (), only), vet)
+        return self._on(one, reservation_overlay.WithoutReservations(view, (), only), vet)
 
     def _before_head(self, one: pending.Candidate, vet: pending.Vet) -> bool:
         """On what is kept for the head, where it is over before that starts."""
         if self._kept_at is None or not self._head.lends(one):
             return False
-        return self._on(one, reservation_overlay.Without(self._known.view, [backfill.KEY]), vet)
+        return self._on(
+            one, reservation_overlay.WithoutReservations(self._known.view, [backfill.KEY]), vet
+        )
 
     def _attempt(
         self,
@@ -304,7 +306,7 @@ class Serving:
         return served
 
     @property
-    def plan(self) -> backfill_plan.Planned | None:
+    def plan(self) -> backfill_plan.BackfillPlan | None:
         """Devices planned for the first in line."""
         return self._head.plan
 
@@ -314,17 +316,19 @@ class Serving:
         meets = candidate.gang is not None and self._kept_at is not None
         leaf = self.leaf_of(candidate)
         plan = self._placing.holders.of_plan(own=own) if own or meets else ""
-        if self._engine.tree.is_plain:
+        if self._engine.tree.is_implicit_only:
             return plan
-        share = queue_messages.share(leaf, self._engine.standing_of(leaf))
+        share = queue_messages.share_message(leaf, self._engine.queue_status(leaf))
         return ". ".join(part for part in (share, plan) if part)
 
     def _vet(self, leaf: str) -> pending.Vet:
         def vet(found: Iterable[claims.Result]) -> str:
-            if self._engine.tree.is_plain:
+            if self._engine.tree.is_implicit_only:
                 return ""
-            over = self._engine.may(leaf, queue_resources.of_results(self._known.view, found))
-            return queue_messages.over(over) if over is not None else ""
+            over = self._engine.exceeded_limit(
+                leaf, queue_resources.results_amounts(self._known.view, found)
+            )
+            return queue_messages.limit_message(over) if over is not None else ""
 
         return vet
 

@@ -73,10 +73,10 @@ class Settings:
     driver: str
     deciding: settings.Settings
     is_stale: Callable[[], bool]
-    patience: actions.Patience = field(default_factory=actions.Patience)
+    patience: actions.BindTimeouts = field(default_factory=actions.BindTimeouts)
     evict_over_share: bool = False
-    on_demand: provisioning_settings.OnDemand | None = None
-    backfill: backfill_plan.Rules = field(default_factory=backfill_plan.Rules)
+    on_demand: provisioning_settings.ProvisionerSettings | None = None
+    backfill: backfill_plan.BackfillRules = field(default_factory=backfill_plan.BackfillRules)
 
 
 class Reconciler:
@@ -98,7 +98,7 @@ class Reconciler:
         self._clock = time
         self._memory = memory.Memory()
         self._view = cluster_state.ClusterState(settings.driver, _signs(settings.on_demand))
-        self._roster = gang_index.Roster()
+        self._roster = gang_index.GangIndex()
         self._feed = snapshot_updater.Feed(found, self._view, self._roster)
         known = state.State(found, self._feed, self._view, self._memory, time)
         deciding = settings.deciding
@@ -109,12 +109,12 @@ class Reconciler:
         self._gangs = gang_scheduler.Gangs(
             known, self._writers, placer, self._roster, self._singles.mine, deciding
         )
-        fair = engine.Engine(settings.driver)
+        fair = engine.QueueEngine(settings.driver)
         charges = queue_usage.Charging(found, self._view, fair)
         hands = object_writer.Scribe(tools, items)
         brought = arrived_capacity.Keeping(known)
         self._reserving = reservations.Reserving(
-            known, hands, charges, deciding, fair.leaf_of, brought
+            known, hands, charges, deciding, fair.pod_queue, brought
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
         self._reclaiming = idle_reclaim.Reclaiming(known, fair, room.book, hands)
@@ -139,11 +139,13 @@ class Reconciler:
             demand = pending_demand.Wishing(known, fair, scheduling, held, self._roster)
             around = provisioner_build.Around(known, tools, items, fair, placer, demand, brought)
             self._provision(settings.on_demand, around)
-        rules = lifecycle_claim_remediation.Rules(settings.driver, settings.evict_over_share)
+        rules = lifecycle_claim_remediation.RemediationRules(
+            settings.driver, settings.evict_over_share
+        )
         self._attendant = claim_remediation.Attendant(found.pods, self._writers, rules, time)
 
     def _provision(
-        self, on_demand: provisioning_settings.OnDemand, around: provisioner_build.Around
+        self, on_demand: provisioning_settings.ProvisionerSettings, around: provisioner_build.Around
     ) -> None:
         """Build what requests nodes, and what protects them from scale-down."""
         self._bringing = provisioner_build.bring(
@@ -164,11 +166,11 @@ class Reconciler:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
         return self.answering.last(pod)
 
-    def planned(self) -> backfill_plan.Planned | None:
+    def planned(self) -> backfill_plan.BackfillPlan | None:
         """Devices planned for the first in line; from any thread."""
         return self._head.plan
 
-    def offer(self) -> shape_status.Offer | None:
+    def offer(self) -> shape_status.ShapeStatus | None:
         """The kinds of node that can be asked for; None: none are. From any thread."""
         return self._bringing.offer() if self._bringing is not None else None
 
@@ -215,7 +217,7 @@ class Reconciler:
         if write_pool.PROVISIONING in batch:
             with self._turn_of(write_pool.PROVISIONING):
                 stale = self._settings.is_stale()
-                again_s = actions.STALE_WAIT_S if stale else self._bringing.look()
+                again_s = actions.STALE_RETRY_S if stale else self._bringing.look()
                 if again_s is not None:
                     self._items.add_after(write_pool.PROVISIONING, again_s)
         else:
@@ -292,7 +294,7 @@ class Reconciler:
             if done.error is None:
                 self._tools.metrics.pod_seconds.observe(self._waited_s(done.pod))
                 node, said = done.decision.placement.node, done.pod.verdict.message
-                self._memory.placed[done.pod.uid] = actions.Placed(node, now, said)
+                self._memory.placed[done.pod.uid] = actions.WrittenPod(node, now, said)
                 self._items.forget(done.item)
                 self._items.add(done.item)
             else:
@@ -323,7 +325,7 @@ class Reconciler:
             self._items.forget(item)
             return None
         self._memory.meet(item.key, pod.uid)
-        gang = gang_index.key_of(pod)
+        gang = gang_index.gang_key(pod)
         if gang is not None:
             self._items.add(write_pool.Item("gang", gang))
         if gang is not None and pod.node is None:
@@ -364,7 +366,7 @@ class Reconciler:
         """Repeat a write that nobody answered, unless its devices are another allocator's now."""
         if self._settings.is_stale():
             self._memory.in_doubt[item.key] = decision
-            self._items.add_after(item, actions.STALE_WAIT_S)
+            self._items.add_after(item, actions.STALE_RETRY_S)
             return
         self._feed.bring()
         if snapshot.all_managed(
@@ -389,13 +391,15 @@ class Reconciler:
                 self._items.add_after(item, again_s)
         now = self._clock.monotonic()
         since = self._unreserved_since(claim, now)
-        match actions.of_claim(claim, self._stores.pods.get, since, now, self._settings.patience):
+        match actions.claim_action(
+            claim, self._stores.pods.get, since, now, self._settings.patience
+        ):
             case actions.DropHolds(holds=holds):
                 self._writers.drop_holds(claim, holds)
             case actions.ClearUnused():
                 self._memory.unreserved.pop(item.key, None)
                 self._writers.clear((claim,))
-            case actions.Look(after_s=after_s):
+            case actions.Recheck(after_s=after_s):
                 self._items.add_after(item, after_s)
             case actions.Nothing():
                 pass
@@ -411,15 +415,15 @@ class Reconciler:
 
     def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
         self._feed.bring()
-        if not actions.unused(claim, self._view):
+        if not actions.is_unused(claim, self._view):
             self._memory.unreserved.pop(claim.key, None)
             return None
         return self._memory.unreserved.setdefault(claim.key, now)
 
 
-def _signs(how: provisioning_settings.OnDemand | None) -> cluster_state.NodeMarkers:
+def _signs(how: provisioning_settings.ProvisionerSettings | None) -> cluster_state.NodeMarkers:
     return (
-        cluster_state.NodeMarkers(how.namespace, how.interrupting)
+        cluster_state.NodeMarkers(how.namespace, how.interruption_taints)
         if how is not None
         else cluster_state.NO_MARKERS
     )

@@ -72,12 +72,12 @@ class Candidate:
     @property
     def since(self) -> str:
         """Since when it waits (RFC 3339)."""
-        return self.gang.since if self.gang else self.first.created
+        return self.gang.created if self.gang else self.first.created
 
     @property
     def near(self) -> topology.Topology:
         """How near each other its pods are to be."""
-        return self.gang.near if self.gang else _ANYWHERE
+        return self.gang.topology_request if self.gang else _ANYWHERE
 
     @property
     def open(self) -> tuple[claims.Claim, ...]:

@@ -30,7 +30,7 @@ class Singles:
         tools: write_pool.Tools,
         placer: results.Placing,
         deciding: settings.Settings,
-        patience: actions.Patience,
+        patience: actions.BindTimeouts,
     ) -> None:
         self._known = known
         self._writers = hands
@@ -54,21 +54,23 @@ class Singles:
         now = self._known.clock.monotonic()
         self._known.memory.unbound.add(pod.uid)
         placed = self._placed(pod, found, now)
-        due = actions.of_pod(pod, found, placed, now, self._patience)
+        due = actions.pod_action(pod, found, placed, now, self._patience)
         if isinstance(due, actions.Decide):
-            if any(claim.key in self._known.memory.writing for claim in due.open):
+            if any(claim.key in self._known.memory.writing for claim in due.open_claims):
                 return None  # another pod's decision; the claim's change brings this pod back
-            wait_s = actions.STALE_WAIT_S if stale else self._known.settles_s(pod, due.open)
+            wait_s = actions.STALE_RETRY_S if stale else self._known.settles_s(pod, due.open_claims)
             if wait_s > 0:
                 return wait_s
-            mine = self.mine(pod, due.open)
+            mine = self.mine(pod, due.open_claims)
             if isinstance(mine, allocator_types.Unschedulable):
                 self._known.memory.waiting[item] = None
                 self._placing.refuse(pod, due, mine)
                 return None
             if mine:
-                return pending.Candidate(item, (allocator_types.Workload(pod, mine, due.settled),))
-            due = actions.of_pod(pod, due.settled, placed, now, self._patience)
+                return pending.Candidate(
+                    item, (allocator_types.Workload(pod, mine, due.allocated_claims),)
+                )
+            due = actions.pod_action(pod, due.allocated_claims, placed, now, self._patience)
         self._known.memory.waiting.pop(item, None)
         self._placing.settled(pod, found)
         return self._act(pod, due)
@@ -87,7 +89,7 @@ class Singles:
         """Allocate on the pod's own node, or tell why not."""
         (workload,) = candidate.workloads
         node = str(workload.pod.node)
-        view = reservation_overlay.Without(self._known.view, (), [ids.NodeName(node)])
+        view = reservation_overlay.WithoutReservations(self._known.view, (), [ids.NodeName(node)])
         answer = dra_allocator.allocate(view, workload, self._deciding)
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
@@ -150,22 +152,25 @@ class Singles:
 
     def _placed(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
-    ) -> actions.Placed | None:
-        node = actions.held_node(pod, found)
+    ) -> actions.WrittenPod | None:
+        node = actions.hold_node(pod, found)
         if node is None:
             return None
-        before, allocated = self._known.memory.placed.get(pod.uid), actions.allocated_at(pod, found)
+        before, allocated = (
+            self._known.memory.placed.get(pod.uid),
+            actions.last_allocated(pod, found),
+        )
         placed = actions.observe(before, pod, node, now, allocated)
         self._known.memory.placed[pod.uid] = placed
         return placed
 
-    def _act(self, pod: pods.Pod, due: actions.Turn) -> float | None:
+    def _act(self, pod: pods.Pod, due: actions.Action) -> float | None:
         match due:
-            case actions.Look(after_s=after_s):
+            case actions.Recheck(after_s=after_s):
                 return after_s
-            case actions.TakeBack() as back:
+            case actions.ReleaseAllocation() as back:
                 return self._take_back(pod, back)
-            case actions.Part(claims=reserved):
+            case actions.RemoveReservation(claims=reserved):
                 self._known.memory.placed.pop(pod.uid, None)
                 self._writers.part(pod, reserved)
             case actions.Ungate():
@@ -174,19 +179,19 @@ class Singles:
                 pass
         return None
 
-    def _take_back(self, pod: pods.Pod, back: actions.TakeBack) -> float | None:
+    def _take_back(self, pod: pods.Pod, back: actions.ReleaseAllocation) -> float | None:
         wait_s = self._known.parts_s(back.claims)
         if wait_s > 0:
             return wait_s
-        lasts_s = self._known.refused(pod, back.node, back.words)
+        lasts_s = self._known.refused(pod, back.node, back.message)
         self._known.memory.placed.pop(pod.uid, None)
         message = (
             f"Freed the devices on {back.node}, left out for {lasts_s:.0f} s at least: "
-            f'kube-scheduler refused the pod there: "{back.words}"'
+            f'kube-scheduler refused the pod there: "{back.message}"'
         )
         reason = reasons.Reason.ALLOCATION_CLEARED
         self._tools.tell.warning(pod, back.claims, reason, message)
         self._tools.metrics.decided("taken_back")
-        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.words)
+        _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.message)
         self._writers.release(pod, back.claims)
         return None

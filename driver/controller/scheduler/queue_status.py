@@ -21,7 +21,7 @@ class Accounting:
     def __init__(
         self,
         known: state.State,
-        fair: engine.Engine,
+        fair: engine.QueueEngine,
         charges: queue_usage.Charging,
         hands: object_writer.Scribe,
         counters: metrics.Metrics,
@@ -48,7 +48,7 @@ class Accounting:
 
     def _tell(self, found: Iterable[queues.Queue]) -> None:
         now, moment = self._known.clock.now(), self._known.clock.monotonic()
-        standings = self._engine.standings(now.timestamp())
+        standings = self._engine.queue_statuses(now.timestamp())
         faults = self._engine.tree.faults
         self._counters.show_queues(figures.of_standings(standings, self._engine.tree.accepted))
         for one in found:
@@ -57,7 +57,7 @@ class Accounting:
             )
             last, said = self._written.get(one.name, (-_USAGE_S, None))
             stale = moment - last >= _USAGE_S and body != one.status
-            new = not status.same(body, one.status) and body != said
+            new = not status.is_same_status(body, one.status) and body != said
             if new or stale:
                 self._written[one.name] = moment, body
                 self._hands.queue(one, {**dict.fromkeys(one.status), **body})

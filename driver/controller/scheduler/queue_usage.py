@@ -15,7 +15,7 @@ class Charging:
     """On the decider's thread: `bring` before the engine is asked."""
 
     def __init__(
-        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.Engine
+        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.QueueEngine
     ) -> None:
         self._stores = found
         self._view = view
@@ -29,7 +29,7 @@ class Charging:
     def put_queue(self, name: ids.Key, queue: queues.Queue | None) -> None:
         """A Queue came, changed or went: pods may belong to another now."""
         before = self._engine.tree
-        self._engine.put_queue(name, queue)
+        self._engine.set_queue(name, queue)
         self._is_another |= self._engine.tree is not before
 
     def meant(self, claims_of: ids.Key, leaf: str) -> None:
@@ -42,7 +42,7 @@ class Charging:
             self._engine.charge(key, self._kept.pop(key, leaf), None)
             return
         self._kept[key] = leaf
-        taken = queue_resources.of_results(self._view, allocation.results)
+        taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None)
 
     def leave(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
@@ -55,7 +55,7 @@ class Charging:
 
     def bring(self, now: float) -> None:
         """Tell the engine of all that changed."""
-        self._engine.renew(self._view)
+        self._engine.refresh(self._view)
         changed = [*self._view.drain_changed_claims(), *self._stirred]
         self._stirred.clear()
         if self._is_another:
@@ -73,10 +73,10 @@ class Charging:
             self._engine.charge(key, leaf, None, now)
             return
         leaf = self._leaves[key] = self._leaf(key)
-        taken = queue_resources.of_results(self._view, allocation.results)
+        taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None, now)
 
     def _leaf(self, key: ids.Key) -> str:
         """The queue of the first pod that has a claim; of one that no pod has, as it was."""
         pod = next(stores.users(self._stores, key), None)
-        return self._engine.leaf_of(pod) if pod is not None else self._leaves.get(key, "")
+        return self._engine.pod_queue(pod) if pod is not None else self._leaves.get(key, "")

@@ -29,7 +29,7 @@ class Placing:
         known: state.State,
         hands: write_pool.Writers,
         tools: write_pool.Tools,
-        adviser: explainer.Adviser,
+        adviser: explainer.FitExplainer,
         named: holder_names.Holders,
     ) -> None:
         self._known = known
@@ -86,17 +86,24 @@ class Placing:
             near = self._nearest(workload, answer)
             rest = self.rest_of(answer, near, note() if note is not None else "")
             owed = uid in self._known.memory.unadvised
-            text = whatif_words.joined(message, rest)
+            text = whatif_words.join_sentence(message, rest)
             if new or (not owed and self.renewals.hold(uid, text, view)):
                 self.renewals.hold(uid, text, view)
                 self.explain(pod, answer, near, text)
                 self.tell(
-                    pod, due.open, reasons.Reason.NO_FIT, text, same_as=message, answer=answer
+                    pod,
+                    due.open_claims,
+                    reasons.Reason.NO_FIT,
+                    text,
+                    same_as=message,
+                    answer=answer,
                 )
         self._tools.metrics.decided("no_fit")
         self._tools.metrics.refused(answer.reasons)
         self._ungate(pod)
-        half = tuple(claim for claim in due.settled if actions.held_node(pod, (claim,)) is not None)
+        half = tuple(
+            claim for claim in due.allocated_claims if actions.hold_node(pod, (claim,)) is not None
+        )
         self._writers.release(pod, half)
 
     def wait(
@@ -114,7 +121,7 @@ class Placing:
         new = self._known.memory.told.get(uid) != message
         if new:
             self._known.memory.hush(uid)
-        text = whatif_words.joined(message, note)
+        text = whatif_words.join_sentence(message, note)
         if new or (self._is_old(uid, reason) and self.renewals.hold(uid, text, view)):
             self.renewals.hold(uid, text, view)
             self.tell(pod, open_claims, reason, text, same_as=message)
@@ -186,7 +193,7 @@ class Placing:
 
     def _ungate(self, pod: pods.Pod) -> None:
         labels = self._known.view.population.namespaces.get(pod.namespace, {})
-        if actions.loses_gate(pod, labels):
+        if actions.should_ungate(pod, labels):
             self._writers.ungate(pod)
 
     def _is_owed(self, pod: pods.Pod, workload: allocator_types.Workload | None) -> bool:
@@ -201,7 +208,7 @@ class Placing:
     def rest_of(
         self,
         answer: allocator_types.Unschedulable,
-        near: nearest_fit.Nearest | None,
+        near: nearest_fit.NearestFit | None,
         note: str = "",
         view: snapshot.Snapshot | None = None,
     ) -> str:
@@ -209,7 +216,7 @@ class Placing:
         node = near.node if near is not None else None
         parts = (
             self.holders.of_refusal(view or self._known.view, answer, node),
-            whatif_words.of(near) if near is not None else "",
+            whatif_words.nearest_fit_message(near) if near is not None else "",
             note,
         )
         return ". ".join(part for part in parts if part)
@@ -217,8 +224,8 @@ class Placing:
     def explain(
         self,
         pod: pods.Pod,
-        answer: explanation.Answer,
-        near: nearest_fit.Nearest | None = None,
+        answer: explanation.Result,
+        near: nearest_fit.NearestFit | None = None,
         text: str = "",
     ) -> explanation.Explanation:
         """Remember an answer in full, for readers."""
@@ -229,16 +236,16 @@ class Placing:
 
     def _nearest(
         self, workload: allocator_types.Workload | None, answer: allocator_types.Unschedulable
-    ) -> nearest_fit.Nearest | None:
+    ) -> nearest_fit.NearestFit | None:
         """The nearest fit; where looking for it would take too long now, another time."""
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
-        if not self.adviser.affords(self._known.view, workload):
+        if not self.adviser.can_explain(self._known.view, workload):
             self._known.memory.unadvised.add(uid)
             return None
         self._known.memory.unadvised.discard(uid)
-        return self.adviser.advise(self._known.view, workload, answer)
+        return self.adviser.explain(self._known.view, workload, answer)
 
 
 def make(
@@ -246,9 +253,9 @@ def make(
     hands: write_pool.Writers,
     tools: write_pool.Tools,
     deciding: settings.Settings,
-    plan: Callable[[], backfill_plan.Planned | None],
+    plan: Callable[[], backfill_plan.BackfillPlan | None],
 ) -> Placing:
     """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
     current = in_flight.Underway(state_now)
-    adviser = explainer.Adviser(deciding, current.claim, state_now.stores.pods.get)
+    adviser = explainer.FitExplainer(deciding, current.claim, state_now.stores.pods.get)
     return Placing(state_now, hands, tools, adviser, holder_names.Holders(state_now, current, plan))

@@ -28,23 +28,25 @@ class State:
 
     def put_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """Note when a claim loses its allocation."""
-        self.memory.released.put(key, claim, self.clock.now().timestamp())
+        self.memory.released.set_claim(key, claim, self.clock.now().timestamp())
 
     def settles_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
         """Seconds until a pod's claims may be allocated again; 0 or less: now."""
         created = pending.moment(pod.created)
-        return self.memory.released.left_s(open_claims, created, self.clock.now().timestamp())
+        return self.memory.released.allocate_delay_s(
+            open_claims, created, self.clock.now().timestamp()
+        )
 
     def parts_s(self, held: Iterable[claims.Claim]) -> float:
         """Seconds until allocations that lost their pod's entry may be cleared; 0 or less: now."""
-        return self.memory.released.parts_s(held, self.clock.now().timestamp())
+        return self.memory.released.clear_delay_s(held, self.clock.now().timestamp())
 
     def avoided(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
         """The nodes to leave out for a pod, with kube-scheduler's words."""
         now = self.clock.monotonic()
-        return self.memory.refused.avoided(pod, self.view.node_state, now)
+        return self.memory.refused.avoided_nodes(pod, self.view.node_state, now)
 
     def refused(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
         """Remember that kube-scheduler refused a node; the seconds it is left out at least."""
         now = self.clock.monotonic()
-        return self.memory.refused.note(pod, node, message, self.view.node_state, now)
+        return self.memory.refused.record(pod, node, message, self.view.node_state, now)

@@ -30,8 +30,8 @@ class Minded:
     stale: Callable[[], Sequence[str]]
     explain: catalog.Explain
     moments: Callable[[], Sequence[model.Moment]]
-    offer: Callable[[], shape_status.Offer | None] = lambda: None
-    plan: Callable[[], backfill_plan.Planned | None] = lambda: None
+    offer: Callable[[], shape_status.ShapeStatus | None] = lambda: None
+    plan: Callable[[], backfill_plan.BackfillPlan | None] = lambda: None
 
 
 class Looking:

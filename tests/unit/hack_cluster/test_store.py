@@ -34,6 +34,17 @@ def test_other_clusters_of_this_boot_are_seen_and_one_s_own_is_not(tmp_path: Pat
     assert store.others(named) == (there,)
 
 
+def test_folders_of_the_machine_go_with_the_last_cluster_that_may_have_a_mount_on_them(
+    tmp_path: Path,
+) -> None:
+    usual, named = (layout.Layout(tmp_path / "c", tmp_path, name) for name in ("", "tests"))
+    first, second = written(usual), written(named, absent=("/run/cdi",))
+    assert store.own_folders(usual, first) == ()
+    assert store.own_folders(named, second) == ()
+    usual.state.unlink()
+    assert store.own_folders(named, second) == ("/run/cdi",)
+
+
 def test_a_half_written_state_is_no_cluster(tmp_path: Path) -> None:
     usual, named = (layout.Layout(tmp_path / "c", tmp_path, n) for n in ("", "tests"))
     usual.home.mkdir(parents=True)

@@ -12,6 +12,8 @@ from driver.resources.core import nodes as node_objects
 _PLUGIN = "ration-kubeletplugin"
 _COMPONENT = "app.kubernetes.io/component"
 _ALLOCATORS = ("controller", "scheduler")
+_MONITORS = ("nvidia.com/gpu.deploy.dcgm-exporter", "nvidia.com/gpu.deploy.dcgm")
+"""Labels by which the GPU Operator has DCGM on a node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +39,14 @@ class _Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether anything says that there is a GPU."""
+        """Whether anything says that there is a GPU, or the plugin once did."""
         labels = self.node.labels
         return (
             bool(self.devices)
             or gpu_nodes.says_gpu(labels)
             or bool(foreign_agents.device_plugin(self.node.allocatable))
             or names.ALLOCATOR_LABEL in labels
+            or self.node.gpu_condition is not None
         )
 
 
@@ -66,7 +69,7 @@ def nodes(seen: facts.Facts) -> Iterator[findings.Finding]:
         fix = "kubectl describe node NODE: the plugin says why in its events"
         yield findings.Finding("nodes", findings.State.NOTE, text, fix)
     for one in told:
-        for check in (_name, _device_plugin, _mig, _published, _allocator, _health, _cdi):
+        for check in _CHECKS:
             yield from check(one)
 
 
@@ -148,6 +151,20 @@ def _mig(one: _Node) -> Iterator[findings.Finding]:
         yield findings.Finding("mig manager", findings.State.NOTE, text, fix, one.name)
 
 
+def _mig_mode(one: _Node) -> Iterator[findings.Finding]:
+    kept = [device for device in one.devices if names.MIG_MODE_TAINT in facts.taints(device)]
+    if not kept:
+        return
+    count = f"{len(kept)} device{'' if len(kept) == 1 else 's'}"
+    text = f"{count} kept back: another NVML client holds a GPU, whose MIG mode stays as it is"
+    on = [label for label in _MONITORS if one.node.labels.get(label) == "true"]
+    fix = "end what reads the GPUs of this node for good (DCGM, a monitoring script)"
+    if on:
+        off = " ".join(f"{label}=false" for label in on)
+        fix = f"kubectl label node {one.name} {off} --overwrite; or {fix}"
+    yield findings.Finding("mig mode", findings.State.NOTE, text, fix, one.name)
+
+
 def _no_plugin(one: _Node) -> str:
     """Say why no pod of the plugin is on the node, as far as its labels tell."""
     if gpu_nodes.says_gpu(one.node.labels):
@@ -225,3 +242,15 @@ def _cdi(one: _Node) -> Iterator[findings.Finding]:
         yield findings.Finding(
             "cdi", findings.State.FINE, f"{one.runtime} has CDI on", where=one.name
         )
+
+
+_CHECKS = (
+    _name,
+    _device_plugin,
+    _mig,
+    _mig_mode,
+    _published,
+    _allocator,
+    _health,
+    _cdi,
+)

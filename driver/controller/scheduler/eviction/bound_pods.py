@@ -33,7 +33,7 @@ class BoundPods:
         self._tools = tools
         self._placing = placer
         self._owners = owners
-        self._pacing = eviction_backoff.Pacing()
+        self._pacing = eviction_backoff.EvictionBackoff()
 
     def look(
         self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
@@ -41,32 +41,36 @@ class BoundPods:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
         node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
         mine = bound_pod_refusal.ours(self._known.view, self._owners, held)
-        due = bound_pods.state(pod, mine, node)
-        if isinstance(due, bound_pods.Whole):
+        due = bound_pods.binding_state(pod, mine, node)
+        if isinstance(due, bound_pods.Consistent):
             self._known.memory.astray.pop(pod.uid, None)
             return None
         now = self._known.clock.monotonic()
         left_s = self._known.memory.astray.setdefault(pod.uid, now) + bound_pods.GRACE_S - now
         if left_s > 0 or stale:
-            return max(left_s, actions.STALE_WAIT_S if stale else 0.0)
+            return max(left_s, actions.STALE_RETRY_S if stale else 0.0)
         if node is None:
-            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
+            self._tell(
+                pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node_message(pod)
+            )
             return None
         match due:
             case bound_pods.Blocked(claim=claim) as blocked:
-                return self.give_up(pod, (claim,), bound_pods.elsewhere(blocked))
-            case bound_pods.Astray(claims=astray):
+                return self.give_up(pod, (claim,), bound_pods.misplaced_message(blocked))
+            case bound_pods.Misplaced(claims=astray):
                 self._clear(pod, astray)
                 return _AGAIN_S
-            case bound_pods.Open():
+            case bound_pods.Unallocated():
                 return self._candidate(item, pod, due)
 
     def _candidate(
-        self, item: write_pool.Item, pod: pods.Pod, due: bound_pods.Open
+        self, item: write_pool.Item, pod: pods.Pod, due: bound_pods.Unallocated
     ) -> pending.Candidate | None:
-        if any(claim.key in self._known.memory.writing for claim in due.open):
+        if any(claim.key in self._known.memory.writing for claim in due.open_claims):
             return None  # its end brings the pod back
-        workload = allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
+        workload = allocator_types.Workload(
+            pod, due.open_claims, due.allocated_claims, is_bound=True
+        )
         return pending.Candidate(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
@@ -83,18 +87,18 @@ class BoundPods:
         names its node itself would meet the same again. Returns the seconds until the next eviction
         is allowed, None where there will be none.
         """
-        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.sentence(pod, words))
+        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, words))
         owner = pod.owner
         scheduled = pod.uid in self._known.memory.unbound
         if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):
             return None
         now = self._known.clock.monotonic()
-        left_s = self._pacing.left_s(owner.uid, now)
+        left_s = self._pacing.remaining_s(owner.uid, now)
         if left_s <= 0:
-            self._pacing.evicted(owner.uid, now)
+            self._pacing.record_eviction(owner.uid, now)
             text = f"Evicted, so that {owner.kind} {owner.name} makes another: {words}"
             self._writers.evict(held[0], pod, text)
-            left_s = self._pacing.left_s(owner.uid, now)
+            left_s = self._pacing.remaining_s(owner.uid, now)
         return left_s
 
     def _tell(

@@ -60,7 +60,7 @@ class Departing:
         """Ask those to leave that were to be over by now: they were lent it no longer."""
         now = self._known.clock.now()
         for pod in there:
-            if pod.node and not pod.deleting and term.is_over_by(pod, now, now):
+            if pod.node and not pod.deleting and term.ends_by(pod, now, now):
                 words = f"Evicted: it said that it runs {pod.most_s:.0f} s at most, and its devices"
                 told = f"{words} are reserved for {reservations.words(one.holder)}"
                 self._ask(item, pod, told, reasons.Reason.PREEMPTED)

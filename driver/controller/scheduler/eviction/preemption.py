@@ -51,33 +51,33 @@ class Leaves:
     """The queues as the law of preemption reads them, as of one moment."""
 
     def __init__(
-        self, known: state.State, fair: engine.Engine, book: preemption_victims.Book
+        self, known: state.State, fair: engine.QueueEngine, book: preemption_victims.VictimIndex
     ) -> None:
         self._known = known
         self._engine = fair
         self._book = book
-        self._leaves: dict[str, preemption_policy.Leaf] = {}
+        self._leaves: dict[str, preemption_policy.QueueState] = {}
 
-    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
+    def queue_state(self, pod: pods.Pod) -> preemption_policy.QueueState:
         """The queue of a pod."""
-        if self._engine.tree.is_plain:
-            return preemption_policy.Leaf()
-        name = self._engine.leaf_of(pod)
+        if self._engine.tree.is_implicit_only:
+            return preemption_policy.QueueState()
+        name = self._engine.pod_queue(pod)
         queue = self._engine.queue(name)
         if name not in self._leaves:
-            self._leaves[name] = preemption_policy.Leaf(
+            self._leaves[name] = preemption_policy.QueueState(
                 name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
             )
         leaf = self._leaves[name]
         wanted = queue.idle
         if wanted is None or wanted.action != "preferAsVictim":
             return leaf
-        return replace(leaf, idle=self._idle_s(pod) >= wanted.after_s)
+        return replace(leaf, is_idle=self._idle_s(pod) >= wanted.after_s)
 
     def _idle_s(self, pod: pods.Pod) -> float:
         """For how long it did nothing, as far as that is known."""
-        unit = self._book.all(self._known.view).get(preemption_victims.key_of(pod))
-        since = idle.since(unit, self._known.stores.claims.get) if unit is not None else None
+        unit = self._book.all_victims(self._known.view).get(preemption_victims.victim_key(pod))
+        since = idle.idle_since(unit, self._known.stores.claims.get) if unit is not None else None
         return (self._known.clock.now() - since).total_seconds() if since is not None else 0.0
 
 
@@ -87,7 +87,7 @@ class Preemption:
     def __init__(
         self,
         known: state.State,
-        fair: engine.Engine,
+        fair: engine.QueueEngine,
         kept: eviction_reservations.Reserving,
         placer: scheduler_results.Placing,
         deciding: settings.Settings,
@@ -97,7 +97,7 @@ class Preemption:
         self.reserving = kept
         self.placer = placer
         self.deciding = deciding
-        self.book = preemption_victims.Book()
+        self.book = preemption_victims.VictimIndex()
         self._planner = planner.Planner(deciding)
         self._next: dict[write_pool.Item, float] = {}
         self._told: dict[write_pool.Item, str] = {}
@@ -120,16 +120,16 @@ class Preemption:
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
-        ask = preemption_types.Ask(
-            self._known.view, one.workloads, self.deciding, one.near, refused=True
+        ask = preemption_types.PreemptionRequest(
+            self._known.view, one.workloads, self.deciding, one.near, is_unschedulable=True
         )
-        found = self._planner.plan(ask, right, self.book, step_budget.Meter(_STEPS))
+        found = self._planner.plan(ask, right, self.book, step_budget.StepBudget(_STEPS))
         ended = self._known.clock.monotonic()
         self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, preemption_types.NoPlan):
             self._in_vain(one, found)
-            return _LATER_S if found.barred.keys() & _PASSING else None
-        if found.leaving:
+            return _LATER_S if found.ineligible.keys() & _PASSING else None
+        if found.victims:
             self._go(one, found, right)
         return None
 
@@ -142,8 +142,8 @@ class Preemption:
 
     def _in_vain(self, one: pending.Candidate, found: preemption_types.NoPlan) -> None:
         """Say once why nobody goes for it, where there is anybody at all."""
-        said = plan_words.no_plan(found)
-        if found.barred and self._told.get(one.item) != said:
+        said = plan_words.no_plan_message(found)
+        if found.ineligible and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
                 self.placer.also(
@@ -155,51 +155,56 @@ class Preemption:
             return False
         if self.reserving.is_underway(one):
             return False
-        return not self._engine.tree.is_plain or self._lowest() < one.priority
+        return not self._engine.tree.is_implicit_only or self._lowest() < one.priority
 
     def _lowest(self) -> int:
         """The lowest priority of all that has something."""
         mark, known = self._least
         if mark != self._known.view.revision:
-            there = self.book.all(self._known.view).values()
+            there = self.book.all_victims(self._known.view).values()
             known = min((unit.priority for unit in there), default=_NOBODY)
             self._least = self._known.view.revision, known
         return known
 
-    def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.Law:
-        asked = self._engine.asked(self._known.view, one.open)
+    def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.PreemptionPolicy:
+        asked = self._engine.requested_amounts(self._known.view, one.open)
         preemptor = preemption_policy.Preemptor(
             one.priority,
-            "" if self._engine.tree.is_plain else leaf,
+            "" if self._engine.tree.is_implicit_only else leaf,
             preempts=True,
-            within=self._engine.within(leaf, asked),
-            own=frozenset(preemption_victims.key_of(work.pod) for work in one.workloads),
+            is_within_fair_share=self._engine.is_within_fair_share(leaf, asked),
+            own_victims=frozenset(
+                preemption_victims.victim_key(work.pod) for work in one.workloads
+            ),
         )
         guards = disruption_budgets.Guards(self._known.stores.guards.snapshot().values())
         leaves = Leaves(self._known, self._engine, self.book)
         idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
-        return preemption_policy.Law(
+        return preemption_policy.PreemptionPolicy(
             preemptor, leaves, guards, self._known.clock.now(), idles=idles
         )
 
     def _go(
-        self, one: pending.Candidate, found: preemption_types.Plan, right: preemption_policy.Law
+        self,
+        one: pending.Candidate,
+        found: preemption_types.Plan,
+        right: preemption_policy.PreemptionPolicy,
     ) -> None:
         """What it needs is held first; the evictions follow once that is written."""
         name = f"pod {one.first.key}" if one.gang is None else f"gang {one.gang.key}"
-        held = device_plan.of_seats(self._known.view, found.seats)
+        held = device_plan.held_devices(self._known.view, found.members)
         said = {
-            tenant.pod.uid: plan_words.victim(found, judged, right, name)
-            for judged in found.leaving
-            for tenant in judged.unit.people
+            tenant.pod.uid: plan_words.victim_message(found, judged, right, name)
+            for judged in found.victims
+            for tenant in judged.victim.pods
         }
         victims = tuple(
             reservations.Victim(tenant.pod.namespace, tenant.pod.name, tenant.pod.uid)
-            for judged in found.leaving
-            for tenant in judged.unit.people
+            for judged in found.victims
+            for tenant in judged.victim.pods
         )
         made = _reservation(one, victims, self._known.clock.now())
-        message = plan_words.preemptor(found, right)
+        message = plan_words.preemptor_message(found, right)
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
         self.reserving.begin(made, held, evictions.Words(said))
         for work in one.workloads:

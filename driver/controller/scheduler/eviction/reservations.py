@@ -77,25 +77,25 @@ class Reserving:
 
     def _keep(self, one: reservations.Reservation) -> tuple[reservations.Held, ...]:
         """Hold what nobody has used yet; that."""
-        left = term.left(one, self._known.view, self._users(one))
+        left = term.unused_devices(one, self._known.view, self._users(one))
         self._hold(one, left)
         return left
 
     def _hold(self, one: reservations.Reservation, held: Sequence[reservations.Held]) -> None:
         """What is held counts for the holder's queue; what goes for it, for its own no more."""
-        allocation = term.allocation(held)
-        self._known.view.set_reserved_devices(term.key_of(one), allocation)
-        self._charges.kept(term.key_of(one), self._leaf(one), allocation)
-        self._charges.leave(term.key_of(one), self._claims_of(one) if held else ())
+        allocation = term.held_allocation(held)
+        self._known.view.set_reserved_devices(term.holder_key(one), allocation)
+        self._charges.kept(term.holder_key(one), self._leaf(one), allocation)
+        self._charges.leave(term.holder_key(one), self._claims_of(one) if held else ())
 
     def _leaf(self, one: reservations.Reservation) -> str:
         """The queue of its holder: of a pod that is there, else of such a pod."""
         there = (
             pod
             for pod in self._known.stores.pods.snapshot().values()
-            if pod.namespace == one.namespace and term.is_for(one, pod, "")
+            if pod.namespace == one.namespace and term.may_use(one, pod, "")
         )
-        return self._leaf_of(next(there, term.holder(one)))
+        return self._leaf_of(next(there, term.sample_holder(one)))
 
     def _claims_of(self, one: reservations.Reservation) -> Iterator[ids.Key]:
         """The claims of those that go."""
@@ -111,11 +111,11 @@ class Reserving:
             if any(self._is_holder(one, pod) for pod in stores.users(self._known.stores, key)):
                 yield key
         for decision in self._known.memory.in_flight.values():
-            if term.is_for(one, decision.pod, self._leaf_of(decision.pod)):
+            if term.may_use(one, decision.pod, self._leaf_of(decision.pod)):
                 yield from decision.allocations
 
     def _is_holder(self, one: reservations.Reservation, pod: pods.Pod) -> bool:
-        return pod.uid not in _uids(one) and term.is_for(one, pod, self._leaf_of(pod))
+        return pod.uid not in _uids(one) and term.may_use(one, pod, self._leaf_of(pod))
 
     # What is due.
 
@@ -136,9 +136,11 @@ class Reserving:
             self._evict(item, one)
         elif not one.held:
             self._plan(one, now)
-        elif term.starts(one) <= now:
+        elif term.start_time(one) <= now:
             self._departing.overrun(item, one, self._others(one))
-        until = [(moment - now).total_seconds() for moment in (term.ends(one), term.starts(one))]
+        until = [
+            (moment - now).total_seconds() for moment in (term.end_time(one), term.start_time(one))
+        ]
         again_s = evictions.PATIENT_S if one.evicting else _AGAIN_S
         return min(each for each in (*until, again_s) if each > 0)
 
@@ -153,8 +155,8 @@ class Reserving:
             return "Used", "every device is used"
         if one.evicting and not self._is_awaited(one, now):
             return "Used", "nobody waits for it any more"
-        if now >= term.ends(one):
-            return "Expired", f"nobody used it by {clock.rfc3339(term.ends(one))}"
+        if now >= term.end_time(one):
+            return "Expired", f"nobody used it by {clock.rfc3339(term.end_time(one))}"
         return None
 
     def _is_awaited(self, one: reservations.Reservation, now: dt.datetime) -> bool:
@@ -167,11 +169,11 @@ class Reserving:
         if one.name.startswith(REPLACE):
             there = (self._known.stores.pods.get(victim.key) for victim in one.evicting)
             going = any(pod is not None and pod.uid in _uids(one) for pod in there)
-            if going or (now - term.starts(one)).total_seconds() < _REMADE_S:
+            if going or (now - term.start_time(one)).total_seconds() < _REMADE_S:
                 return True
         for pod in self._known.stores.pods.snapshot().values():
             mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
-            if mine and not pod.deleting and term.is_for(one, pod, ""):
+            if mine and not pod.deleting and term.may_use(one, pod, ""):
                 found = snapshot.pod_claims(pod, self._known.stores.claims.get)
                 if found is None or any(claim.allocation is None for claim in found):
                     return True
@@ -199,7 +201,7 @@ class Reserving:
     def is_underway(self, candidate: scheduler_pending.Candidate) -> bool:
         """Whether pods go for a candidate already."""
         return any(
-            one.evicting and term.is_for(one, candidate.first, "") for one in self._live.values()
+            one.evicting and term.may_use(one, candidate.first, "") for one in self._live.values()
         )
 
     def is_going(self, pod: pods.Pod) -> bool:
@@ -211,7 +213,7 @@ class Reserving:
         said = (
             one.since
             for one in self._live.values()
-            if one.since and term.is_for(one, candidate.first, self._leaf_of(candidate.first))
+            if one.since and term.may_use(one, candidate.first, self._leaf_of(candidate.first))
         )
         return min((candidate.since, *said))
 
@@ -237,16 +239,16 @@ class Reserving:
         return tuple(sorted(self._pending))
 
     def _plan(self, one: reservations.Reservation, now: dt.datetime) -> None:
-        people = holders.Tenants(
+        people = holders.HolderIndex(
             self._known.view, self._known.stores.claims.get, self._known.stores.pods.get
         )
-        seen = self.brought.view_for(provisioning_demand.of_reservation(one.key))
-        view = device_plan.at_start(seen, people, one, now)
-        found = device_plan.plan(view, one, self._deciding)
-        if isinstance(found, gang_types.Unseated):
+        seen = self.brought.view_for(provisioning_demand.reservation_key(one.key))
+        view = device_plan.view_at_start(seen, people, one, now)
+        found = device_plan.plan_devices(view, one, self._deciding)
+        if isinstance(found, gang_types.GangUnschedulable):
             self._pending.add(one.key)
-            words = seating_words.unseated(found, topology.Topology())
-            wrong = device_plan.fault(view, one) if found.blocker is not None else ""
+            words = seating_words.gang_unschedulable(found, topology.Topology())
+            wrong = device_plan.class_fault(view, one) if found.blocker is not None else ""
             self._say(one, "Pending", (), wrong or words, refused=found.blocker is not None)
             return
         self._pending.discard(one.key)
@@ -288,9 +290,9 @@ class Reserving:
         return tuple(
             one
             for one in self._live.values()
-            if self._known.view.allocation(term.key_of(one)) is not None
+            if self._known.view.allocation(term.holder_key(one)) is not None
             and all(
-                term.is_for(one, work.pod, self._leaf_of(work.pod)) for work in candidate.workloads
+                term.may_use(one, work.pod, self._leaf_of(work.pod)) for work in candidate.workloads
             )
         )
 
@@ -302,9 +304,9 @@ class Reserving:
         return tuple(
             one
             for one in self._live.values()
-            if term.starts(one) > now
+            if term.start_time(one) > now
             and all(
-                term.is_over_by(work.pod, term.starts(one), now) for work in candidate.workloads
+                term.ends_by(work.pod, term.start_time(one), now) for work in candidate.workloads
             )
         )
 
@@ -313,8 +315,8 @@ class Reserving:
     ) -> snapshot.Snapshot:
         """The picture without what these hold; `narrow`: of the nodes alone where they hold it."""
         only = {held.node for one in found for held in one.held} if narrow else None
-        return reservation_overlay.Without(
-            self._known.view, [term.key_of(one) for one in found], only
+        return reservation_overlay.WithoutReservations(
+            self._known.view, [term.holder_key(one) for one in found], only
         )
 
     def used(self, found: Sequence[reservations.Reservation]) -> None:

@@ -21,7 +21,7 @@ class Holders:
         self,
         shared: state.State,
         claims_now: in_flight.Underway,
-        plan: Callable[[], backfill_plan.Planned | None],
+        plan: Callable[[], backfill_plan.BackfillPlan | None],
     ) -> None:
         self._known = shared
         self._claims = claims_now
@@ -43,8 +43,8 @@ class Holders:
         plan = self._plan()
         if plan is None:
             return ""
-        free = backfill_plan.idle(plan, self._known.view)
-        words = backfill_plan.OWN if own else f"Kept for {plan.key} until"
+        free = backfill_plan.idle_gpus(plan, self._known.view)
+        words = backfill_plan.PLAN_SENTENCE if own else f"Kept for {plan.key} until"
         parts = (f"{device_holders.format_gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
         return f"{words} {plan.end}: {listed or 'no GPU yet'}"
@@ -54,7 +54,7 @@ class Holders:
         plan = self._plan()
         if key == backfill_plan.KEY:
             return f"kept for {plan.key} until {plan.end}" if plan else "kept"
-        reservation = term.reserved_by(key)
+        reservation = term.reservation_of(key)
         if reservation is not None:
             return f"held by Reservation {reservation}"
         claim = self._claims.claim(key)

@@ -102,9 +102,9 @@ class Answering:
             return self._not_placed(work)
         near = None
         if refusal.blocker is None:
-            near = self._placer.adviser.advise(view, work, refusal)
+            near = self._placer.adviser.explain(view, work, refusal)
         rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
-        text = whatif_words.joined(allocator_messages.unschedulable(refusal), rest)
+        text = whatif_words.join_sentence(allocator_messages.unschedulable(refusal), rest)
         return self._placer.explain(work.pod, refusal, near, text)
 
     def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
@@ -123,7 +123,7 @@ class Answering:
             limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
             return self._placer.explain(pod, limit, text=limited)
         rest = self._placer.rest_of(refused.answer, refused.near)
-        text = whatif_words.joined(refused.text, rest)
+        text = whatif_words.join_sentence(refused.text, rest)
         return self._placer.explain(pod, refused.answer, refused.near, text)
 
     def _bound_refusals(self) -> bound_pod_refusal.Reader:
@@ -151,7 +151,7 @@ class Answering:
         plan = self._serving.plan
         if plan is None or candidate.item != write_pool.Item(plan.kind, plan.key):
             return self._known.view
-        return reservation_overlay.Without(self._known.view, [backfill_plan.KEY])
+        return reservation_overlay.WithoutReservations(self._known.view, [backfill_plan.KEY])
 
     def _fresh(self, work: allocator_types.Workload) -> allocator_types.Workload:
         return replace(work, avoided_nodes=self._known.avoided(work.pod))
@@ -160,12 +160,14 @@ class Answering:
         self, pod: ids.Key, candidate: pending.Candidate, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
         works = [self._fresh(work) for work in candidate.workloads]
-        answer = gang_placement.place(works, view, candidate.near, self._deciding)
+        answer = gang_placement.place_gang(works, view, candidate.near, self._deciding)
         mine = next((work for work in works if work.pod.key == pod), works[0])
-        if isinstance(answer, gang_types.Seated) or candidate.gang is None:
+        if isinstance(answer, gang_types.GangPlacement) or candidate.gang is None:
             return self._not_placed(mine)
-        text = f"gang {candidate.gang.key}: {seating_words.unseated(answer, candidate.near)}"
-        text = whatif_words.joined(text, self._serving.note_of(candidate))
+        text = (
+            f"gang {candidate.gang.key}: {seating_words.gang_unschedulable(answer, candidate.near)}"
+        )
+        text = whatif_words.join_sentence(text, self._serving.note_of(candidate))
         return self._placer.explain(
             mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )

@@ -66,7 +66,7 @@ class Standing:
     gangs: int = 0
     in_flight: int = 0
     in_doubt: int = 0
-    plan: backfill_plan.Planned | None = None
+    plan: backfill_plan.BackfillPlan | None = None
 
 
 def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -> Figures:
@@ -81,14 +81,16 @@ def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -
         FLIGHT.name: {NO_LABELS: found.in_flight},
         DOUBT.name: {NO_LABELS: found.in_doubt},
         RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
-        BACKFILL.name: {(why.value,): _planned(found.plan, why) for why in backfill_plan.Why},
+        BACKFILL.name: {
+            (why.value,): _planned(found.plan, why) for why in backfill_plan.PlanReason
+        },
         BACKFILL_END.name: {NO_LABELS: found.plan.until.timestamp() if found.plan else 0.0},
     }
 
 
-def _planned(plan: backfill_plan.Planned | None, why: backfill_plan.Why) -> int:
+def _planned(plan: backfill_plan.BackfillPlan | None, why: backfill_plan.PlanReason) -> int:
     """GPUs of a plan on such grounds."""
-    return sum(map(len, plan.gpus.values())) if plan is not None and plan.why is why else 0
+    return sum(map(len, plan.gpus.values())) if plan is not None and plan.reason is why else 0
 
 
 def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:

@@ -34,13 +34,13 @@ class Around:
     world: state.State
     tools: write_pool.Tools
     items: workqueue.WorkQueue[write_pool.Item]
-    fair: engine.Engine
+    fair: engine.QueueEngine
     placer: scheduler_results.Placing
     waiting: pending_demand.Wishing
     keeping: arrived_capacity.Keeping
 
 
-def but(put: PutPod, how: provisioning_settings.OnDemand | None) -> PutPod:
+def but(put: PutPod, how: provisioning_settings.ProvisionerSettings | None) -> PutPod:
     """Hears of pods but those that ask for nodes: they go by themselves, and for nobody."""
     if how is None:
         return put
@@ -56,7 +56,7 @@ def bring(
     around: Around,
     to: snapshot_updater.Feed,
     deciding: settings.Settings,
-    how: provisioning_settings.OnDemand,
+    how: provisioning_settings.ProvisionerSettings,
     driver: str,
 ) -> provisioner.Bringing:
     """Nodes on demand, fed with the pods and nodes that matter for it."""

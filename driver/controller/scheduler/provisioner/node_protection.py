@@ -17,11 +17,11 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 15.0
 """What a node was brought for may end without anything of the node changing."""
 _SETTLE_S = 0.05
-KeptFor = Callable[[nodes.Node], provenance.Brought | None]
+KeptFor = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 """What a node came for, as long as that waits."""
 
 
-def as_said(node: nodes.Node) -> provenance.Brought | None:
+def as_said(node: nodes.Node) -> provenance.ProvisionedFor | None:
     """What a node came for, waiting or not."""
     return provenance.parse(node.brought_for)
 
@@ -34,7 +34,7 @@ class Marking:
         known: state.State,
         tools: write_pool.Tools,
         items: workqueue.WorkQueue[write_pool.Item],
-        how: provisioning_settings.OnDemand,
+        how: provisioning_settings.ProvisionerSettings,
         kept_for: KeptFor = as_said,
     ) -> None:
         self._known = known
@@ -57,18 +57,22 @@ class Marking:
         node = self._known.bring().nodes.get(ids.NodeName(item.key))
         if node is None:
             return None
-        kept = annotations.lasting(self._kept_for(node), self._known.clock.now(), self._ttl_s)
-        wanted = annotations.wanted(self._known.view, node, kept)
-        if not annotations.stand(node, wanted):
+        kept = annotations.unexpired_provenance(
+            self._kept_for(node), self._known.clock.now(), self._ttl_s
+        )
+        wanted = annotations.desired_metadata(self._known.view, node, kept)
+        if not annotations.is_applied(node, wanted):
             self._tools.pool.submit(self._write, item, node, wanted)
         return _AGAIN_S if kept is not None else None
 
-    def _write(self, item: write_pool.Item, node: nodes.Node, wanted: annotations.Marks) -> None:
+    def _write(
+        self, item: write_pool.Item, node: nodes.Node, wanted: annotations.NodeMetadata
+    ) -> None:
         try:
             answer = self._tools.writer.apply(
                 gvr.NODES,
                 node.name,
-                annotations.body(node, wanted),
+                annotations.apply_body(node, wanted),
                 manager=names.NODES_FIELD_MANAGER,
             )
         except errors.NotFound:

@@ -58,7 +58,7 @@ class Arriving:
         world: state.State,
         tools: write_pool.Tools,
         items: workqueue.WorkQueue[write_pool.Item],
-        how: provisioning_settings.OnDemand,
+        how: provisioning_settings.ProvisionerSettings,
         shapes: shape_catalog.Known,
     ) -> None:
         self._world = world
@@ -68,11 +68,11 @@ class Arriving:
         self._ttl_s = crd.seconds(how.document.ttl)
         self._shapes = shapes
         self._there: dict[ids.Key, placeholder.Placeholder] = {}
-        self._made: dict[str, tuple[placeholder.Ask, float]] = {}
+        self._made: dict[str, tuple[placeholder.NodeRequest, float]] = {}
         self._going: set[ids.PodUid] = set()
         self._come_to: set[ids.PodUid] = set()
         self._rests: dict[str, _Rest] = {}
-        self._refused: list[tuple[placeholder.Ask, str]] = []
+        self._refused: list[tuple[placeholder.NodeRequest, str]] = []
 
     def put(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
@@ -94,7 +94,7 @@ class Arriving:
         """Nodes that are on their way, by the names of the pods that ask for them."""
         now = self._world.clock.monotonic()
         self._made = {k: one for k, one in self._made.items() if one[1] + _UNSEEN_S > now}
-        found = {ids.NodeName(name): ask.shape for name, (ask, _) in self._made.items()}
+        found = {ids.NodeName(name): ask.template for name, (ask, _) in self._made.items()}
         for one in self._there.values():
             if one.pod.uid in self._going and one.pod.uid not in self._come_to:
                 continue
@@ -108,7 +108,7 @@ class Arriving:
 
     def on(self, node: ids.NodeName) -> str | None:
         """What a node was asked for on which a pod that asks sits."""
-        return next((one.wish for one in self._there.values() if one.node == node), None)
+        return next((one.demand for one in self._there.values() if one.node == node), None)
 
     def nodes(self) -> Iterator[ids.NodeName]:
         """The nodes on which pods sit that asked for them."""
@@ -138,7 +138,7 @@ class Arriving:
         pool = self._shapes.is_complete(one.node)
         if node is None or pool is None or names.POOL_COMPLETE not in node.labels:
             return None
-        return Arrived(one, node, observed_shapes.gpus_of(pool), took_s)
+        return Arrived(one, node, observed_shapes.gpu_count(pool), took_s)
 
     def _come(self, one: Arrived) -> None:
         self._rests.pop(one.asked.shape, None)
@@ -187,26 +187,26 @@ class Arriving:
 
     # Writes.
 
-    def ask(self, one: placeholder.Ask) -> None:
+    def ask(self, one: placeholder.NodeRequest) -> None:
         """Ask for a node."""
         self._made[one.name] = one, self._world.clock.monotonic()
-        self._tools.metrics.nodes.requested(one.shape.name)
+        self._tools.metrics.nodes.requested(one.template.name)
         body = placeholder.render(one, self._how.namespace, self._how.image)
-        _log.info("node asked for", shape=one.shape.name, wish=one.wish, pod=one.name)
+        _log.info("node asked for", shape=one.template.name, wish=one.demand, pod=one.name)
         self._tools.pool.submit(self._make, one, body)
 
-    def _make(self, one: placeholder.Ask, body: dict[str, object]) -> None:
+    def _make(self, one: placeholder.NodeRequest, body: dict[str, object]) -> None:
         try:
             self._tools.writer.create(gvr.PODS, body, self._how.namespace)
         except errors.AlreadyExists:
             return
         except errors.RationError as error:
-            _log.warning("node not asked for", shape=one.shape.name, error=str(error))
+            _log.warning("node not asked for", shape=one.template.name, error=str(error))
             lasting = isinstance(error, errors.Forbidden | errors.Invalid)
             self._refused.append((one, str(error) if lasting else ""))
             self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
 
-    def refused(self) -> Iterator[tuple[placeholder.Ask, str]]:
+    def refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
         """What the API server did not let be asked for, with its words.
 
         What it could not answer is asked anew, by the same name, whether or not it was done.
@@ -216,7 +216,7 @@ class Arriving:
             self._made.pop(ask.name, None)
             if words:
                 why = f"the API server refused: {words}"
-                self._fail(ask.shape.name, node_request_metrics.REFUSED, why)
+                self._fail(ask.template.name, node_request_metrics.REFUSED, why)
                 yield ask, words
 
     def give_up(self, name: ids.NodeName) -> None:

@@ -21,10 +21,10 @@ class Wishing:
     def __init__(
         self,
         known: state.State,
-        fair: engine.Engine,
+        fair: engine.QueueEngine,
         turns: scheduler_cycle.Serving,
         kept: eviction_reservations.Reserving,
-        gangs: gang_index.Roster,
+        gangs: gang_index.GangIndex,
     ) -> None:
         self._known = known
         self._engine = fair
@@ -32,27 +32,27 @@ class Wishing:
         self._reserving = kept
         self._gangs = gangs
 
-    def all(self) -> list[provisioning_demand.Wish]:
+    def all(self) -> list[provisioning_demand.NodeDemand]:
         """Those that nothing else is underway for: pods and gangs first, by their turn."""
         return [*self._of_line(), *self._of_reservations()]
 
-    def _of_line(self) -> Iterator[provisioning_demand.Wish]:
+    def _of_line(self) -> Iterator[provisioning_demand.NodeDemand]:
         for one in self._turns.line():
             if not self._reserving.is_underway(one):
                 leaf = self._turns.leaf_of(one)
-                yield provisioning_demand.Wish(one.wish, one.workloads, one.near, leaf)
+                yield provisioning_demand.NodeDemand(one.wish, one.workloads, one.near, leaf)
 
-    def _of_reservations(self) -> Iterator[provisioning_demand.Wish]:
+    def _of_reservations(self) -> Iterator[provisioning_demand.NodeDemand]:
         now = self._known.clock.now()
         for key in self._reserving.pending():
             one = self._known.stores.reserved.get(key)
             if one is None or one.deleting or one.evicting:
                 continue
-            lead_s = (term.starts(one) - now).total_seconds()
-            leaf = self._engine.leaf_of(term.holder(one))
+            lead_s = (term.start_time(one) - now).total_seconds()
+            leaf = self._engine.pod_queue(term.sample_holder(one))
             found = device_plan.workloads(one)
-            yield provisioning_demand.Wish(
-                provisioning_demand.of_reservation(key), found, leaf=leaf, lead_s=max(0.0, lead_s)
+            yield provisioning_demand.NodeDemand(
+                provisioning_demand.reservation_key(key), found, queue=leaf, lead_s=max(0.0, lead_s)
             )
 
     def waits(self, wish: str) -> bool:
@@ -71,7 +71,7 @@ class Wishing:
         )
         if one is None or one.held or one.deleting:
             return None
-        return one if self._known.clock.now() < term.ends(one) else None
+        return one if self._known.clock.now() < term.end_time(one) else None
 
     def people(self, wish: str) -> tuple[pods.Pod, ...]:
         """The pods of a wish that are there."""

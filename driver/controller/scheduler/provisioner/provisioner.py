@@ -56,18 +56,18 @@ class Bringing:
         world: state.State,
         hands: Hands,
         deciding: deciding_settings.Settings,
-        how: provisioning_settings.OnDemand,
+        how: provisioning_settings.ProvisionerSettings,
     ) -> None:
         self._world = world
         self._hands = hands
         self._deciding = deciding
         self._how = how
-        self._brought: dict[ids.NodeName, provenance.Brought] = {}
+        self._brought: dict[ids.NodeName, provenance.ProvisionedFor] = {}
         self._unneeded: dict[ids.NodeName, float] = {}
         self._next = 0.0
-        self._offer = shape_status.of(how.document, {}, how.namespace, world.view.driver)
+        self._offer = shape_status.build_status(how.document, {}, how.namespace, world.view.driver)
 
-    def offer(self) -> shape_status.Offer:
+    def offer(self) -> shape_status.ShapeStatus:
         """What the last look saw of the shapes; from any thread."""
         return self._offer
 
@@ -96,7 +96,7 @@ class Bringing:
             self._hands.saying.on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
         self._follow()
         found = self._plan()
-        self._offer = shape_status.Offer(
+        self._offer = shape_status.ShapeStatus(
             self._how.namespace,
             self._hands.shapes.shapes(),
             self._hands.shapes.measured(),
@@ -105,7 +105,7 @@ class Bringing:
         self._next = begun + max(_PACE_S, _PATIENT * (self._world.clock.monotonic() - begun))
         return self._again_s(found)
 
-    def _again_s(self, found: Sequence[provisioning_demand.Wish]) -> float | None:
+    def _again_s(self, found: Sequence[provisioning_demand.NodeDemand]) -> float | None:
         """Until time alone may change the answer."""
         now = self._world.clock.monotonic()
         ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
@@ -119,12 +119,12 @@ class Bringing:
     def _follow(self) -> None:
         """What became of nodes that were asked for."""
         for ask, said in self._hands.flying.refused():
-            message = f"A node of shape {ask.shape.name} could not be asked for: {said}"
-            self._hands.saying.happened(ask.wish, None, _REASON.NODE_NOT_ARRIVED, message)
+            message = f"A node of shape {ask.template.name} could not be asked for: {said}"
+            self._hands.saying.happened(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
         for one in self._hands.flying.look():
             node = self._world.view.nodes.get(one.asked.node) if one.asked.node else None
             if isinstance(one, node_requests.Arrived):
-                told = provisioning_messages.arrived(
+                told = provisioning_messages.arrived_message(
                     one.node.name, one.asked.shape, one.gpus, one.took_s
                 )
                 _log.info("node arrived", node=one.node.name, shape=one.asked.shape)
@@ -132,15 +132,15 @@ class Bringing:
             else:
                 told, reason = f"{one.words}: it is not waited for", _REASON.NODE_NOT_ARRIVED
                 _log.warning("node did not arrive", shape=one.asked.shape, why=one.words)
-            self._hands.saying.happened(one.asked.wish, node, reason, told)
+            self._hands.saying.happened(one.asked.demand, node, reason, told)
 
-    def _plan(self) -> Sequence[provisioning_demand.Wish]:
+    def _plan(self) -> Sequence[provisioning_demand.NodeDemand]:
         there = self._brought_for()
         found = [
             replace(
                 one,
-                brought=there.get(one.key, frozenset()),
-                kept=self._hands.keeping.has(one.key),
+                provisioned_nodes=there.get(one.key, frozenset()),
+                has_kept_devices=self._hands.keeping.has(one.key),
             )
             for one in self._hands.waiting.all()
         ]
@@ -151,9 +151,11 @@ class Bringing:
             self._how.document.most,
             self._hands.flying.resting(),
         )
-        made = planner.plan(self._world.view, supply, found, self._deciding, self._hands.limits)
+        made = planner.make_plan(
+            self._world.view, supply, found, self._deciding, self._hands.limits
+        )
         self._hands.limits.reset()
-        for ask in made.asks:
+        for ask in made.requests:
             self._hands.flying.ask(ask)
         self._give_up(made.unneeded)
         arrived = {
@@ -161,7 +163,7 @@ class Bringing:
             for name in (*self._brought, *self._hands.flying.nodes())
             if (pool := self._hands.shapes.is_complete(name)) and self._hands.flying.on(name)
         }
-        self._hands.keeping.renew(made.seats, there, arrived)
+        self._hands.keeping.renew(made.placements, there, arrived)
         self._hands.saying.stands(dict(self._stands(made, flying)), {w.key: w for w in found})
         return found
 
@@ -169,7 +171,7 @@ class Bringing:
         """By what waits still: the nodes that came for it."""
         found: dict[str, set[ids.NodeName]] = {}
         for name, one in self._brought.items():
-            found.setdefault(one.wish, set()).add(name)
+            found.setdefault(one.demand, set()).add(name)
         return {wish: frozenset(n) for wish, n in found.items() if self._hands.waiting.waits(wish)}
 
     def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
@@ -181,40 +183,40 @@ class Bringing:
                 self._hands.flying.give_up(name)
 
     def _stands(
-        self, made: planner.Plan, flying: Mapping[ids.NodeName, node_template.Shape]
+        self, made: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
     ) -> Iterator[tuple[str, reporter.Standing]]:
         """How each wish stands that something is to be told of."""
-        kinds: dict[str, list[node_template.Shape]] = {}
-        for wish, seats in made.seats.items():
+        kinds: dict[str, list[node_template.NodeTemplate]] = {}
+        for wish, seats in made.placements.items():
             there = {seat.placement.node for seat in seats}
             kinds[wish] = [flying[name] for name in sorted(there) if name in flying]
-        for ask in made.asks:
-            for guest in ask.wishes:
-                kinds.setdefault(guest, []).append(ask.shape)
+        for ask in made.requests:
+            for guest in ask.demands:
+                kinds.setdefault(guest, []).append(ask.template)
         for wish, found in kinds.items():
             if found:
-                said = provisioning_messages.requested(found)
-                mark = provisioning_messages.counted(found)
+                said = provisioning_messages.requested_message(found)
+                mark = provisioning_messages.describe_nodes(found)
                 yield wish, reporter.Standing(_REASON.NODES_REQUESTED, said, mark)
         for wish, why in made.deferred.items():
             yield (
                 wish,
                 reporter.Standing(
-                    _REASON.NODES_REQUESTED, provisioning_messages.in_turn(why), "in turn"
+                    _REASON.NODES_REQUESTED, provisioning_messages.deferred_message(why), "in turn"
                 ),
             )
-        for wish, why in made.hopeless.items():
+        for wish, why in made.impossible.items():
             yield (
                 wish,
                 reporter.Standing(
-                    _REASON.NO_NODE_SHAPE_FITS, provisioning_messages.hopeless(why), why
+                    _REASON.NO_NODE_SHAPE_FITS, provisioning_messages.impossible_message(why), why
                 ),
             )
 
-    def kept(self, node: nodes.Node) -> provenance.Brought | None:
+    def kept(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
         """What a node came for, as long as that waits: what its mark is to say."""
         one = self._brought.get(node.name)
-        wish = one.wish if one is not None else self._hands.flying.on(node.name)
+        wish = one.demand if one is not None else self._hands.flying.on(node.name)
         if wish is None or not self._hands.waiting.waits(wish):
             return None
-        return one or provenance.Brought(wish, self._world.clock.now())
+        return one or provenance.ProvisionedFor(wish, self._world.clock.now())

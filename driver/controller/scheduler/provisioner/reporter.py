@@ -44,7 +44,7 @@ class Saying:
         self._told: dict[str, str] = {}
 
     def stands(
-        self, found: Mapping[str, Standing], all_of: Mapping[str, provisioning_demand.Wish]
+        self, found: Mapping[str, Standing], all_of: Mapping[str, provisioning_demand.NodeDemand]
     ) -> None:
         """How each wish stands now; what is not named stands no way."""
         self._told = {key: mark for key, mark in self._told.items() if key in found}

@@ -33,6 +33,12 @@ def refused(one: publishing.Running, reason: str) -> None:
     waiting.until(lambda: (one.publisher.problem() or "").startswith(f"{reason}: "))
 
 
+def withheld(one: publishing.Running, reason: str) -> None:
+    """Wait until nothing is offered for that reason, which does not make the plugin unready."""
+    waiting.until(lambda: (one.publisher.withheld() or "").startswith(f"{reason}: "))
+    waiting.until(lambda: one.publisher.problem() is None)
+
+
 def faces(api: api_server.ApiServer) -> set[str]:
     return {device["name"] for device in publishing.devices(api)}
 
@@ -42,7 +48,7 @@ def test_beside_a_device_plugin_nothing_is_published_until_it_goes(
 ) -> None:
     a_node(api, gpus=8)
     one = start()
-    refused(one, "DevicePluginBeside")
+    withheld(one, "DevicePluginBeside")
     assert publishing.writes(api) == []
     a_node(api)
     publishing.published(one)
@@ -64,7 +70,7 @@ def test_while_the_mig_manager_works_the_devices_that_nobody_holds_are_withdrawn
     waiting.until(lambda: faces(api) == {held})
     (kept,) = publishing.devices(api)
     assert names.WITHDRAWN_TAINT in {taint["key"] for taint in kept["taints"]}
-    refused(one, "MigConfigPending")
+    withheld(one, "MigConfigPending")
     a_node(api, mig_state="success")
     waiting.until(lambda: faces(api) == every)
     publishing.published(one)
@@ -81,7 +87,7 @@ def test_what_nobody_holds_is_withdrawn_whole_when_a_device_plugin_comes(
     generation = publishing.only_slice(api)["spec"]["pool"]["generation"]
     a_node(api, gpus=8)
     waiting.until(lambda: not api.all(SLICES))
-    refused(one, "DevicePluginBeside")
+    withheld(one, "DevicePluginBeside")
     a_node(api)
     publishing.published(one)
     waiting.until(lambda: len(publishing.devices(api)) == 24)

@@ -41,7 +41,7 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
 
 def test_what_was_there_before_is_brought_first() -> None:
     found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
     assert dict(view.nodes) == {}
     fed.bring()
     assert [*view.nodes] == [A]
@@ -49,7 +49,7 @@ def test_what_was_there_before_is_brought_first() -> None:
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
     found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.slices.apply(at(3, objects.a_slice("node-a", 1)))
     assert dict(view.nodes) == {}
@@ -77,7 +77,7 @@ def test_every_kind_is_brought() -> None:
         rules=rule,
     )
     view = cluster_state.ClusterState(worlds.DRIVER)
-    snapshot_updater.Feed(found, view, gang_index.Roster()).bring()
+    snapshot_updater.Feed(found, view, gang_index.GangIndex()).bring()
     (share,) = view.reachable_pools(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
     assert ([*view.classes], [*view.storage.claims]) == (["one"], ["default/data"])
@@ -87,7 +87,7 @@ def test_every_kind_is_brought() -> None:
 
 def test_of_several_changes_the_last_word_is_read_once() -> None:
     found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
     mark = view.revision
@@ -98,7 +98,7 @@ def test_of_several_changes_the_last_word_is_read_once() -> None:
 
 def test_without_a_change_nothing_is_brought() -> None:
     found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
     fed.bring()
     mark = view.revision
     fed.bring()
@@ -107,7 +107,7 @@ def test_without_a_change_nothing_is_brought() -> None:
 
 def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
     found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.Roster())
+    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
     fed.bring()
     found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
     fed.bring()

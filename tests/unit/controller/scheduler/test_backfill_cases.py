@@ -13,7 +13,7 @@ from tests.fakes.deciding import World
 from tests.unit.controller.scheduler.test_cycle import a_queue
 
 HOUR = 3600.0
-SOON = backfill_plan.Rules(600.0, 300.0, 1.0, without_queues=True)
+SOON = backfill_plan.BackfillRules(600.0, 300.0, 1.0, without_queues=True)
 """Ten minutes of waiting, then rounds of five minutes."""
 
 
@@ -95,7 +95,7 @@ def test_past_its_starvation_bound_devices_are_kept_for_a_round_and_not_longer()
     world = beside(World(2, backfill=SOON), 700.0)
     plan = world.decider.planned()
     assert plan is not None
-    assert (plan.key, plan.why) == ("default/large", backfill_plan.Why.STARVED)
+    assert (plan.key, plan.reason) == ("default/large", backfill_plan.PlanReason.STARVED)
     assert plan.until - plan.since == dt.timedelta(seconds=300)
     world.add(*quickstart.whole("small"))
     world.settle()
@@ -142,7 +142,7 @@ def test_before_the_bound_nothing_is_kept() -> None:
 
 
 def test_no_more_of_the_fleet_is_kept_than_may_be() -> None:
-    rules = backfill_plan.Rules(600.0, without_queues=True)
+    rules = backfill_plan.BackfillRules(600.0, without_queues=True)
     world = beside(World(2, backfill=rules), 700.0)
     assert world.decider.planned() is None
     wide = beside(World(2, 2, backfill=rules), 0.0)

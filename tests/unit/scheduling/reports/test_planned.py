@@ -17,7 +17,7 @@ from tests.fakes import quickstart
 from tests.fakes.deciding import World
 from tests.unit.controller.scheduler.test_cycle import a_queue
 
-RULES = backfill_plan.Rules(600.0, 300.0, 1.0)
+RULES = backfill_plan.BackfillRules(600.0, 300.0, 1.0)
 
 
 @pytest.fixture

@@ -53,6 +53,13 @@ def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> 
     assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
+def test_a_node_that_lost_its_label_and_so_the_plugin_is_told_by_what_the_plugin_left() -> None:
+    node = doctored.a_node()
+    node["status"]["conditions"].append({"type": names.NODE_CONDITION, "status": "True"})
+    one = wrong(nodes=(node,), slices=(), pods=())["devices"]
+    assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
+
+
 def test_the_node_that_was_asked_about_is_told_of_whatever_it_has() -> None:
     assert "devices" in wrong(slices=(), node="node-a")
     one = doctored.found("node", node="node-z")
@@ -92,6 +99,20 @@ def test_a_mig_manager_at_work_is_wrong_and_one_that_may_be_worth_knowing() -> N
     one = doctored.found("mig manager", nodes=(doctored.a_node(labels=labels),))
     assert one.state is State.NOTE
     assert "nvidia.com/mig.config=all-1g.10gb" in one.told
+
+
+def test_devices_kept_back_for_their_mig_mode_are_told_with_who_may_keep_it() -> None:
+    kept = doctored.a_device("gpu-0-mig", "controller", names.MIG_MODE_TAINT)
+    slices = (objects.a_slice("node-a", [doctored.a_device(), kept]),)
+    one = doctored.found("mig mode", slices=slices)
+    assert (one.state, one.where) == (State.NOTE, "node-a")
+    assert one.told.startswith("1 device kept back: another NVML client holds a GPU")
+    assert one.fix.startswith("end what reads the GPUs of this node for good")
+    labels = {"nvidia.com/gpu.deploy.dcgm-exporter": "true"}
+    nodes = (doctored.a_node(labels=labels),)
+    assert doctored.found("mig mode", slices=slices, nodes=nodes).fix.startswith(
+        "kubectl label node node-a nvidia.com/gpu.deploy.dcgm-exporter=false --overwrite"
+    )
 
 
 @pytest.mark.parametrize(
