@@ -116,6 +116,7 @@ class Publisher:
         self._quiet = False
         self._node_events = node_events.NodeEvents(deps.reporter)
         self._problem: str | None = "the slices have not been published yet"
+        self._withheld: str | None = None
         self._behind_at: float | None = None
         self.slices = self._reflector()
 
@@ -125,6 +126,14 @@ class Publisher:
         A GPU that cannot be read is reported on the Node, and tainted: the slices are correct.
         """
         return self._problem
+
+    def withheld(self) -> str | None:
+        """Return why nothing is published although the slices are correct; None otherwise.
+
+        Another agent gives out the GPUs, or changes them. If the plugin were not ready meanwhile,
+        it would stop the update of every other node's.
+        """
+        return self._withheld
 
     def lag_s(self) -> float:
         """Return the seconds since desired and stored slices differ; 0 while they agree."""
@@ -237,7 +246,7 @@ class Publisher:
         """Return whether to write; if a newer plugin does, all is well. Raises NodeFault."""
         self._quiet = not self._deps.is_elected()
         if self._quiet:
-            self._problem = None
+            self._problem = self._withheld = None
             self._allocator.reset()
         return not self._quiet
 
@@ -249,7 +258,7 @@ class Publisher:
             return self._publish_gpus(node)
         # Whatever were written now, the other one would delete or outdo.
         self._node_events.report_current(node, (conflict,))
-        self._problem = str(conflict)
+        self._problem, self._withheld = str(conflict), None
         return 0
 
     def _publish_gpus(self, node: nodes.Node) -> int:
@@ -272,9 +281,12 @@ class Publisher:
             wrote = self._write_pool(update.pool, node)
             self._allocator.after_write(state, node)
         blocking = (
-            problem for problem in problems if problem.reason not in pool_builder.NON_BLOCKING
+            problem
+            for problem in update.problems
+            if problem.reason not in pool_builder.NON_BLOCKING
         )
         self._problem = "; ".join(map(str, blocking)) or None
+        self._withheld = "; ".join(map(str, node_problems)) or None
         return wrote
 
     def _options(
