@@ -83,7 +83,7 @@ def _victims() -> list[record.Figure]:
 
 def _is_cheapest(world: ruled.World) -> bool | None:
     """None where nobody is to go."""
-    plan = planning.plan(world.ask, world.right, world.book, step_budget.Meter(_ENOUGH))
+    plan = planning.make_plan(world.ask, world.right, world.book, step_budget.StepBudget(_ENOUGH))
     best = ruled.least(world)
     if isinstance(plan, preemption_types.NoPlan):
         return None if best is None else False

@@ -1,4 +1,4 @@
-"""Names of types that would otherwise all be `str`."""
+"""Named types for values that would otherwise all be `str`."""
 
 from typing import NewType
 

@@ -15,7 +15,7 @@ MEANINGS: Final[Mapping[str, str]] = {**scheduling.MEANINGS, **node.MEANINGS}
 
 
 class Reason(StrEnum):
-    """Why something happened or did not."""
+    """Reason of an event, condition or refusal."""
 
     # What happened to a claim or a pod.
     ALLOCATED = "Allocated"
@@ -173,7 +173,7 @@ class Reason(StrEnum):
 
     @property
     def meaning(self) -> str:
-        """What it says, in a sentence or two."""
+        """Return its meaning, in a sentence or two."""
         return MEANINGS[self.value]
 
 

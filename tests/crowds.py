@@ -75,16 +75,16 @@ class Crowd:
         return found
 
     @property
-    def people(self) -> holders.Tenants:
-        return holders.Tenants(self.view, self.held.get, self.known.get)
+    def people(self) -> holders.HolderIndex:
+        return holders.HolderIndex(self.view, self.held.get, self.known.get)
 
-    def on(self, node: str) -> dict[str, holders.Tenant]:
+    def on(self, node: str) -> dict[str, holders.DeviceHolder]:
         """The tenants of a node, by the names of their pods."""
-        return {one.pod.name: one for one in self.people.of(ids.NodeName(node))}
+        return {one.pod.name: one for one in self.people.node_holders(ids.NodeName(node))}
 
     @property
-    def world(self) -> defrag.World:
-        return defrag.World(self.view, self.held.get, self.known.get, worlds.DECIDING)
+    def world(self) -> defrag.DefragInput:
+        return defrag.DefragInput(self.view, self.held.get, self.known.get, worlds.DECIDING)
 
 
 def asks(*requests: objects.Raw, cpu: str = "1", **spec: Any) -> allocator_types.Workload:
@@ -105,20 +105,20 @@ def search(
     crowd: Crowd,
     workload: allocator_types.Workload,
     most: int = ENOUGH,
-    price: explain_cost.Price | None = None,
+    price: explain_cost.CostFunction | None = None,
 ) -> victim_search.Search:
-    asked = step_budget.of(crowd.view, workload, worlds.DECIDING)
+    asked = step_budget.workload_query(crowd.view, workload, worlds.DECIDING)
     assert asked is not None
-    cost = price or explain_cost.Fewest(crowd.view)
-    return victim_search.Search(crowd.view, asked, cost, step_budget.Meter(most))
+    cost = price or explain_cost.FewestPods(crowd.view)
+    return victim_search.Search(crowd.view, asked, cost, step_budget.StepBudget(most))
 
 
 def ways(crowd: Crowd, workload: allocator_types.Workload, node: str = "node-a") -> list[list[str]]:
     """The sets of pods that would do, by name, the cheapest first."""
-    there = crowd.people.of(ids.NodeName(node))
+    there = crowd.people.node_holders(ids.NodeName(node))
     looked = search(crowd, workload)
-    found = victim_search.ways(looked, crowd.view.nodes[ids.NodeName(node)], there)
-    return [[one.pod.name for one in freed.leaving] for freed in found]
+    found = victim_search.victim_sets(looked, crowd.view.nodes[ids.NodeName(node)], there)
+    return [[one.pod.name for one in freed.victims] for freed in found]
 
 
 def of_sizes(sizes: Mapping[str, int]) -> Crowd:

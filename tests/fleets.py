@@ -306,8 +306,8 @@ def on_demand() -> list[Raw]:
             shapes.document("h100-1", gpus=1, cost=1.2, startup="4m"),
         ],
     }
-    past = observed_shapes.Seen(starts_s=(312.0,))
-    kept = base64.b64encode(observed_shapes.packed(past)).decode()
+    past = observed_shapes.ObservedShape(startup_s=(312.0,))
+    kept = base64.b64encode(observed_shapes.encode(past)).decode()
     found = raw()
     found[0]["metadata"]["labels"][shapes.INSTANCE] = "h100-8"
     return [

@@ -16,7 +16,7 @@ from tests import objects, worlds
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 LEVELS = (BLOCK, RACK)
-Answer = gang_types.Seated | gang_types.Unseated
+Answer = gang_types.GangPlacement | gang_types.GangUnschedulable
 
 
 def node(
@@ -79,16 +79,16 @@ def place(
     preferred: str | None = None,
 ) -> Answer:
     asked = topology.Topology(LEVELS, required, preferred)
-    return gang_placement.place(pods, view, asked, worlds.DECIDING)
+    return gang_placement.place_gang(pods, view, asked, worlds.DECIDING)
 
 
-def seated(answer: Answer) -> gang_types.Seated:
-    assert isinstance(answer, gang_types.Seated), answer
+def seated(answer: Answer) -> gang_types.GangPlacement:
+    assert isinstance(answer, gang_types.GangPlacement), answer
     return answer
 
 
-def unseated(answer: Answer) -> gang_types.Unseated:
-    assert isinstance(answer, gang_types.Unseated), answer.domain
+def unseated(answer: Answer) -> gang_types.GangUnschedulable:
+    assert isinstance(answer, gang_types.GangUnschedulable), answer.domain
     return answer
 
 

@@ -24,12 +24,12 @@ OWNER = pods.Owner("ReplicaSet", "web", "u")
 class Scene(crowds.Crowd):
     """Pods that run, by default for an hour, with an owner, at priority 0."""
 
-    leaves: Mapping[str, preemption_policy.Leaf] = field(default_factory=dict)
+    leaves: Mapping[str, preemption_policy.QueueState] = field(default_factory=dict)
     disruptions: Sequence[disruption_budgets.Budget] = ()
 
-    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
+    def queue_state(self, pod: pods.Pod) -> preemption_policy.QueueState:
         """The queue that a pod's label names."""
-        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.Leaf())
+        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.QueueState())
 
     def work(
         self, name: str, node: str, *devices: str | objects.Raw, ran: float = 3600, **more: Any
@@ -40,38 +40,40 @@ class Scene(crowds.Crowd):
         return self.put(replace(self.run(name, node, *devices), **{**usual, **more}))
 
     @property
-    def book(self) -> victims.Book:
-        made = victims.Book()
+    def book(self) -> victims.VictimIndex:
+        made = victims.VictimIndex()
         for claim in self.held.values():
             made.set_claim(claim.key, claim)
         for pod in self.known.values():
             made.set_pod(pod.key, pod)
         return made
 
-    def right(self, priority: int = 10, leaf: str = "", **more: Any) -> preemption_policy.Law:
+    def right(
+        self, priority: int = 10, leaf: str = "", **more: Any
+    ) -> preemption_policy.PreemptionPolicy:
         preemptor = preemption_policy.Preemptor(priority, leaf, **more)
-        return preemption_policy.Law(
+        return preemption_policy.PreemptionPolicy(
             preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
         )
 
-    def ask(self, *members: allocator_types.Workload) -> preemption_types.Ask:
-        return preemption_types.Ask(self.view, members, worlds.DECIDING)
+    def ask(self, *members: allocator_types.Workload) -> preemption_types.PreemptionRequest:
+        return preemption_types.PreemptionRequest(self.view, members, worlds.DECIDING)
 
     def plan(
         self,
         *members: allocator_types.Workload,
-        right: preemption_policy.Law | None = None,
+        right: preemption_policy.PreemptionPolicy | None = None,
         most: int = crowds.ENOUGH,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        meter = step_budget.Meter(most)
-        return planning.plan(self.ask(*members), right or self.right(), self.book, meter)
+        meter = step_budget.StepBudget(most)
+        return planning.make_plan(self.ask(*members), right or self.right(), self.book, meter)
 
     def judged(
-        self, name: str, right: preemption_policy.Law | None = None
-    ) -> preemption_policy.Judged:
+        self, name: str, right: preemption_policy.PreemptionPolicy | None = None
+    ) -> preemption_policy.VictimEligibility:
         """A unit by the name of its pod or gang."""
-        found = {one.name: one for one in self.book.all(self.view).values()}
-        return (right or self.right()).judged(found[f"default/{name}"])
+        found = {one.name: one for one in self.book.all_victims(self.view).values()}
+        return (right or self.right()).eligibility(found[f"default/{name}"])
 
 
 def of_sizes(**sizes: int) -> Scene:
@@ -91,7 +93,7 @@ def leaving(found: preemption_types.Plan | preemption_types.NoPlan) -> list[str]
 def where(found: preemption_types.Plan | preemption_types.NoPlan) -> list[ids.NodeName]:
     """The node of each member."""
     assert isinstance(found, preemption_types.Plan), found
-    return [seat.placement.node for seat in found.seats]
+    return [seat.placement.node for seat in found.members]
 
 
 def none(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.NoPlan:

@@ -46,40 +46,40 @@ def members(*namespaces: str, **labels: str) -> tuple[queues.Member, ...]:
     return tuple(queues.Member(one, labels) for one in namespaces)
 
 
-def an_engine(gpus: int, *found: queues.Queue) -> engine.Engine:
+def an_engine(gpus: int, *found: queues.Queue) -> engine.QueueEngine:
     """With a fleet of so many GPUs."""
-    made = engine.Engine(worlds.DRIVER)
+    made = engine.QueueEngine(worlds.DRIVER)
     for one in found:
-        made.put_queue(one.name, one)
-    made.renew(worlds.fleet({"node-a": gpus}))
+        made.set_queue(one.name, one)
+    made.refresh(worlds.fleet({"node-a": gpus}))
     return made
 
 
 def a_workload(
     key: str, leaf: str = "", gpus: float = 1, *, since: float = 0.0, priority: int = 0
-) -> order.Waiting:
+) -> order.PendingEntry:
     """One that waits `since` so many seconds after noon."""
-    return order.Waiting(key, leaf, priority, NOON + since, some(gpus))
+    return order.PendingEntry(key, leaf, priority, NOON + since, some(gpus))
 
 
-def serve(at: engine.Engine, line: Iterable[order.Waiting], gpus: float) -> list[str]:
+def serve(at: engine.QueueEngine, line: Iterable[order.PendingEntry], gpus: float) -> list[str]:
     """Give GPUs to what waits, in order, until they are given out: the keys."""
     served: list[str] = []
     left = round(gpus * queue_resources.FULL)
     for one in line:
-        if one.asked.gpus > left:
+        if one.requested.gpus > left:
             break
-        left -= one.asked.gpus
-        at.charge(one.key, one.leaf, one.asked)
+        left -= one.requested.gpus
+        at.charge(one.key, one.queue, one.requested)
         served.append(str(one.key))
         if not left:
             break
     return served
 
 
-def line_of(at: engine.Engine, *waiting: order.Waiting, at_s: float = 0.0) -> list[str]:
+def line_of(at: engine.QueueEngine, *waiting: order.PendingEntry, at_s: float = 0.0) -> list[str]:
     """The keys in order, when nothing is placed meanwhile."""
-    return [str(one.key) for one in at.line(waiting, NOON + at_s)]
+    return [str(one.key) for one in at.schedule_order(waiting, NOON + at_s)]
 
 
 def in_gpus(shares: Mapping[str, Fraction], gpus: int) -> dict[str, Fraction]:

@@ -21,9 +21,9 @@ def document(name: str, gpus: int = 8, **more: Any) -> dict[str, Any]:
     return {"name": name, "labels": labels, "gpus": gpus, "product": H100, "memory": "80Gi"} | more
 
 
-def a_shape(name: str = "h100-8", gpus: int = 8, **more: Any) -> node_template.Shape:
+def a_shape(name: str = "h100-8", gpus: int = 8, **more: Any) -> node_template.NodeTemplate:
     read = node_shapes.read({"shapes": [document(name, gpus, **more)]}, "shapes.yaml")
-    return node_template.of_document(read.shapes[0], names.DRIVER)
+    return node_template.from_document(read.shapes[0], names.DRIVER)
 
 
 EIGHT = a_shape("h100-8", 8)
@@ -38,34 +38,36 @@ def empty(*there: nodes.Node) -> cluster_state.ClusterState:
 
 def alone(
     name: str = "train", gpus: int = 1, leaf: str = "", **spec: Any
-) -> provisioning_demand.Wish:
+) -> provisioning_demand.NodeDemand:
     """A pod that waits."""
-    return provisioning_demand.Wish(
-        f"pod/default/{name}", (gangs.member(name, gpus, **spec),), leaf=leaf
+    return provisioning_demand.NodeDemand(
+        f"pod/default/{name}", (gangs.member(name, gpus, **spec),), queue=leaf
     )
 
 
-def gang(name: str, *members: allocator_types.Workload, leaf: str = "") -> provisioning_demand.Wish:
-    return provisioning_demand.Wish(f"gang/default/{name}", members, leaf=leaf)
+def gang(
+    name: str, *members: allocator_types.Workload, leaf: str = ""
+) -> provisioning_demand.NodeDemand:
+    return provisioning_demand.NodeDemand(f"gang/default/{name}", members, queue=leaf)
 
 
-def alike(name: str, count: int, gpus: int = 8, **spec: Any) -> provisioning_demand.Wish:
+def alike(name: str, count: int, gpus: int = 8, **spec: Any) -> provisioning_demand.NodeDemand:
     """A gang of members that only their names tell apart."""
     return gang(name, *(gangs.member(f"{name}-{at:02}", gpus, **spec) for at in range(count)))
 
 
 def plan(
-    *found: provisioning_demand.Wish,
-    shapes: tuple[node_template.Shape, ...] = (EIGHT,),
+    *found: provisioning_demand.NodeDemand,
+    shapes: tuple[node_template.NodeTemplate, ...] = (EIGHT,),
     in_flight: fill_simulation.Nodes | None = None,
     most: int = 16,
     on: cluster_state.ClusterState | None = None,
     **more: Any,
 ) -> planner.Plan:
     supply = planner.Supply(shapes, in_flight or {}, most, **more)
-    return planner.plan(on or empty(), supply, found, worlds.DECIDING)
+    return planner.make_plan(on or empty(), supply, found, worlds.DECIDING)
 
 
 def asked(of: planner.Plan) -> list[str]:
     """The shapes of the nodes that are asked for."""
-    return sorted(one.shape.name for one in of.asks)
+    return sorted(one.template.name for one in of.requests)

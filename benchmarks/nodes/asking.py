@@ -15,21 +15,21 @@ class Planned:
 
     together = True
 
-    def __init__(self, shapes: tuple[node_template.Shape, ...] = fleet.SHAPES) -> None:
+    def __init__(self, shapes: tuple[node_template.NodeTemplate, ...] = fleet.SHAPES) -> None:
         self._shapes = shapes
 
     def ask(self, now: world.Standing) -> Iterator[world.Wanted]:
         """What the plan asks for. No node is called back: an autoscaler has begun to bring it."""
         supply = planner.Supply(self._shapes, now.in_flight, fleet.MOST)
         found = [
-            provisioning_demand.Wish(one.job.name, tuple(map(_workload, one.tasks)))
+            provisioning_demand.NodeDemand(one.job.name, tuple(map(_workload, one.tasks)))
             for one in now.waiting
         ]
-        made = planner.plan(now.view, supply, found, world.DECIDING)
-        if made.hopeless:
-            raise AssertionError(made.hopeless)
-        for ask in made.asks:
-            yield world.Wanted(ask.shape, ask.wish)
+        made = planner.make_plan(now.view, supply, found, world.DECIDING)
+        if made.impossible:
+            raise AssertionError(made.impossible)
+        for ask in made.requests:
+            yield world.Wanted(ask.template, ask.demand)
 
 
 def _workload(task: replay.Task) -> allocator_types.Workload:
@@ -43,7 +43,7 @@ class _Bin:
     `shapes` are those that it may still become.
     """
 
-    shapes: tuple[node_template.Shape, ...]
+    shapes: tuple[node_template.NodeTemplate, ...]
     pods: list[openb.Pod] = field(default_factory=list)
 
     def add(self, pod: openb.Pod) -> bool:
@@ -84,7 +84,7 @@ def _size(pod: openb.Pod) -> tuple[int, int, int]:
     return pod.demand, pod.cpu, pod.memory
 
 
-def _has_room(one: node_template.Shape, pods: Sequence[openb.Pod]) -> bool:
+def _has_room(one: node_template.NodeTemplate, pods: Sequence[openb.Pod]) -> bool:
     return (
         sum(pod.demand for pod in pods) <= fleet.milli(one)
         and sum(pod.cpu for pod in pods) <= one.allocatable["cpu"]
@@ -114,7 +114,7 @@ def apart(jobs: Iterable[days.Job]) -> lives.Outcome:
     ran: list[lives.Ran] = []
     for job in jobs:
         one = min((s for s in fleet.SHAPES if _has_room(s, (job.pod,))), key=lambda s: s.cost)
-        started = job.at + one.starts_s
+        started = job.at + one.startup_s
         ran.append(lives.Ran(job, started))
         found += (
             lives.Life(one, fleet.GPUS[one.name], job.at, started + job.lasts)

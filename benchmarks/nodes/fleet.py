@@ -27,11 +27,11 @@ _DOCUMENT = node_shapes.NodeShapes(
 )
 MOST = _DOCUMENT.most
 GPUS = {one.name: one.gpus for one in _DOCUMENT.shapes}
-SHAPES = tuple(node_template.of_document(one, names.DRIVER) for one in _DOCUMENT.shapes)
-AT_ONCE = replace(SHAPES[0], starts_s=0.0)
+SHAPES = tuple(node_template.from_document(one, names.DRIVER) for one in _DOCUMENT.shapes)
+AT_ONCE = replace(SHAPES[0], startup_s=0.0)
 """The largest, as if it took no time to come."""
 
 
-def milli(one: node_template.Shape) -> int:
+def milli(one: node_template.NodeTemplate) -> int:
     """Thousandths of GPUs that a node of it has."""
     return GPUS[one.name] * 1000

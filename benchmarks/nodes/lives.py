@@ -15,7 +15,7 @@ HOUR = 3600.0
 class Life:
     """Of a node: it is paid for from being asked for until it is gone, None: not on this day."""
 
-    shape: node_template.Shape
+    shape: node_template.NodeTemplate
     gpus: int
     asked: float
     gone: float | None = None

@@ -54,7 +54,7 @@ class Waiting:
 class Wanted:
     """A node to be asked for, and the job that it is for; "": for whoever comes."""
 
-    shape: node_template.Shape
+    shape: node_template.NodeTemplate
     job: str = ""
 
 
@@ -64,7 +64,7 @@ class Standing:
 
     view: snapshot.Snapshot
     waiting: Sequence[Waiting]
-    in_flight: Mapping[ids.NodeName, node_template.Shape]
+    in_flight: Mapping[ids.NodeName, node_template.NodeTemplate]
 
 
 class Asking(Protocol):
@@ -190,13 +190,13 @@ class World:
             life = lives.Life(wanted.shape, fleet.GPUS[wanted.shape.name], self._now)
             self._lives.append(life)
             self._nodes[name] = _Node(life, wanted.job)
-            self._at(self._now + wanted.shape.starts_s, functools.partial(self._arrive, name))
+            self._at(self._now + wanted.shape.startup_s, functools.partial(self._arrive, name))
 
     def _arrive(self, name: ids.NodeName) -> None:
         node = self._nodes[name]
         node.there = True
-        self._desk.view.set_node(name, node.life.shape.node(name))
-        for one in node.life.shape.slices_of(name):
+        self._desk.view.set_node(name, node.life.shape.build_node(name))
+        for one in node.life.shape.build_slices(name):
             self._desk.view.set_slice(one.name, one)
         self._rest(name)
 
@@ -217,7 +217,7 @@ class World:
             self._rest(name)
             return
         node.life.gone = self._now
-        for one in node.life.shape.slices_of(name):
+        for one in node.life.shape.build_slices(name):
             self._desk.view.set_slice(one.name, None)
         self._desk.view.set_node(name, None)
         del self._nodes[name]

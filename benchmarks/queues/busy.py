@@ -44,7 +44,7 @@ class Fleet:
 
     def __init__(self, count: int) -> None:
         self.view = cluster_state.ClusterState(names.DRIVER)
-        self.book = victims.Book()
+        self.book = victims.VictimIndex()
         self._dice = random.Random(SEED)  # noqa: S311 - no secret
         self._free: list[tuple[ids.NodeName, str]] = []
         self._made = 0

@@ -131,7 +131,9 @@ class Watch:
     def _shares(self, state: Sequence[tuple[str, int, int]]) -> Mapping[str, float]:
         whole = NODES * A_NODE * queue_resources.FULL
         demand = {name: Fraction(has + waits, whole) for name, has, waits in state}
-        shares = fair_share.shares(tree.build(self.found), queue_resources.Amounts(whole), demand)
+        shares = fair_share.fair_shares(
+            tree.build_tree(self.found), queue_resources.Amounts(whole), demand
+        )
         return {name: float(share * whole) for name, share in shares.items()}
 
 
@@ -176,10 +178,10 @@ class Outcome:
 
 def play(rows: Sequence[Row], order: str) -> Outcome:
     """The trace by one order."""
-    by = engine.Engine(worlds.DRIVER)
+    by = engine.QueueEngine(worlds.DRIVER)
     found = teams(rows)
     for one in found if order == OURS else ():
-        by.put_queue(one.name, one)
+        by.set_queue(one.name, one)
     watch = Watch(found)
     at = replays.a_desk({f"node-{number}": A_NODE for number in range(NODES)})
     watch.sim = turns.Turns(at, by, turns.Manner(told=watch))

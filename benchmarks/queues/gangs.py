@@ -55,9 +55,9 @@ def _decide(fleet: busy.Fleet, pods: int, gpus: int, *, fits: bool = True) -> fl
     members = busy.gang(pods, gpus)
     deciding, near = busy.deciding(), topology.Topology()
     begun = time.process_time()
-    answer = gang_placement.place(members, fleet.view, near, deciding, tentative.Known())
+    answer = gang_placement.place_gang(members, fleet.view, near, deciding, tentative.FillCache())
     taken = time.process_time() - begun
-    if isinstance(answer, gang_types.Seated) is not fits:
+    if isinstance(answer, gang_types.GangPlacement) is not fits:
         raise RuntimeError(f"a gang of {pods} {'does not fit' if fits else 'fits'}")
     return taken
 

@@ -49,18 +49,20 @@ def _plan(
     fleet: busy.Fleet, planner: planning.Planner, members: Sequence[allocator_types.Workload]
 ) -> float:
     fleet.change(_CHANGES)
-    right = preemption_policy.Law(
+    right = preemption_policy.PreemptionPolicy(
         preemption_policy.Preemptor(1000),
         preemption_policy.NoQueues(),
         disruption_budgets.Guards([]),
         busy.NOW,
         idles=False,
     )
-    ask = preemption_types.Ask(fleet.view, members, busy.deciding(), refused=True)
+    ask = preemption_types.PreemptionRequest(
+        fleet.view, members, busy.deciding(), is_unschedulable=True
+    )
     begun = time.process_time()
     found = planner.plan(ask, right, fleet.book)
     taken = (time.process_time() - begun) * 1000
-    if not isinstance(found, preemption_types.Plan) or not found.least:
+    if not isinstance(found, preemption_types.Plan) or not found.is_optimal:
         raise RuntimeError("the cheapest plan was not found")
     return taken
 

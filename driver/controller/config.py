@@ -115,9 +115,9 @@ class ControllerConfig(web_config.PageSettings):
     )
 
     @property
-    def backfill(self) -> backfill_plan.Rules:
+    def backfill(self) -> backfill_plan.BackfillRules:
         """Bounds of what is kept for the first in line."""
-        return backfill_plan.Rules(
+        return backfill_plan.BackfillRules(
             self.starvation_seconds,
             self.backfill_hold_seconds,
             self.backfill_max_fraction,

@@ -1,4 +1,4 @@
-"""Resources of the API server as values: where each kind lives, and what names an object."""
+"""Resources of the API server as values: paths and object keys."""
 
 import urllib.parse
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ class Resource:
 
     @property
     def api_version(self) -> str:
-        """`resource.k8s.io/v1`, or `v1` in the core group."""
+        """Return `resource.k8s.io/v1`, or `v1` in the core group."""
         return f"{self.group}/{self.version}" if self.group else self.version
 
     def path(
         self, namespace: str | None = None, name: str | None = None, subresource: str = ""
     ) -> str:
-        """`/apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>/<subresource>`.
+        """Return `/apis/<group>/<version>/namespaces/<namespace>/<plural>/<name>/<subresource>`.
 
         Without a namespace, that of all namespaces; without a name, that of the collection.
         """
@@ -43,14 +43,14 @@ class Resource:
 
 
 def object_key(obj: Object) -> ids.Key:
-    """`namespace/name`, or `name` for what has no namespace."""
+    """Return `namespace/name`, or `name` for objects without a namespace."""
     meta = obj["metadata"]
     namespace = meta.get("namespace")
     return ids.Key(f"{namespace}/{meta['name']}" if namespace else meta["name"])
 
 
 def object_version(obj: Object) -> int:
-    """`metadata.resourceVersion` as the integer that Kubernetes 1.35 and later promises it is."""
+    """Return `metadata.resourceVersion` as an integer, as Kubernetes 1.35 and later guarantee."""
     return int(obj["metadata"]["resourceVersion"])
 
 

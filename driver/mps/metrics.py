@@ -1,4 +1,4 @@
-"""The supervisor's metrics. Base units, closed label sets, every series there from the start."""
+"""The supervisor's metrics: base units, closed label sets, every series present from the start."""
 
 import threading
 from typing import Final
@@ -13,7 +13,7 @@ _BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """All of them, on a registry of their own; safe from any thread."""
+    """All metrics, on a separate registry; safe from any thread."""
 
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
         daemons = prometheus.Gauge(
@@ -46,12 +46,12 @@ class Metrics:
         self._guard = threading.Lock()
 
     def set_daemon(self, key: str, shown: tuple[mps_files.State, int] | None) -> None:
-        """A daemon's state and its number of clients; None: there is none of that key."""
+        """Set a daemon's state and its number of clients; None: the key has no daemon."""
         with self._guard:
             self._shown.pop(key, None)
             if shown is not None:
                 self._shown[key] = shown
-            found = self._shown.values()
+            daemons = self._shown.values()
             for state, gauge in self._daemons.items():
-                gauge.set(sum(state is one for one, _ in found))
-            self._clients.set(sum(clients for _, clients in found))
+                gauge.set(sum(state is shown_state for shown_state, _ in daemons))
+            self._clients.set(sum(clients for _, clients in daemons))

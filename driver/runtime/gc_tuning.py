@@ -1,7 +1,7 @@
-"""When Python looks for garbage in cycles: rarely, and never among what the caches hold.
+"""Tunes the cyclic garbage collector: higher thresholds, and frozen caches.
 
-Looking takes time in proportion to what is looked at, and every thread stands still for it: with
-5,000 nodes 0.2 s at a time. Garbage outside of cycles, nearly all of ours, is freed at once anyway.
+A collection takes time in proportion to the objects it visits, and stops every thread: with 5,000
+nodes 0.2 s. Garbage outside of cycles, nearly all of ours, is freed at once anyway.
 """
 
 import gc
@@ -14,11 +14,11 @@ _THRESHOLDS = 100_000, 20, 20
 
 
 def set_thresholds() -> None:
-    """From the start, so that the first listing is not gone through over and over."""
+    """Raise the thresholds at the start, so that the first listing is not scanned often."""
     gc.set_threshold(*_THRESHOLDS)
 
 
 def freeze() -> None:
-    """Once the caches are filled: what is in memory now is not looked at again."""
+    """Freeze the current objects once the caches are filled: they are not visited again."""
     gc.collect()
     gc.freeze()

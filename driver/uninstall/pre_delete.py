@@ -124,9 +124,9 @@ class Stopping:
     def _do(self, act: report.Drop | report.Clear) -> None:
         claim = act.claim
         if isinstance(act, report.Drop):
-            body, kind = allocations.without(claim, act.holds), client.PatchType.STRATEGIC
+            body, kind = allocations.render_drop_holds(claim, act.holds), client.PatchType.STRATEGIC
         else:
-            body, kind = allocations.cleared(claim), client.PatchType.MERGE
+            body, kind = allocations.render_clear(claim), client.PatchType.MERGE
         try:
             self._kube.patch(
                 gvr.RESOURCE_CLAIMS,
@@ -194,7 +194,9 @@ class Stopping:
                 self._kube.patch(
                     gvr.NODES,
                     node.name,
-                    provisioning_annotations.body(node, provisioning_annotations.Marks()),
+                    provisioning_annotations.apply_body(
+                        node, provisioning_annotations.NodeMetadata()
+                    ),
                     kind=client.PatchType.APPLY,
                     field_manager=names.NODES_FIELD_MANAGER,
                 )

@@ -10,7 +10,7 @@ from driver.resources.dra import claims
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.snapshot import snapshot
 
-REPAIR_BOUND_S = bound_pods.BOUND_S
+REPAIR_BOUND_S = bound_pods.REPAIR_BOUND_S
 STUCK_S = 60.0
 STEP_S = 5.0
 

@@ -60,14 +60,16 @@ def asking(field: playground.Playground, *places: int, **guest: Any) -> list[str
     (one,) = yaml.safe_load((on_demand.FOLDER / "install" / "values.yaml").read_text())[
         "controller"
     ]["nodes"]["shapes"]
-    h100 = node_template.of_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
+    h100 = node_template.from_document(node_shapes.NodeShape.model_validate(one), names.DRIVER)
     sizes = {"requests": {"cpu": "8", "memory": "32Gi"}}
     spec = {"containers": [{"name": "main", "resources": sizes}], "tolerations": [POOL_TAINT]}
     raw = {
         "metadata": {"name": "train", "namespace": "team", "uid": "u"},
         "spec": {**spec, **guest},
     }
-    asks = [placeholder.Ask(h100, ("pod/team/train",), at, (pods.parse(raw),)) for at in places]
+    asks = [
+        placeholder.NodeRequest(h100, ("pod/team/train",), at, (pods.parse(raw),)) for at in places
+    ]
     made = [placeholder.render(one, field.namespace, "pause:1") for one in asks]
     for pod in made:
         field.kube.create(gvr.PODS, pod, field.namespace)

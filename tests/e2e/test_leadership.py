@@ -97,7 +97,7 @@ def test_a_new_leader_takes_back_at_once_what_was_refused_before_it_led(
         playground.until(lambda: holder(field) not in {term, ""}, 30, "another controller leads")
         led = time.monotonic()
         playground.until(lambda: "AllocationCleared" in field.reasons(), 30, "it is taken back")
-        assert time.monotonic() - led < actions.Patience().unchanged_s / 2
+        assert time.monotonic() - led < actions.BindTimeouts().unchanged_s / 2
         assert field.running("pod")["spec"]["nodeName"] != node
     finally:
         field.cluster.kubectl("uncordon", node)

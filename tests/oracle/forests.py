@@ -35,9 +35,9 @@ class Forest:
 
     def fair(self) -> dict[str, float]:
         """The exact weighted max-min shares of the leaves, in GPUs."""
-        made = tree.build(self.queues)
+        made = tree.build_tree(self.queues)
         demand = {leaf: Fraction(count, GPUS) for leaf, count in self.wants.items()}
-        shares = fair_share.shares(made, some(GPUS), demand)
+        shares = fair_share.fair_shares(made, some(GPUS), demand)
         return {leaf: float(shares[leaf] * GPUS) for leaf in self.wants}
 
 
@@ -53,7 +53,7 @@ def draw(seed: int, half_life_s: float = 0.0) -> Forest:
         limit = due + of.randint(1, 6) if of.random() < 0.2 else None
         made = queue(name, parent, weight=of.randint(1, 4), deserved=due or None, limit=limit)
         found.append(replace(made, half_life_s=half_life_s))
-    leaves = tree.build(found).leaves
+    leaves = tree.build_tree(found).leaves
     wants = {one: of.choice([GPUS, GPUS, of.randint(1, 4)]) for one in leaves if one}
     return Forest(tuple(found), wants)
 
@@ -99,7 +99,7 @@ class Crowd:
 class Watch:
     """GPUs of each queue, on average over a window of time."""
 
-    by: engine.Engine
+    by: engine.QueueEngine
     since: float
     until: float
     sums: dict[str, float] = field(default_factory=dict)
@@ -108,18 +108,18 @@ class Watch:
         seconds = min(until, self.until) - max(since, self.since)
         if seconds > 0:
             for name in self.by.tree.accepted:
-                used = self.by.used(name).gpus / queue_resources.FULL
+                used = self.by.usage(name).gpus / queue_resources.FULL
                 self.sums[name] = self.sums.get(name, 0.0) + used * seconds
 
     def mean(self, name: str) -> float:
         return self.sums.get(name, 0.0) / (self.until - self.since)
 
 
-def seated(forest: Forest) -> tuple[scheduler.Desk, engine.Engine]:
+def seated(forest: Forest) -> tuple[scheduler.Desk, engine.QueueEngine]:
     """Two nodes of eight GPUs, and the engine with the queues."""
-    made = engine.Engine(worlds.DRIVER)
+    made = engine.QueueEngine(worlds.DRIVER)
     for one in forest.queues:
-        made.put_queue(one.name, one)
+        made.set_queue(one.name, one)
     return replays.a_desk({"node-a": GPUS // 2, "node-b": GPUS // 2}), made
 
 

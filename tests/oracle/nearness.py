@@ -67,7 +67,7 @@ def ours(case: Case) -> int | None:
     members = [gangs.member(f"m-{at:02}", size) for at, size in enumerate(case.sizes)]
     required = gangs.BLOCK if case.required else None
     answer = gangs.place(gangs.racks(case.free), members, required, gangs.RACK)
-    if isinstance(answer, gang_types.Unseated):
+    if isinstance(answer, gang_types.GangUnschedulable):
         return None
     found = [str(one.node).split("-") for one in answer.placements]
     return cost([(int(b), int(r), int(n)) for _, b, r, n in found])

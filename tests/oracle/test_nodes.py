@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.nodes import asking, days, fleet
 
-SLOWEST_MIN = max(one.starts_s for one in fleet.SHAPES) / 60
+SLOWEST_MIN = max(one.startup_s for one in fleet.SHAPES) / 60
 
 
 @pytest.fixture(scope="module")

@@ -32,13 +32,13 @@ class World:
     def view(self) -> cluster_state.ClusterState:
         return self.without(())
 
-    def people(self, view: cluster_state.ClusterState) -> holders.Tenants:
-        return holders.Tenants(view, self.held.get, self.known.get)
+    def people(self, view: cluster_state.ClusterState) -> holders.HolderIndex:
+        return holders.HolderIndex(view, self.held.get, self.known.get)
 
-    def without(self, gone: Sequence[holders.Tenant]) -> cluster_state.ClusterState:
+    def without(self, gone: Sequence[holders.DeviceHolder]) -> cluster_state.ClusterState:
         """The picture of what there is but for these pods and their claims, made at once."""
         made = drawing.fresh(self.published)
-        free, keys = holders.freed(gone), {one.key for one in gone}
+        free, keys = holders.freed_claims(gone), {one.key for one in gone}
         for claim in self.held.values():
             made.set_claim(claim.key, None if claim.key in free else claim)
         for pod in self.known.values():
@@ -132,7 +132,9 @@ def movable(draw: st.DrawFn) -> World:
     """A cluster in which some pods opted in, and all are bound."""
     world = draw(st.one_of(populated(), fragmented(), fragmented()))
     view = world.view
-    bound = {one.key: one.node for name in view.nodes for one in world.people(view).of(name)}
+    bound = {
+        one.key: one.node for name in view.nodes for one in world.people(view).node_holders(name)
+    }
     for key, node in bound.items():
         owner = pods.Owner("ReplicaSet", "web", "u") if draw(st.integers(0, 5)) else None
         opted = bool(draw(st.integers(0, 4)))
@@ -143,17 +145,17 @@ def movable(draw: st.DrawFn) -> World:
 def fits(
     view: cluster_state.ClusterState, asked: allocator_types.Workload, node: nodes.Node
 ) -> bool:
-    found = step_budget.of(view, asked, worlds.DECIDING)
-    return found is not None and isinstance(found.answer(view, node), node_result.Fit)
+    found = step_budget.workload_query(view, asked, worlds.DECIDING)
+    return found is not None and isinstance(found.evaluate(view, node), node_result.Fit)
 
 
 def every_way(
-    world: World, node: nodes.Node, there: Sequence[holders.Tenant]
-) -> list[tuple[cost.Cost, tuple[holders.Tenant, ...]]]:
+    world: World, node: nodes.Node, there: Sequence[holders.DeviceHolder]
+) -> list[tuple[cost.Cost, tuple[holders.DeviceHolder, ...]]]:
     """The sets that do on a node and hold no other one, by price: found by trying all."""
-    price = cost.Fewest(world.view)
+    price = cost.FewestPods(world.view)
     found: list[set[str]] = []
-    ranked: list[tuple[cost.Cost, tuple[holders.Tenant, ...]]] = []
+    ranked: list[tuple[cost.Cost, tuple[holders.DeviceHolder, ...]]] = []
     for size in range(len(there) + 1):
         for gone in itertools.combinations(there, size):
             names = {str(one.key) for one in gone}
@@ -161,5 +163,5 @@ def every_way(
                 continue
             if fits(world.without(gone), world.asked, node):
                 found.append(names)
-                ranked.append((price.of(gone), gone))
+                ranked.append((price.cost(gone), gone))
     return sorted(ranked, key=lambda one: (one[0], [each.key for each in one[1]]))

@@ -41,30 +41,30 @@ class World:
     there: populated.World
     members: Sequence[allocator_types.Workload]
     preemptor: preemption_policy.Preemptor
-    leaves: Mapping[str, preemption_policy.Leaf] = field(default_factory=dict)
+    leaves: Mapping[str, preemption_policy.QueueState] = field(default_factory=dict)
     disruptions: Sequence[disruption_budgets.Budget] = ()
 
-    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
+    def queue_state(self, pod: pods.Pod) -> preemption_policy.QueueState:
         """The queue that a pod's label names."""
-        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.Leaf())
+        return self.leaves.get(pod.labels.get("queue", ""), preemption_policy.QueueState())
 
     @functools.cached_property
     def view(self) -> cluster_state.ClusterState:
         return self.there.view
 
     @property
-    def ask(self) -> preemption_types.Ask:
-        return preemption_types.Ask(self.view, self.members, worlds.DECIDING)
+    def ask(self) -> preemption_types.PreemptionRequest:
+        return preemption_types.PreemptionRequest(self.view, self.members, worlds.DECIDING)
 
     @property
-    def right(self) -> preemption_policy.Law:
-        return preemption_policy.Law(
+    def right(self) -> preemption_policy.PreemptionPolicy:
+        return preemption_policy.PreemptionPolicy(
             self.preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
         )
 
     @functools.cached_property
-    def book(self) -> victims.Book:
-        made = victims.Book()
+    def book(self) -> victims.VictimIndex:
+        made = victims.VictimIndex()
         for claim in self.there.held.values():
             made.set_claim(claim.key, claim)
         for pod in self.there.known.values():
@@ -182,18 +182,18 @@ def guards(dice: random.Random) -> list[disruption_budgets.Budget]:
     return found
 
 
-def turns(dice: random.Random) -> dict[str, preemption_policy.Leaf]:
+def turns(dice: random.Random) -> dict[str, preemption_policy.QueueState]:
     """Queues, or none."""
     if dice.random() < 0.6:
         return {}
     return {
-        name: preemption_policy.Leaf(
+        name: preemption_policy.QueueState(
             name,
             preemptible=dice.random() < 0.95,
             reclaim=dice.choice(MODES),
             min_run_s=dice.choice([0.0, 0.0, 0.0, 601.0]),
             surplus=dice.choice([-500, 0, 1, 400, 1000, 2000, 2000, 3000, 9000, 9000]),
-            idle=dice.random() < 0.1,
+            is_idle=dice.random() < 0.1,
         )
         for name in QUEUES
     }
@@ -202,7 +202,9 @@ def turns(dice: random.Random) -> dict[str, preemption_policy.Leaf]:
 def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> World:
     """With one pod that waits, or a gang."""
     view = there.view
-    bound = {one.key: one.node for name in view.nodes for one in there.people(view).of(name)}
+    bound = {
+        one.key: one.node for name in view.nodes for one in there.people(view).node_holders(name)
+    }
     odd = dice.choice([0.0, 0.0, 0.1, 0.2])
     for key, node in sorted(bound.items()):
         there.known[key] = life(dice, replace(there.known[key], node=node), odd)
@@ -211,7 +213,7 @@ def rule(dice: random.Random, there: populated.World, *, gang: bool = False) -> 
         dice.choice([0, 5, 10]) if dice.random() < odd else 100,
         dice.choice(QUEUES) if leaves else "",
         preempts=dice.random() >= odd / 2,
-        within=dice.random() >= odd,
+        is_within_fair_share=dice.random() >= odd,
     )
     members = waiting(dice) if gang else [there.asked]
     return World(there, members, preemptor, leaves, guards(dice))
@@ -244,17 +246,19 @@ def waiting(dice: random.Random) -> list[allocator_types.Workload]:
     return found
 
 
-def together(world: World) -> list[tuple[holders.Tenant, ...]]:
+def together(world: World) -> list[tuple[holders.DeviceHolder, ...]]:
     """What goes together: by gang, else alone."""
     view = world.view
-    every = {one.key: one for name in view.nodes for one in world.there.people(view).of(name)}
-    found: dict[object, list[holders.Tenant]] = {}
+    every = {
+        one.key: one for name in view.nodes for one in world.there.people(view).node_holders(name)
+    }
+    found: dict[object, list[holders.DeviceHolder]] = {}
     for key, one in sorted(every.items()):
         found.setdefault(("gang", one.pod.gang) if one.pod.gang else key, []).append(one)
     return [tuple(one) for one in found.values()]
 
 
-def is_legal(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> bool:
+def is_legal(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
     """As the law is written, said in another way."""
     gone = [one.pod for party in leaving for one in party]
     for party in leaving:
@@ -265,15 +269,17 @@ def is_legal(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> bool:
             return False
     if any(sum(one.guards(pod) for one in world.disruptions) > 1 for pod in gone):
         return False
-    others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.leaf)
+    others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.queue)
     return all(_in_surplus(world, leaf, leaving) for leaf in others)
 
 
 def _in_surplus(
-    world: World, leaf: preemption_policy.Leaf, leaving: Sequence[Sequence[holders.Tenant]]
+    world: World,
+    leaf: preemption_policy.QueueState,
+    leaving: Sequence[Sequence[holders.DeviceHolder]],
 ) -> bool:
     """One after the other, the smallest first: something is left before each."""
-    parties = [one for one in leaving if any(world.of(each.pod) == leaf for each in one)]
+    parties = [one for one in leaving if any(world.queue_state(each.pod) == leaf for each in one)]
     left = leaf.surplus
     for size in sorted(unit(world, one).thousandths for one in parties):
         if left <= 0:
@@ -288,29 +294,29 @@ def stays(pod: pods.Pod) -> bool:
 
 
 def _may(world: World, pod: pods.Pod, priority: int) -> bool:
-    leaf, mine = world.of(pod), world.preemptor
+    leaf, mine = world.queue_state(pod), world.preemptor
     again = pod.owner.kind != "DaemonSet" if pod.owner else pod.preemptible
     started = dt.datetime.fromisoformat(pod.started) if pod.started else NOW
     ran = (NOW - started).total_seconds() >= leaf.min_run_s
-    if leaf.name == mine.leaf:
+    if leaf.name == mine.queue:
         right = priority < mine.priority
     else:
         lower = priority < mine.priority or leaf.reclaim == "Any"
-        right = mine.within and lower and leaf.reclaim != "Never" and leaf.surplus > 0
+        right = mine.is_within_fair_share and lower and leaf.reclaim != "Never" and leaf.surplus > 0
     return right and again and ran and leaf.preemptible and mine.preempts and not pod.deleting
 
 
-def unit(world: World, party: Sequence[holders.Tenant]) -> victims.Unit:
+def unit(world: World, party: Sequence[holders.DeviceHolder]) -> victims.Victim:
     """The book's unit of these."""
-    return world.book.all(world.view)[victims.key_of(party[0].pod)]
+    return world.book.all_victims(world.view)[victims.victim_key(party[0].pod)]
 
 
-def cost(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> Cost:
+def cost(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> Cost:
     """Thousandths of GPUs times seconds, and pods."""
     lost = 0
     for party in leaving:
-        if not all(world.of(one.pod).idle for one in party):
-            lost += unit(world, party).lost(NOW.timestamp())
+        if not all(world.queue_state(one.pod).is_idle for one in party):
+            lost += unit(world, party).lost_at(NOW.timestamp())
     return lost, sum(map(len, leaving))
 
 
@@ -342,12 +348,12 @@ def least(world: World) -> Cost | None:
     return None
 
 
-def does(world: World, leaving: Sequence[Sequence[holders.Tenant]]) -> bool:
+def does(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
     """Whether all members fit once these are gone."""
     view = world.there.without([one for party in leaving for one in party])
     if len(world.members) == 1:
         nodes = view.nodes.values()
         return any(populated.fits(view, world.members[0], node) for node in nodes)
     near = topology.Topology()
-    answer = gang_placement.place(world.members, view, near, worlds.DECIDING)
-    return isinstance(answer, gang_types.Seated)
+    answer = gang_placement.place_gang(world.members, view, near, worlds.DECIDING)
+    return isinstance(answer, gang_types.GangPlacement)

@@ -23,31 +23,33 @@ ENOUGH = 1_000_000
 NO_RULES = deciding.NoRules()
 
 
-def moved(world: populated.World) -> defrag.World:
-    return defrag.World(world.view, world.held.get, world.known.get, worlds.DECIDING)
+def moved(world: populated.World) -> defrag.DefragInput:
+    return defrag.DefragInput(world.view, world.held.get, world.known.get, worlds.DECIDING)
 
 
 def settled(
-    world: populated.World, node: nodes.Node, leaving: Sequence[holders.Tenant]
+    world: populated.World, node: nodes.Node, leaving: Sequence[holders.DeviceHolder]
 ) -> list[ids.NodeName | None]:
     """Where those who leave go in a picture made anew, by key; None: nowhere."""
     view = world.without(leaving)
-    asked = step_budget.of(view, world.asked, worlds.DECIDING)
+    asked = step_budget.workload_query(view, world.asked, worlds.DECIDING)
     assert asked is not None
-    judge = policy_selector.PolicySelector(worlds.DECIDING.policy_chain).select(view, asked.wants)
+    judge = policy_selector.PolicySelector(worlds.DECIDING.policy_chain).select(
+        view, asked.requests
+    )
     assert not isinstance(judge, allocator_types.Unschedulable)
-    asked = replace(asked, deciding=replace(asked.deciding, policy_chain=judge))
-    fit = asked.answer(view, node)
+    asked = replace(asked, allocator_settings=replace(asked.allocator_settings, policy_chain=judge))
+    fit = asked.evaluate(view, node)
     assert isinstance(fit, node_result.Fit)
-    picks = asked.picks(view, node, fit)
+    picks = asked.assignments(view, node, fit)
     drawing.put(
         view, drawing.written(view, world.asked, allocator_types.Placement(node.name, picks, ""))
     )
-    price = explain_cost.Fewest(world.view)
-    free = holders.freed(leaving)
+    price = explain_cost.FewestPods(world.view)
+    free = holders.freed_claims(leaving)
     again = dict(world.held)
     found: dict[str, ids.NodeName | None] = {}
-    for one in sorted(leaving, key=lambda one: (-price.of([one])[1], one.key)):
+    for one in sorted(leaving, key=lambda one: (-price.cost([one])[1], one.key)):
         mine = [again[key] for key in one.pod.claim_keys]
         todo = [c for c in mine if c.key in free and again[c.key] is world.held[c.key]]
         rest = tuple(c for c in mine if c not in todo)
@@ -80,25 +82,29 @@ def test_a_plan_is_the_best_of_all_plans(world: populated.World) -> None:
     """Fewest that wait, then fewest pods, then least memory; held against trying all."""
     view = world.view
     before = drawing.shown(view)
-    plan = defrag.make(moved(world), world.asked, ENOUGH)
+    plan = defrag.make_plan(moved(world), world.asked, ENOUGH)
     assert drawing.shown(view) == before
     if isinstance(plan, defrag.Plan) and not plan.moves:
         assert populated.fits(view, world.asked, view.nodes[plan.placement.node])
         return
     every = []
     for name, node in sorted(view.nodes.items()):
-        there = [one for one in world.people(view).of(name) if not defrag.why_not(one.pod)]
+        there = [
+            one
+            for one in world.people(view).node_holders(name)
+            if not defrag.immovable_reason(one.pod)
+        ]
         for cost, leaving in populated.every_way(world, node, there):
             where = settled(world, node, leaving)
             every.append((where.count(None), cost, name, [one.key for one in leaving], where))
     if isinstance(plan, defrag.NoPlan):
         assert not every
         return
-    by_key = {one.tenant.key: one.again for one in plan.moves}
+    by_key = {one.holder.key: one.result for one in plan.moves}
     keys = sorted(by_key)
     goes = [getattr(by_key[key], "node", None) for key in keys]
-    leaving = tuple(one.tenant for one in plan.moves)
-    cost = explain_cost.Fewest(view).of(leaving)
-    told = (len(plan.waiting), cost, plan.placement.node, keys, goes)
+    leaving = tuple(one.holder for one in plan.moves)
+    cost = explain_cost.FewestPods(view).cost(leaving)
+    told = (len(plan.pending_moves), cost, plan.placement.node, keys, goes)
     assert told == min(every, key=lambda one: one[:4])
-    assert not any(defrag.why_not(one.pod) for one in leaving)
+    assert not any(defrag.immovable_reason(one.pod) for one in leaving)

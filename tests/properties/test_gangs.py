@@ -46,10 +46,10 @@ def test_all_or_nothing_inside_what_is_required_and_without_a_trace(
     answer = gangs.place(view, gang, required, preferred)
     assert (drawing.shown(view), view.revision) == (before, mark)
     assert gangs.place(gangs.racks(sizes), gang, required, preferred) == answer
-    if isinstance(answer, gang_types.Unseated):
+    if isinstance(answer, gang_types.GangUnschedulable):
         assert all(one.fits < len(gang) for one in answer.shortages)
         return
-    assert [one.workload.pod.name for one in answer.seats] == [one.pod.name for one in gang]
+    assert [one.workload.pod.name for one in answer.members] == [one.pod.name for one in gang]
     devices = Counter(pick.device for one in answer.placements for pick in one.assignments)
     assert not devices or max(devices.values()) == 1
     if required is not None:
@@ -64,11 +64,11 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
     view = drawing.fresh(published)
     gang = [data.draw(drawing.workloads(at * 10 + n)) for at, n in enumerate(numbers)]
     before = drawing.shown(view)
-    answer = gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING)
+    answer = gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING)
     assert drawing.shown(view) == before
-    if isinstance(answer, gang_types.Unseated):
+    if isinstance(answer, gang_types.GangUnschedulable):
         return
-    for seat in answer.seats:
+    for seat in answer.members:
         free_of_others(view, seat)
         drawing.put(view, drawing.written(view, seat.workload, seat.placement))
     for of in view.pools.values():
@@ -80,15 +80,15 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
 def test_what_is_remembered_of_gangs_changes_no_answer(
     published: list[drawing.Raw], numbers: list[int], data: st.DataObject
 ) -> None:
-    view, known = drawing.fresh(published), tentative.Known()
+    view, known = drawing.fresh(published), tentative.FillCache()
     shapes = [data.draw(drawing.workloads(at)) for at in range(4)]
     for turn, number in enumerate(numbers):
         names = [f"turn-{turn}-{at}" for at in range(2)]
         gang = [renamed(shapes[number], name) for name in names]
-        answer = gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING, known)
-        assert answer == gang_placement.place(gang, view, topology.Topology(), worlds.DECIDING)
-        if isinstance(answer, gang_types.Seated):
-            for seat in answer.seats:
+        answer = gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING, known)
+        assert answer == gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING)
+        if isinstance(answer, gang_types.GangPlacement):
+            for seat in answer.members:
                 drawing.put(view, drawing.written(view, seat.workload, seat.placement))
 
 
@@ -103,7 +103,7 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
     return allocator_types.Workload(pod, found)
 
 
-def free_of_others(view: cluster_state.ClusterState, seat: gang_types.Seat) -> None:
+def free_of_others(view: cluster_state.ClusterState, seat: gang_types.MemberPlacement) -> None:
     """What a seat takes for itself nobody else has."""
     for pick in seat.placement.assignments:
         if not pick.result.admin_access and not pick.shared:

@@ -28,7 +28,7 @@ class State:
 
     pool: str = "absent"
     held: bool = False
-    kept_for: provenance.Brought | None = None
+    kept_for: provenance.ProvisionedFor | None = None
     leaving: bool = False
     said: Mapping[str, str] = field(default_factory=dict)
 
@@ -38,7 +38,7 @@ states = st.builds(
     pool=st.sampled_from(["absent", "empty", "partial", "whole"]),
     held=st.booleans(),
     kept_for=st.one_of(
-        st.none(), st.sampled_from([provenance.Brought(f"pod/a/{n}", SINCE) for n in "bc"])
+        st.none(), st.sampled_from([provenance.ProvisionedFor(f"pod/a/{n}", SINCE) for n in "bc"])
     ),
     leaving=st.booleans(),
     said=st.dictionaries(st.sampled_from([*KEEP, "other"]), st.sampled_from(["true", "false"])),
@@ -61,10 +61,10 @@ class Node:
         for _ in range(3):
             node = nodes.parse({**self.raw, "spec": {"taints": [TAINT] if state.leaving else []}})
             view = picture_of(state, node)
-            wanted = annotations.wanted(view, view.nodes[node.name], state.kept_for)
-            if annotations.stand(node, wanted):
+            wanted = annotations.desired_metadata(view, view.nodes[node.name], state.kept_for)
+            if annotations.is_applied(node, wanted):
                 return
-            self._apply(annotations.body(node, wanted), OURS, force=False)
+            self._apply(annotations.apply_body(node, wanted), OURS, force=False)
             self.writes += 1
         raise AssertionError("the marks never come to rest")
 
@@ -106,7 +106,7 @@ def of_state(state: State, *, was_complete: bool) -> dict[str, str]:
     if state.leaving:
         return found
     if state.kept_for is not None:
-        found[names.BROUGHT_FOR] = f"{state.kept_for.wish} 2026-11-21T09:00:00Z"
+        found[names.BROUGHT_FOR] = f"{state.kept_for.demand} 2026-11-21T09:00:00Z"
     if state.kept_for is not None or state.held:
         found = {**dict.fromkeys(KEEP, "true"), **found}
     return found
@@ -132,10 +132,10 @@ def test_what_is_written_is_written_once(before: State, after: State) -> None:
     assert not node.writes
 
 
-@given(st.builds(provenance.Brought, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
+@given(st.builds(provenance.ProvisionedFor, st.sampled_from(["pod/a/b", "gang/a/b"]), st.datetimes(
     dt.datetime(2000, 1, 1), dt.datetime(2100, 1, 1), timezones=st.just(dt.UTC)  # noqa: DTZ001
 ).map(lambda moment: moment.replace(microsecond=0))))  # fmt: skip
-def test_what_a_node_came_for_is_read_as_it_was_written(one: provenance.Brought) -> None:
+def test_what_a_node_came_for_is_read_as_it_was_written(one: provenance.ProvisionedFor) -> None:
     assert provenance.parse(one.render()) == one
-    assert annotations.lasting(one, one.since + dt.timedelta(seconds=59), 60) == one
-    assert annotations.lasting(one, one.since + dt.timedelta(seconds=60), 60) is None
+    assert annotations.unexpired_provenance(one, one.since + dt.timedelta(seconds=59), 60) == one
+    assert annotations.unexpired_provenance(one, one.since + dt.timedelta(seconds=60), 60) is None

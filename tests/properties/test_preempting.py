@@ -24,23 +24,23 @@ def check(world: ruled.World, most: int = ENOUGH) -> str:
     """What came of it."""
     view = world.view
     before, mark = drawing.shown(view), view.revision
-    found = planning.plan(world.ask, world.right, world.book, step_budget.Meter(most))
+    found = planning.make_plan(world.ask, world.right, world.book, step_budget.StepBudget(most))
     assert (drawing.shown(view), view.revision) == (before, mark)
     best = ruled.least(world)
     if isinstance(found, preemption_types.NoPlan):
-        assert best is None or found.why is preemption_types.Why.SPENT
+        assert best is None or found.reason is preemption_types.NoPlanReason.BUDGET_EXCEEDED
         assert most < ENOUGH or best is None
         return "no plan"
-    parties = [one.unit.people for one in found.leaving]
+    parties = [one.victim.pods for one in found.victims]
     assert ruled.is_legal(world, parties)
     assert ruled.does(world, parties)
     for one in parties:
         assert not ruled.does(world, [other for other in parties if other is not one])
     assert found.cost == ruled.cost(world, parties)
     assert best is not None
-    assert found.cost == best or not found.least
-    assert found.least or most < ENOUGH
-    names = [seat.workload.pod.name for seat in found.seats]
+    assert found.cost == best or not found.is_optimal
+    assert found.is_optimal or most < ENOUGH
+    names = [seat.workload.pod.name for seat in found.members]
     assert names == [one.pod.name for one in world.members]
     return f"{len(parties)} leave"
 
@@ -82,11 +82,11 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
     planner = planning.Planner(worlds.DECIDING)
     for number in [*ended, 0]:
         for members in ([world.there.asked], world.members):
-            ask = preemption_types.Ask(view, members, worlds.DECIDING)
+            ask = preemption_types.PreemptionRequest(view, members, worlds.DECIDING)
             fresh = replace(world, members=members)
-            mine = planner.plan(ask, world.right, book, step_budget.Meter(ENOUGH))
+            mine = planner.plan(ask, world.right, book, step_budget.StepBudget(ENOUGH))
             anew = replace(ask, view=fresh.view)
-            new = planning.plan(anew, world.right, fresh.book, step_budget.Meter(ENOUGH))
+            new = planning.make_plan(anew, world.right, fresh.book, step_budget.StepBudget(ENOUGH))
             assert told(mine) == told(new)
         keys = sorted(world.there.known)
         if keys:
@@ -99,9 +99,9 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
 def told(found: preemption_types.Plan | preemption_types.NoPlan) -> object:
     """All of an answer but which objects it is made of."""
     if isinstance(found, preemption_types.NoPlan):
-        return found.why, dict(found.barred), found.units
-    where = [(one.placement.node, one.placement.assignments) for one in found.seats]
-    return found.pods, found.cost, found.least, where
+        return found.reason, dict(found.ineligible), found.victim_count
+    where = [(one.placement.node, one.placement.assignments) for one in found.members]
+    return found.pods, found.cost, found.is_optimal, where
 
 
 @settings(max_examples=100)
@@ -112,11 +112,13 @@ def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: i
     for at, (key, pod) in enumerate(sorted(world.there.known.items())):
         most = None if at == odd else 600.0 * (1 + (seed >> at) % 13)
         world.there.known[key] = replace(pod, most_s=most)
-    units = world.book.all(world.view).values()
-    people = [one for unit in units for one in unit.people]
-    found = earliest_start.soonest(world.ask, people, ruled.NOW, step_budget.Meter(ENOUGH))
+    units = world.book.all_victims(world.view).values()
+    people = [one for unit in units for one in unit.pods]
+    found = earliest_start.find_earliest_start(
+        world.ask, people, ruled.NOW, step_budget.StepBudget(ENOUGH)
+    )
     mine = [one for one in people if not ruled.stays(one.pod)]
-    ends = {one.key: earliest_start.end(one.pod, ruled.NOW) for one in mine}
+    ends = {one.key: earliest_start.latest_end(one.pod, ruled.NOW) for one in mine}
     moments = sorted({ruled.NOW, *(one for one in ends.values() if one is not None)})
     first = next((one for one in moments if ruled.does(world, gone_by(mine, ends, one))), None)
     if first is None:
@@ -129,9 +131,9 @@ def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: i
 
 
 def gone_by(
-    people: list[holders.Tenant],
+    people: list[holders.DeviceHolder],
     ends: dict[ids.Key, dt.datetime | None],
     moment: dt.datetime,
-) -> list[list[holders.Tenant]]:
+) -> list[list[holders.DeviceHolder]]:
     """Who has ended then."""
     return [[one for one in people if (end := ends[one.key]) is not None and end <= moment]]

@@ -45,9 +45,9 @@ def forests(draw: st.DrawFn) -> list[queues.Queue]:
 
 
 @st.composite
-def cases(draw: st.DrawFn) -> tuple[tree.Tree, dict[str, Fraction]]:
+def cases(draw: st.DrawFn) -> tuple[tree.QueueTree, dict[str, Fraction]]:
     """A tree, and what its leaves want, as shares of the fleet."""
-    made = tree.build(draw(forests()))
+    made = tree.build_tree(draw(forests()))
     wanted = {leaf: Fraction(draw(st.integers(0, 40)), 2 * GPUS) for leaf in made.leaves}
     return made, wanted
 
@@ -78,7 +78,7 @@ def _subsets(names: list[str]) -> Iterator[tuple[str, ...]]:
         yield from itertools.combinations(names, size)
 
 
-def by_trying(made: tree.Tree, wanted: Mapping[str, Fraction]) -> dict[str, Fraction]:
+def by_trying(made: tree.QueueTree, wanted: Mapping[str, Fraction]) -> dict[str, Fraction]:
     """Fair shares from the top down."""
 
     def share(of: queues.Amounts) -> Fraction | None:
@@ -117,21 +117,21 @@ def by_trying(made: tree.Tree, wanted: Mapping[str, Fraction]) -> dict[str, Frac
 @settings(max_examples=200)
 @given(cases())
 def test_fair_shares_are_those_that_trying_every_case_finds(
-    case: tuple[tree.Tree, dict[str, Fraction]],
+    case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
     made, wanted = case
-    assert fair_share.shares(made, FLEET, wanted) == by_trying(made, wanted)
+    assert fair_share.fair_shares(made, FLEET, wanted) == by_trying(made, wanted)
 
 
 @settings(max_examples=200)
 @given(cases())
 def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved(
-    case: tuple[tree.Tree, dict[str, Fraction]],
+    case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
     made, wanted = case
-    found = fair_share.shares(made, FLEET, wanted)
-    caps = fair_share.limits(made, FLEET)
-    floors = fair_share.deserved(made, FLEET)
+    found = fair_share.fair_shares(made, FLEET, wanted)
+    caps = fair_share.limit_shares(made, FLEET)
+    floors = fair_share.deserved_shares(made, FLEET)
     tops = made.children[None]
     assert sum(found[name] for name in tops) <= ALL
     feasible = sum(floors[name] for name in tops) <= ALL
@@ -149,22 +149,24 @@ def test_shares_are_within_the_fleet_demand_and_limits_and_no_less_than_deserved
 @settings(max_examples=100)
 @given(cases())
 def test_shares_of_whole_gpus_are_the_same_by_amounts(
-    case: tuple[tree.Tree, dict[str, Fraction]],
+    case: tuple[tree.QueueTree, dict[str, Fraction]],
 ) -> None:
     made, wanted = case
     asked = {name: some(float(share * GPUS)) for name, share in wanted.items()}
-    assert fair_share.of_amounts(made, FLEET, asked) == fair_share.shares(made, FLEET, wanted)
+    assert fair_share.fair_shares_of_amounts(made, FLEET, asked) == fair_share.fair_shares(
+        made, FLEET, wanted
+    )
 
 
 @settings(max_examples=100)
 @given(cases(), st.data())
 def test_of_two_siblings_who_used_more_in_the_past_has_no_more_now(
-    case: tuple[tree.Tree, dict[str, Fraction]], data: st.DataObject
+    case: tuple[tree.QueueTree, dict[str, Fraction]], data: st.DataObject
 ) -> None:
     made, wanted = case
     past = {name: Fraction(data.draw(st.integers(0, 16)), GPUS) for name in made.accepted if name}
-    found = fair_share.shares(made, FLEET, wanted, past)
-    caps, floors = fair_share.limits(made, FLEET), fair_share.deserved(made, FLEET)
+    found = fair_share.fair_shares(made, FLEET, wanted, past)
+    caps, floors = fair_share.limit_shares(made, FLEET), fair_share.deserved_shares(made, FLEET)
     assert sum(found[name] for name in made.children[None]) <= ALL
     for one, other in itertools.permutations(made.leaves, 2):
         mine, theirs = made.accepted[one], made.accepted[other]
@@ -176,9 +178,9 @@ def test_of_two_siblings_who_used_more_in_the_past_has_no_more_now(
 
 
 @st.composite
-def crowds(draw: st.DrawFn) -> tuple[list[queues.Queue], list[order.Waiting]]:
+def crowds(draw: st.DrawFn) -> tuple[list[queues.Queue], list[order.PendingEntry]]:
     found = draw(forests())
-    leaves = tree.build(found).leaves
+    leaves = tree.build_tree(found).leaves
     waiting = [
         a_workload(
             f"w{number}",
@@ -193,22 +195,22 @@ def crowds(draw: st.DrawFn) -> tuple[list[queues.Queue], list[order.Waiting]]:
 
 
 def given_out(
-    found: list[queues.Queue], waiting: list[order.Waiting], takes: set[str]
+    found: list[queues.Queue], waiting: list[order.PendingEntry], takes: set[str]
 ) -> list[str]:
     """The order, when those that are named take what they ask on their turn."""
     made = an_engine(GPUS, *found)
     served = []
-    for one in made.line(waiting, NOON):
+    for one in made.schedule_order(waiting, NOON):
         served.append(str(one.key))
         if one.key in takes:
-            made.charge(one.key, one.leaf, one.asked)
+            made.charge(one.key, one.queue, one.requested)
     return served
 
 
 @settings(max_examples=100)
 @given(crowds(), st.data())
 def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
-    crowd: tuple[list[queues.Queue], list[order.Waiting]], data: st.DataObject
+    crowd: tuple[list[queues.Queue], list[order.PendingEntry]], data: st.DataObject
 ) -> None:
     found, waiting = crowd
     names = [str(one.key) for one in waiting]
@@ -222,36 +224,36 @@ def test_the_order_is_total_and_depends_on_nothing_but_what_waits(
 @settings(max_examples=50)
 @given(crowds())
 def test_the_order_if_each_got_what_it_asks_is_told_without_a_trace(
-    crowd: tuple[list[queues.Queue], list[order.Waiting]],
+    crowd: tuple[list[queues.Queue], list[order.PendingEntry]],
 ) -> None:
     found, waiting = crowd
     made = an_engine(GPUS, *found)
     for _ in range(2):
-        asked = [str(one.key) for one in made.in_order(waiting, NOON)]
+        asked = [str(one.key) for one in made.hypothetical_order(waiting, NOON)]
         assert asked == given_out(found, waiting, {*asked})
-    assert all(made.used(name) == queue_resources.NOTHING for name in made.tree.accepted)
-    assert all(made.rescued(name) is None for name in made.tree.accepted)
+    assert all(made.usage(name) == queue_resources.ZERO for name in made.tree.accepted)
+    assert all(made.last_starvation_start(name) is None for name in made.tree.accepted)
 
 
 @settings(max_examples=100)
 @given(crowds(), st.data())
 def test_the_next_is_who_would_be_first_of_a_line_made_anew(
-    crowd: tuple[list[queues.Queue], list[order.Waiting]], data: st.DataObject
+    crowd: tuple[list[queues.Queue], list[order.PendingEntry]], data: st.DataObject
 ) -> None:
     found, waiting = crowd
     kept, fresh = an_engine(GPUS, *found), an_engine(GPUS, *found)
-    line = kept.line(waiting, NOON)
+    line = kept.schedule_order(waiting, NOON)
     left = [*waiting]
     while left:
         one = next(line)
-        again = next(fresh.line(left, NOON))
+        again = next(fresh.schedule_order(left, NOON))
         assert one == again
         left.remove(one)
         for made in (kept, fresh):
-            made.charge(one.key, one.leaf, one.asked)
+            made.charge(one.key, one.queue, one.requested)
         if data.draw(st.booleans()):
             for made in (kept, fresh):
-                made.charge(one.key, one.leaf, None)
+                made.charge(one.key, one.queue, None)
     assert next(line, None) is None
 
 
@@ -276,10 +278,10 @@ def test_what_queues_have_is_the_sum_of_their_claims_after_any_sequence(
             case _:
                 one = data.draw(st.sampled_from(found))
                 gone = data.draw(st.booleans())
-                made.put_queue(one.name, None if gone else one)
+                made.set_queue(one.name, None if gone else one)
     for name in made.tree.accepted:
         mine = [taken for leaf, taken in charges.values() if name in made.tree.path(leaf)]
-        assert made.used(name) == queue_resources.total(mine)
+        assert made.usage(name) == queue_resources.sum_amounts(mine)
 
 
 @settings(max_examples=100)
@@ -291,11 +293,11 @@ def test_nobody_exceeds_a_limit_by_what_may_be_placed(
     for number in range(data.draw(st.integers(0, 20))):
         leaf = data.draw(st.sampled_from(made.tree.leaves))
         asked = some(data.draw(st.integers(1, 8)) / 2)
-        if made.may(leaf, asked) is None:
+        if made.exceeded_limit(leaf, asked) is None:
             made.charge(number, leaf, asked)
     for name, one in made.tree.accepted.items():
         bounds = [one.limit.gpus, None if one.borrowing else one.deserved.gpus]
-        assert all(made.used(name).gpus <= most for most in bounds if most is not None)
+        assert all(made.usage(name).gpus <= most for most in bounds if most is not None)
 
 
 @settings(max_examples=100)
@@ -307,8 +309,8 @@ def test_what_is_left_out_of_a_tree_leaves_the_rest_as_it_would_be_without_it(
         queue(f"q{number}", f"q{parent}" if parent is not None else "", deserved=due)
         for number, (parent, due) in enumerate(drawn)
     ]
-    made = tree.build(found)
-    again = tree.build([one for one in found if one.name not in made.faults])
+    made = tree.build_tree(found)
+    again = tree.build_tree([one for one in found if one.name not in made.faults])
     assert not again.faults
     assert (again.accepted, again.children, again.deserved) == (
         made.accepted,

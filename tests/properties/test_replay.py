@@ -123,4 +123,4 @@ def test_what_is_told_to_be_in_use_is_what_the_picture_says(
 ) -> None:
     at = sat_down(published)
     report = replay.Replay(at, rule).run(found)
-    assert report.used == gpu_usage.given(at.view)
+    assert report.used == gpu_usage.allocated(at.view)

@@ -55,13 +55,13 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
     zones = {name: names[0] for name, names in ZONES.items()}
     placed: dict[str, pods.Pod] = {}
     view = built(zones, placed, [])
-    layer = overlay.Overlay(view)
+    layer = overlay.DecisionOverlay(view)
     for step in drawn:
         more: list[pods.Pod] = []
         if isinstance(step, list):
             for at, (_, node, app, spec) in enumerate(step):
                 pod = clusters.a_pod(f"seat{at}", app=app, **spec)
-                layer.take(snapshot.InFlight(pod, ids.NodeName(node), {}))
+                layer.apply(snapshot.InFlight(pod, ids.NodeName(node), {}))
                 more.append(clusters.a_pod(f"seat{at}", node, app, **spec))
             assert refusals(layer) == refusals(built(zones, placed, more))
             layer.undo(len(more))
@@ -74,5 +74,5 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
             pod = placed[name] = clusters.a_pod(name, node, app, **spec)
             view.set_pod(pod.key, pod)
         assert refusals(view) == refusals(built(zones, placed, []))
-        layer = overlay.Overlay(view) if not isinstance(step, list) else layer
+        layer = overlay.DecisionOverlay(view) if not isinstance(step, list) else layer
         assert refusals(layer) == refusals(view)

@@ -42,8 +42,8 @@ def reservation(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What is made, without a name: the object, and the status that says what is held."""
     gone = [
-        {"namespace": one.tenant.pod.namespace, "name": one.tenant.pod.name}
-        | {"uid": one.tenant.pod.uid}
+        {"namespace": one.holder.pod.namespace, "name": one.holder.pod.name}
+        | {"uid": one.holder.pod.uid}
         for one in plan.moves
     ]
     body = {
@@ -56,7 +56,7 @@ def reservation(
             "evicting": gone,
         },
     }
-    held = device_plan.of_placement(found.world.view, 0, found.workload, plan.placement)
+    held = device_plan.placement_devices(found.world.view, 0, found.workload, plan.placement)
     one = reservations.parse({**body, "metadata": {"name": "defrag", "namespace": namespace}})
     now = clock.rfc3339(clock.SystemClock().now())
     accepted = reservations.accepted(one, "", "", now)
@@ -90,7 +90,7 @@ class Applying:
 
     def follow(self, plan: defrag.Plan, within_s: float) -> bool:
         """Tell of each pod that goes; whether all are gone in time. Raises ApiError."""
-        left = {one.tenant.key: one.tenant.pod for one in plan.moves}
+        left = {one.holder.key: one.holder.pod for one in plan.moves}
         deadline = self._clock.monotonic() + within_s
         while left and self._clock.monotonic() < deadline:
             for key, pod in [*left.items()]:

@@ -129,7 +129,7 @@ def show(  # noqa: PLR0913 - the options of a command
     with cli_errors.told():
         found = inputs.find(asked)
         to = _holder(asked, found, keep_for) if apply else None
-    made = defrag.make(found.world, found.workload)
+    made = defrag.make_plan(found.world, found.workload)
     near = inputs.near(found, made) if isinstance(made, defrag.NoPlan) else None
     for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):
         typer.echo(one, err=True)

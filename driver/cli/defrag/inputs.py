@@ -37,7 +37,7 @@ class Asked:
 class Found:
     """What to plan for, in which world; `notes` are for people, `unseen` was not to be read."""
 
-    world: defrag.World
+    world: defrag.DefragInput
     workload: allocator_types.Workload
     notes: tuple[str, ...]
     unseen: tuple[str, ...]
@@ -47,7 +47,7 @@ class Found:
 class Near:
     """Where it comes nearest, and why the pods in the way are not to be moved, by pod."""
 
-    nearest: nearest_fit.Nearest
+    nearest: nearest_fit.NearestFit
     stay: Mapping[ids.Key, str]
 
 
@@ -74,7 +74,7 @@ def find(asked: Asked) -> Found:
     caches = made.caches
     known = {**caches.claims, **{one.key: one for one in task.claims}}
     view = cluster_states.build(driver, caches)
-    there = defrag.World(view, caches.claims.get, caches.pods.get, deciding)
+    there = defrag.DefragInput(view, caches.claims.get, caches.pods.get, deciding)
     workload = _workload(view, task.pod, known)
     unseen = (*seen.unseen, *(str(one) for one in seen.dump.problems))
     return Found(there, workload, (*wanted.notes, *made.notes), unseen)
@@ -83,19 +83,21 @@ def find(asked: Asked) -> Found:
 def near(found: Found, plan: defrag.NoPlan) -> Near | None:
     """What would do that is not to be moved."""
     there = found.world
-    people = holders.Tenants(there.view, there.find_claim, there.find_pod)
-    where = nearest_fit.of(
+    people = holders.HolderIndex(there.view, there.find_claim, there.find_pod)
+    where = nearest_fit.find_nearest_fit(
         there.view,
         found.workload,
-        plan.refused,
+        plan.unschedulable,
         people,
-        there.deciding,
-        searching.Meter(defrag.STEPS),
+        there.allocator_settings,
+        searching.StepBudget(defrag.MAX_STEPS),
     )
     if where is None:
         return None
     pods_there = ((key, there.find_pod(key)) for key in where.leaving)
-    return Near(where, {key: defrag.why_not(pod) for key, pod in pods_there if pod is not None})
+    return Near(
+        where, {key: defrag.immovable_reason(pod) for key, pod in pods_there if pod is not None}
+    )
 
 
 def _wanted(asked: Asked) -> manifests.Manifests:

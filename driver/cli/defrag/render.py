@@ -18,30 +18,30 @@ def state(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
         return NO_PLAN
     if not plan.moves:
         return NOTHING
-    return REFUSED if plan.waiting and not allow_pending else PLANNED
+    return REFUSED if plan.pending_moves and not allow_pending else PLANNED
 
 
 def code(found: inputs.Found, plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> int:
     """The exit code: 0 planned or nothing to do, 1 no plan, 2 none, but not all was seen."""
     if state(plan, allow_pending=allow_pending) in {NOTHING, PLANNED}:
         return 0
-    all_seen = plan.all_seen if isinstance(plan, defrag.NoPlan) else plan.least
+    all_seen = plan.is_exhaustive if isinstance(plan, defrag.NoPlan) else plan.is_optimal
     return 1 if all_seen and not found.unseen else 2
 
 
 def head(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
     """The plan in a sentence or two."""
     if isinstance(plan, defrag.NoPlan):
-        return f"No plan: {_of_pods(plan)}. {allocator_messages.unschedulable(plan.refused)}"
+        return f"No plan: {_of_pods(plan)}. {allocator_messages.unschedulable(plan.unschedulable)}"
     node, devices = plan.placement.node, allocator_messages.devices(plan.placement)
     if not plan.moves:
         return f"Nothing to do: fits now on {node}: {devices}"
     text = f"Evict {_pods(len(plan.moves))}, and {devices} on {node} are free for it"
-    if plan.waiting:
-        text = f"{text}; {_pods(len(plan.waiting))} would find no place and wait"
+    if plan.pending_moves:
+        text = f"{text}; {_pods(len(plan.pending_moves))} would find no place and wait"
     if state(plan, allow_pending=allow_pending) == REFUSED:
         text = f"Refused without --allow-pending: {text}"
-    return text if plan.least else f"{text}. Not everything was tried: a better plan may exist"
+    return text if plan.is_optimal else f"{text}. Not everything was tried: a better plan may exist"
 
 
 def print_table(
@@ -56,7 +56,7 @@ def print_table(
         print()
         out.show([_row(one) for one in plan.moves], out.Format.TABLE)
     if near is not None:
-        print(f"\n{near_words.of(near.nearest)}")
+        print(f"\n{near_words.nearest_fit_message(near.nearest)}")
         for key, why in near.stay.items():
             if why:
                 print(f"  {key} {why}")
@@ -80,16 +80,16 @@ def document(
             "node": plan.placement.node,
             "devices": _devices(plan.placement),
             "evict": [_move(one) for one in plan.moves],
-            "waiting": len(plan.waiting),
-            "best": plan.least,
+            "waiting": len(plan.pending_moves),
+            "best": plan.is_optimal,
         }
     else:
-        made |= {"candidates": plan.candidates, "best": plan.all_seen}
+        made |= {"candidates": plan.candidates, "best": plan.is_exhaustive}
     if near is not None:
         made["nearest"] = {
             "node": near.nearest.node,
-            "summary": near_words.of(near.nearest),
-            "ever": near.nearest.ever,
+            "summary": near_words.nearest_fit_message(near.nearest),
+            "ever": near.nearest.can_ever_fit,
             "pods": [
                 {"pod": str(key), "whyNot": near.stay.get(key, "")} for key in near.nearest.leaving
             ],
@@ -104,36 +104,36 @@ def _pods(count: int) -> str:
 def _of_pods(plan: defrag.NoPlan) -> str:
     if not plan.candidates:
         return "no pod may be moved"
-    ended = "" if plan.all_seen else "; the search ended before all was tried"
+    ended = "" if plan.is_exhaustive else "; the search ended before all was tried"
     return f"{_pods(plan.candidates)} may be moved, and no set of them would do{ended}"
 
 
 def _row(move: defrag.Move) -> dict[str, str]:
     return {
-        "pod": move.tenant.key,
-        "owner": _owner(move.tenant),
-        "from": _from(move.tenant),
+        "pod": move.holder.key,
+        "owner": _owner(move.holder),
+        "from": _from(move.holder),
         "to": _to(move),
     }
 
 
 def _to(move: defrag.Move) -> str:
-    if isinstance(move.again, allocator_types.Unschedulable):
-        return f"waits: {allocator_messages.unschedulable(move.again)}"
-    devices = allocator_messages.devices(move.again)
-    return f"{move.again.node}: {devices}" if devices else move.again.node
+    if isinstance(move.result, allocator_types.Unschedulable):
+        return f"waits: {allocator_messages.unschedulable(move.result)}"
+    devices = allocator_messages.devices(move.result)
+    return f"{move.result.node}: {devices}" if devices else move.result.node
 
 
-def _from(tenant: holders.Tenant) -> str:
+def _from(tenant: holders.DeviceHolder) -> str:
     held = ", ".join(_held(tenant))
     return f"{tenant.node}: {held}" if held else tenant.node
 
 
-def _held(tenant: holders.Tenant) -> list[str]:
-    return [result.device.device for lease in tenant.leases for result in lease.results]
+def _held(tenant: holders.DeviceHolder) -> list[str]:
+    return [result.device.device for lease in tenant.claims for result in lease.results]
 
 
-def _owner(tenant: holders.Tenant) -> str:
+def _owner(tenant: holders.DeviceHolder) -> str:
     owner = tenant.pod.owner
     return f"{owner.kind} {owner.name}" if owner else ""
 
@@ -144,10 +144,10 @@ def _devices(placement: allocator_types.Placement) -> list[str]:
 
 def _move(move: defrag.Move) -> dict[str, Any]:
     made: dict[str, Any] = {
-        "pod": str(move.tenant.key),
-        "owner": _owner(move.tenant),
-        "from": {"node": move.tenant.node, "devices": _held(move.tenant)},
+        "pod": str(move.holder.key),
+        "owner": _owner(move.holder),
+        "from": {"node": move.holder.node, "devices": _held(move.holder)},
     }
-    if isinstance(move.again, allocator_types.Unschedulable):
-        return {**made, "to": None, "why": allocator_messages.unschedulable(move.again)}
-    return {**made, "to": {"node": move.again.node, "devices": _devices(move.again)}}
+    if isinstance(move.result, allocator_types.Unschedulable):
+        return {**made, "to": None, "why": allocator_messages.unschedulable(move.result)}
+    return {**made, "to": {"node": move.result.node, "devices": _devices(move.result)}}

@@ -269,9 +269,9 @@ def _explained(fate: replay.Fate) -> dict[str, Any]:
     """Everything that the controller knows of why."""
     match fate.answer:
         case scheduler.Bound(placement=placement, made=made) if made:
-            return {"considered": explanation.of_placement(placement)["considered"]}
+            return {"considered": explanation.placement_document(placement)["considered"]}
         case allocator_types.Unschedulable() as no:
-            return explanation.of_no_fit(no)
+            return explanation.unschedulable_document(no)
         case _:
             return {}
 

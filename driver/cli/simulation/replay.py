@@ -115,7 +115,7 @@ class Replay:
         self._told = told
         self._waiting: list[tuple[int, int, Fate]] = []
         self._ends: list[tuple[float, int, Fate]] = []
-        self._before = self._used = gpu_usage.given(at.view)
+        self._before = self._used = gpu_usage.allocated(at.view)
         self._running = 0
         self._done = 0
 
@@ -165,7 +165,7 @@ class Replay:
             return False
         fate.placed = now
         self._running += 1
-        self._used += gpu_usage.of(self._desk.view, fate.answer.made)
+        self._used += gpu_usage.claims_usage(self._desk.view, fate.answer.made)
         if self._rule.leave and fate.task.lasts is not None:
             heapq.heappush(self._ends, (now + fate.task.lasts, number, fate))
         return True
@@ -195,9 +195,9 @@ class Replay:
         return gone
 
     def _freed(self, bound: scheduler.Bound, fate: Fate) -> int:
-        before = gpu_usage.of(self._desk.view, self._desk.claims_of(bound.pod))
+        before = gpu_usage.claims_usage(self._desk.view, self._desk.claims_of(bound.pod))
         self._desk.leave(bound)
-        after = gpu_usage.of(self._desk.view, self._desk.claims_of(bound.pod))
+        after = gpu_usage.claims_usage(self._desk.view, self._desk.claims_of(bound.pod))
         self._desk.drop(fate.task.claims)
         return before - after
 

@@ -19,7 +19,7 @@ from driver.scheduling.snapshot import allocation_hold, cluster_state, snapshot
 
 STAMP = "2026-01-01T00:00:00Z"
 """When everything was allocated, where nobody asks."""
-_NO_PATIENCE = actions.Patience()
+_NO_PATIENCE = actions.BindTimeouts()
 _NOWHERE: Mapping[ids.NodeName, str] = {}
 
 
@@ -125,8 +125,8 @@ class Desk:
     ) -> allocator_types.Workload | allocator_types.Unschedulable | Aside:
         if not found:
             return self._without_claims(pod)
-        match actions.of_pod(pod, found, None, 0.0, _NO_PATIENCE):
-            case actions.Decide(open=open_claims, settled=settled):
+        match actions.pod_action(pod, found, None, 0.0, _NO_PATIENCE):
+            case actions.Decide(open_claims=open_claims, allocated_claims=settled):
                 return self._asked(pod, open_claims, settled)
             case _ if why := _not_now(pod, found):
                 return Aside(why)

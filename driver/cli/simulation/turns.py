@@ -98,20 +98,22 @@ class _Pass:
     refused: set[Hashable] = field(default_factory=set)
 
 
-def _name(one: order.Waiting) -> str:
+def _name(one: order.PendingEntry) -> str:
     return str(one.key).partition("/")[2]
 
 
 class Turns:
     """Of jobs on one desk, by one engine; `run` once."""
 
-    def __init__(self, at: scheduler.Desk, by: engine.Engine, manner: Manner | None = None) -> None:
+    def __init__(
+        self, at: scheduler.Desk, by: engine.QueueEngine, manner: Manner | None = None
+    ) -> None:
         self._desk = at
         self._engine = by
         self._manner = manner or Manner()
         self._fates: dict[str, Fate] = {}
         self._coming: list[tuple[float, int, Job]] = []
-        self._waiting: dict[str, order.Waiting] = {}
+        self._waiting: dict[str, order.PendingEntry] = {}
         self._ends: list[tuple[float, int, str]] = []
         self._running: dict[str, _Running] = {}
         self._shapes: dict[str, Hashable] = {}
@@ -123,7 +125,7 @@ class Turns:
     def run(self, jobs: Iterable[Job], until: float = float("inf")) -> Sequence[Fate]:
         """All of it, or what happens until a moment: fates in the order in which jobs came."""
         by = self._engine
-        by.renew(self._desk.view)
+        by.refresh(self._desk.view)
         for job in jobs:
             self._come(job)
         while self._coming or self._ends:
@@ -143,7 +145,7 @@ class Turns:
     def put_running(self, job: Job) -> bool:
         """A job that runs already when all begins; whether it found a place."""
         self._come(job)
-        self._engine.renew(self._desk.view)
+        self._engine.refresh(self._desk.view)
         self._arrive()
         return self._start(job, _Pass())
 
@@ -154,7 +156,7 @@ class Turns:
             job = running.fate.job
             found.setdefault(job.leaf, [0, 0])[0] += self._asked[self._shapes[job.name]].gpus
         for one in self._waiting.values():
-            found.setdefault(one.leaf, [0, 0])[1] += one.asked.gpus
+            found.setdefault(one.queue, [0, 0])[1] += one.requested.gpus
         for leaf, (has, wants) in sorted(found.items()):
             yield leaf, has, wants
 
@@ -172,7 +174,7 @@ class Turns:
             shape = self._shape(job)
             found.add(shape)
             self._fates[job.name] = Fate(job)
-            self._waiting[job.name] = order.Waiting(
+            self._waiting[job.name] = order.PendingEntry(
                 f"{number:09}/{job.name}", job.leaf, job.priority, job.at, self._asked[shape]
             )
             self._renew_oldest(job.leaf)
@@ -188,7 +190,7 @@ class Turns:
         )
         self._shapes[job.name] = shape
         if shape not in self._asked:
-            one = queue_resources.asked(self._desk.view, first.claims)
+            one = queue_resources.requested_amounts(self._desk.view, first.claims)
             self._asked[shape] = one.times(len(job.tasks))
         return shape
 
@@ -212,11 +214,13 @@ class Turns:
     def _place(self) -> None:
         look = _Pass()
         shapes_left = {self._shapes[name] for name in self._waiting}
-        for one in self._engine.line([*self._waiting.values()], self._now):
+        for one in self._engine.schedule_order([*self._waiting.values()], self._now):
             if shapes_left <= self._refused:
                 return
             job = self._fates[_name(one)].job
-            if self._engine.may(job.leaf, one.asked) is None and not self._start(job, look):
+            if self._engine.exceeded_limit(job.leaf, one.requested) is None and not self._start(
+                job, look
+            ):
                 self._wait(job, look)
 
     def _wait(self, job: Job, look: _Pass) -> None:
@@ -244,7 +248,7 @@ class Turns:
         for placed in bound:
             for claim in placed.made:
                 taken = claim.allocation.results if claim.allocation else ()
-                found = queue_resources.of_results(self._desk.view, taken)
+                found = queue_resources.results_amounts(self._desk.view, taken)
                 self._engine.charge(claim.key, job.leaf, found, self._now)
         return True
 
@@ -260,7 +264,7 @@ class Turns:
         return bound
 
     def _renew_oldest(self, leaf: str) -> None:
-        mine = [one for one in self._waiting.values() if one.leaf == leaf]
+        mine = [one for one in self._waiting.values() if one.queue == leaf]
         if mine:
             fate = self._fates[_name(min(mine, key=lambda one: (one.since, str(one.key))))]
             if fate.oldest_since is None:

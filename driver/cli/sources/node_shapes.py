@@ -31,7 +31,7 @@ def listed(kube: client.KubeClient, namespace: str) -> Sequence[Raw]:
     return found
 
 
-def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status.Offer | None:
+def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status.ShapeStatus | None:
     """By the ConfigMaps among objects; None where none of them has a document."""
     maps = [one for one in known if one.get("kind") == "ConfigMap"]
     for one in maps:
@@ -45,7 +45,7 @@ def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status
             except errors.BadInput as error:
                 problems.append(str(error))
                 continue
-            return shape_status.of(shapes, dict(_seen(maps, problems)), namespace, driver)
+            return shape_status.build_status(shapes, dict(_seen(maps, problems)), namespace, driver)
     return None
 
 
@@ -60,7 +60,9 @@ def _document(text: str) -> Mapping[str, object] | None:
     return found if found.get("kind") == _KIND else None
 
 
-def _seen(maps: Iterable[Raw], problems: list[str]) -> Iterator[tuple[str, observed_shapes.Seen]]:
+def _seen(
+    maps: Iterable[Raw], problems: list[str]
+) -> Iterator[tuple[str, observed_shapes.ObservedShape]]:
     for one in maps:
         if fields.text(fields.mapping(one, "metadata"), "name") != NAMES[1]:
             continue
@@ -68,7 +70,7 @@ def _seen(maps: Iterable[Raw], problems: list[str]) -> Iterator[tuple[str, obser
             try:
                 yield (
                     key.removesuffix(_KEY_END),
-                    observed_shapes.unpacked(
+                    observed_shapes.decode(
                         base64.b64decode(str(text)), f"ConfigMap {NAMES[1]}, {key}"
                     ),
                 )

@@ -41,10 +41,10 @@ class _Look:
     """Answer of one search; another is made from `again` (monotonic seconds) on."""
 
     again: float
-    answer: earliest_start.Kept | None
+    answer: earliest_start.PlannedStart | None
 
 
-class Head:
+class BackfillReservation:
     """On the decider's thread, `plan` readable from any. All may be lost: the next look finds it.
 
     A plan is held in the view while those behind it in line have their turns.
@@ -52,30 +52,30 @@ class Head:
 
     def __init__(
         self,
-        shared: state.State,
-        book: victims.Book,
+        shared: state.SchedulerContext,
+        book: victims.VictimIndex,
         deciding: settings.Settings,
-        rules: backfill_plan.Rules,
+        rules: backfill_plan.BackfillRules,
     ) -> None:
         self._known = shared
         self._book = book
         self._deciding = deciding
         self.rules = rules
-        self._looks: dict[write_pool.Item, _Look] = {}
-        self._rests: dict[write_pool.Item, float] = {}
-        self._stale: set[write_pool.Item] = set()
+        self._looks: dict[write_pool.WorkItem, _Look] = {}
+        self._rests: dict[write_pool.WorkItem, float] = {}
+        self._stale: set[write_pool.WorkItem] = set()
         self._rest_end = 0.0
         self._users: frozenset[str] = frozenset()
         self._start: dt.datetime | None = None
         self._looked = 0
-        self.plan: backfill_plan.Planned | None = None
+        self.plan: backfill_plan.BackfillPlan | None = None
 
     @property
-    def item(self) -> write_pool.Item | None:
+    def item(self) -> write_pool.WorkItem | None:
         """The pod or gang that devices are planned for."""
-        return write_pool.Item(self.plan.kind, self.plan.key) if self.plan is not None else None
+        return write_pool.WorkItem(self.plan.kind, self.plan.key) if self.plan is not None else None
 
-    def renew(self) -> bool:
+    def refresh(self) -> bool:
         """Drop a plan that is over, or whose holder no longer waits; True where there was one."""
         plan, item = self.plan, self.item
         if plan is None or item is None:
@@ -86,15 +86,15 @@ class Head:
         if plan.until > self._known.clock.now():
             return False
         rest_end = self._known.clock.monotonic() + self.rules.hold_s
-        if plan.why is backfill_plan.Why.STARVED:
+        if plan.reason is backfill_plan.PlanReason.STARVED:
             self._rest_end = rest_end
         else:
             self._rests[item] = rest_end
         self.drop()
-        _log.info("plan over", holder=plan.key, why=plan.why.value)
+        _log.info("plan over", holder=plan.key, why=plan.reason.value)
         return True
 
-    def lift(self) -> None:
+    def release(self) -> None:
         """Begin a pass: work before it in line finds the devices free until `settle`."""
         self._looked = 0
         moment = self._known.clock.monotonic()
@@ -105,17 +105,17 @@ class Head:
         if self.plan is not None:
             self._known.view.set_reserved_devices(KEY, None)
 
-    def settle(self) -> None:
+    def hold(self) -> None:
         """Hold the devices against work behind it in line."""
         if self.plan is not None:
-            self._known.view.set_reserved_devices(KEY, term.allocation(self.plan.devices))
+            self._known.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
 
     def drop(self) -> None:
         """End the plan."""
         self.plan = self._start = None
         self._known.view.set_reserved_devices(KEY, None)
 
-    def keep(self, candidate: pending.Candidate, *, starves: bool) -> bool:
+    def reserve(self, candidate: pending.PendingWorkload, *, starves: bool) -> bool:
         """Plan devices for a candidate that found none; False where it may have no plan."""
         plan = self._plan(candidate, starves=starves)
         if plan is None:
@@ -123,33 +123,35 @@ class Head:
                 self.drop()
             return False
         if self.plan is None or (plan.key, plan.end) != (self.plan.key, self.plan.end):
-            _log.debug("planned", item=candidate.item, until=plan.end, why=plan.why.value)
+            _log.debug("planned", item=candidate.item, until=plan.end, why=plan.reason.value)
         self.plan = plan
-        self.settle()
+        self.hold()
         return True
 
-    def lends(self, candidate: pending.Candidate) -> bool:
+    def allows(self, candidate: pending.PendingWorkload) -> bool:
         """Tell if a candidate ends before the head starts, by the run times it declares."""
         start, now = self._start, self._known.clock.now()
         return start is not None and all(
-            term.is_over_by(work.pod, start, now) for work in candidate.workloads
+            term.ends_by(work.pod, start, now) for work in candidate.workloads
         )
 
-    def next_look(self, item: write_pool.Item) -> float | None:
+    def next_attempt(self, item: write_pool.WorkItem) -> float | None:
         """Monotonic time at which a candidate that got no plan is to be looked at again."""
         look = self._looks.get(item)
         if item in self._stale and look is not None:
             return look.again
         return self._rests.get(item)
 
-    def turns_in(self) -> float | None:
+    def expires_in_s(self) -> float | None:
         """Seconds until a plan, or the rest after one, is over; None: neither is."""
         if self.plan is not None:
             return max((self.plan.until - self._known.clock.now()).total_seconds(), 0.0)
         left = self._rest_end - self._known.clock.monotonic()
         return left if left > 0.0 else None
 
-    def _plan(self, candidate: pending.Candidate, *, starves: bool) -> backfill_plan.Planned | None:
+    def _plan(
+        self, candidate: pending.PendingWorkload, *, starves: bool
+    ) -> backfill_plan.BackfillPlan | None:
         if candidate.item in self._rests:
             return None
         look = self._looks.get(candidate.item)
@@ -169,21 +171,25 @@ class Head:
             return None
         return self._bounded(candidate.item, answer)
 
-    def _look(self, candidate: pending.Candidate, *, starves: bool) -> _Look:
+    def _look(self, candidate: pending.PendingWorkload, *, starves: bool) -> _Look:
         self._looked += 1
         self._stale.discard(candidate.item)
         view, begun = self._known.view, self._known.clock.monotonic()
         now = self._known.clock.now()
         people = [
             person
-            for unit in self._book.all(view).values()
-            for person in unit.people
-            if starves or earliest_start.end(person.pod, now) is not None
+            for unit in self._book.all_victims(view).values()
+            for person in unit.pods
+            if starves or earliest_start.latest_end(person.pod, now) is not None
         ]
-        ask = preemption_types.Ask(view, candidate.workloads, self._deciding, candidate.near)
+        ask = preemption_types.PreemptionRequest(
+            view, candidate.workloads, self._deciding, candidate.topology
+        )
         answer = None
         if people:  # else what was refused just now starts at no known time
-            answer = earliest_start.soonest(ask, people, now, step_budget.Meter(_STEPS))
+            answer = earliest_start.find_earliest_start(
+                ask, people, now, step_budget.StepBudget(_STEPS)
+            )
         ended = self._known.clock.monotonic()
         pause = _PATIENT * _DEPTH * (ended - begun)
         if candidate.item == self.item:
@@ -191,31 +197,37 @@ class Head:
         return _Look(ended + pause, answer)
 
     def _bounded(
-        self, item: write_pool.Item, answer: earliest_start.Kept
-    ) -> backfill_plan.Planned | None:
+        self, item: write_pool.WorkItem, answer: earliest_start.PlannedStart
+    ) -> backfill_plan.BackfillPlan | None:
         """A plan with its end; None where it would take too much of the fleet."""
         view, now = self._known.view, self._known.clock.now()
-        devices = device_plan.of_seats(view, answer.seats)
+        devices = device_plan.held_devices(view, answer.members)
         users = frozenset(holder.claim for held in devices for holder in view.holders(held.device))
         if answer.start is not None:
-            until, why = answer.start + dt.timedelta(seconds=_GRACE_S), backfill_plan.Why.KNOWN_END
+            until, why = (
+                answer.start + dt.timedelta(seconds=_GRACE_S),
+                backfill_plan.PlanReason.KNOWN_END,
+            )
         elif self._is_small(devices):
-            until, why = now + dt.timedelta(seconds=self.rules.hold_s), backfill_plan.Why.STARVED
+            until, why = (
+                now + dt.timedelta(seconds=self.rules.hold_s),
+                backfill_plan.PlanReason.STARVED,
+            )
         else:
             return None
         since, last = now, self.plan
-        if last is not None and why is last.why:
+        if last is not None and why is last.reason:
             # A round is one for all; an end that moves while some of the same work is in the way
             # was never known, whatever short work comes and goes beside it.
             mine = item == self.item
             since = last.since if mine else now
-            if why is backfill_plan.Why.STARVED or (mine and users & self._users):
+            if why is backfill_plan.PlanReason.STARVED or (mine and users & self._users):
                 until = min(until, last.until)
         self._start, self._users = answer.start, users
-        return backfill_plan.Planned(item.kind, item.key, devices, since, until, why)
+        return backfill_plan.BackfillPlan(item.kind, item.key, devices, since, until, why)
 
     def _is_small(self, devices: Sequence[reservations.Held]) -> bool:
-        results = term.allocation(devices)
-        size = queue_resources.of_results(self._known.view, results.results if results else ())
+        results = term.held_allocation(devices)
+        size = queue_resources.results_amounts(self._known.view, results.results if results else ())
         fleet = queue_resources.capacity(self._known.view)
         return size.gpus <= self.rules.max_fraction * fleet.gpus

@@ -11,11 +11,11 @@ from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.snapshot import cluster_state
 
 
-class Charging:
+class QueueUsage:
     """On the decider's thread: `bring` before the engine is asked."""
 
     def __init__(
-        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.Engine
+        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.QueueEngine
     ) -> None:
         self._stores = found
         self._view = view
@@ -29,23 +29,25 @@ class Charging:
     def put_queue(self, name: ids.Key, queue: queues.Queue | None) -> None:
         """A Queue came, changed or went: pods may belong to another now."""
         before = self._engine.tree
-        self._engine.put_queue(name, queue)
+        self._engine.set_queue(name, queue)
         self._is_another |= self._engine.tree is not before
 
-    def meant(self, claims_of: ids.Key, leaf: str) -> None:
+    def assign_queue(self, claims_of: ids.Key, leaf: str) -> None:
         """A claim is being given devices for a pod of a queue."""
         self._leaves[claims_of] = leaf
 
-    def kept(self, key: ids.Key, leaf: str, allocation: claims.Allocation | None) -> None:
+    def charge_reservation(
+        self, key: ids.Key, leaf: str, allocation: claims.Allocation | None
+    ) -> None:
         """What is reserved counts for the queue that it is for."""
         if allocation is None:
             self._engine.charge(key, self._kept.pop(key, leaf), None)
             return
         self._kept[key] = leaf
-        taken = queue_resources.of_results(self._view, allocation.results)
+        taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None)
 
-    def leave(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
+    def exclude_claims(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
         """Claims whose pods go for what is reserved: they count for no queue any more."""
         before, after = self._leaving.pop(key, frozenset()), frozenset(found)
         if after:
@@ -53,9 +55,9 @@ class Charging:
         for claim in before ^ after:
             self._stirred[claim] = None
 
-    def bring(self, now: float) -> None:
+    def refresh(self, now: float) -> None:
         """Tell the engine of all that changed."""
-        self._engine.renew(self._view)
+        self._engine.refresh(self._view)
         changed = [*self._view.drain_changed_claims(), *self._stirred]
         self._stirred.clear()
         if self._is_another:
@@ -73,10 +75,10 @@ class Charging:
             self._engine.charge(key, leaf, None, now)
             return
         leaf = self._leaves[key] = self._leaf(key)
-        taken = queue_resources.of_results(self._view, allocation.results)
+        taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None, now)
 
     def _leaf(self, key: ids.Key) -> str:
         """The queue of the first pod that has a claim; of one that no pod has, as it was."""
-        pod = next(stores.users(self._stores, key), None)
-        return self._engine.leaf_of(pod) if pod is not None else self._leaves.get(key, "")
+        pod = next(stores.claim_users(self._stores, key), None)
+        return self._engine.pod_queue(pod) if pod is not None else self._leaves.get(key, "")

@@ -1,8 +1,8 @@
-"""The API server's JSON as Python values, however deeply it is nested. Pure.
+"""Decodes the API server's JSON, however deeply nested. Pure.
 
-Of a claim's opaque configuration the API server takes any JSON object of 10 KiB, which may be five
-thousand lists in each other, and Python's parser gives up at a thousand. One claim would have the
-listing of all claims fail, again and again.
+A claim's opaque configuration may be any JSON object of 10 KiB, such as five thousand nested lists,
+and Python's parser gives up at a thousand. One claim would make the listing of all claims fail,
+repeatedly.
 """
 
 import json
@@ -16,7 +16,7 @@ _OPENING, _CLOSING = b"[{", b"]}"
 
 
 def decode(raw: bytes) -> object:
-    """The value. What is nested deeper than MOST_DEPTH in one that cannot be parsed is null.
+    """Return the value. In one that cannot be parsed, levels below MOST_DEPTH are null.
 
     Raises:
         ValueError: it is no JSON.
@@ -28,18 +28,18 @@ def decode(raw: bytes) -> object:
 
 
 def _cut_depth(raw: bytes) -> bytes:
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(raw):
-        mark = token[0]
-        if mark in _OPENING:
+        bracket = token[0]
+        if bracket in _OPENING:
             if depth == MOST_DEPTH:
-                kept += (raw[start : token.start()], b"null")
+                parts += (raw[start : token.start()], b"null")
             depth += 1
-        elif mark in _CLOSING:
+        elif bracket in _CLOSING:
             depth -= 1
             if depth == MOST_DEPTH:
                 start = token.end()
     if depth <= MOST_DEPTH:
-        kept.append(raw[start:])
-    return b"".join(kept)
+        parts.append(raw[start:])
+    return b"".join(parts)

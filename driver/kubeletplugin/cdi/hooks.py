@@ -1,8 +1,8 @@
-"""The hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
+"""Hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
 
-Links first, then forward compatibility, which the loader's cache has to see, then that cache; last,
-libnvidia-ml is kept from making device nodes (NV-1). A program gets only the hooks that its version
-has: before 1.18.0 one that it does not know ends it, and the container (R-2).
+Links first, then forward compatibility, which the loader's cache must see, then that cache; last,
+libnvidia-ml is kept from creating device nodes (NV-1). A program gets only the hooks that its
+version has: before 1.18.0 an unknown hook ends it, and the container (R-2).
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ def build_hooks(
     links: Iterable[tuple[str, str]],
     folders: Iterable[str],
 ) -> tuple[template.Hook, ...]:
-    """Hooks that run `program`, a path of the host, of the version `toolkit`.
+    """Return hooks that run `program`, a path of the host, of the version `toolkit`.
 
     `driver` is the driver's version, `links` are (target, path of the link), `folders` those of
     libraries in the container.

@@ -24,18 +24,18 @@ def plan_share(
     claim: str,
     config: v1alpha1.Config,
 ) -> steps.GrantPlan:
-    """The claim's share of the GPU: its own limits for its processes, the daemon for all."""
-    given = grant.share_terms()
+    """Plan the claim's share: its own limits for its processes, one daemon for all."""
+    terms = grant.share_terms()
     environment = {
-        **compatibility.share_environment(face.name, given),
-        **compatibility.mps_environment(given, config),
+        **compatibility.share_environment(face.name, terms),
+        **compatibility.mps_environment(terms, config),
     }
     edits = steps.Edits((face.gpu.uuid,), environment=environment, daemon=face.gpu.uuid)
     arguments: steps.Arguments = {
         CLAIM: claim,
-        MEMORY: given.memory_bytes,
-        PERCENT: given.compute_percent,
-        MULTI_USER: int(given.multi_user),
+        MEMORY: terms.memory_bytes,
+        PERCENT: terms.compute_percent,
+        MULTI_USER: int(terms.multi_user),
     }
     return steps.GrantPlan(
         steps.plan_device(grant, cdi_id, edits),
@@ -48,20 +48,20 @@ def plan_share(
     )
 
 
-def desired_daemon(gpu: ids.GpuUuid, served: Iterable[steps.Step]) -> daemons.Desired | None:
-    """The daemon of a GPU for these claims' steps; None where there is none of them.
+def desired_daemon(gpu: ids.GpuUuid, steps_served: Iterable[steps.Step]) -> daemons.Desired | None:
+    """Return the daemon of a GPU for these claims' steps; None without any.
 
     Its own limits are those of the largest share: a ceiling for clients that drop theirs.
     """
-    known = [one.arguments for one in served]
-    if not known:
+    arguments = [step.arguments for step in steps_served]
+    if not arguments:
         return None
-    most = max(int(one[MEMORY]) for one in known)
+    most = max(int(step[MEMORY]) for step in arguments)
     return daemons.Desired(
         key=gpu,
         devices=(gpu,),
         pinned_memory=(max(most // daemons.MIB, 1) * daemons.MIB,),
-        active_thread_percentage=max(1, *(int(one[PERCENT]) for one in known)),
-        multi_user=any(int(one[MULTI_USER]) for one in known),
+        active_thread_percentage=max(1, *(int(step[PERCENT]) for step in arguments)),
+        multi_user=any(int(step[MULTI_USER]) for step in arguments),
         shm_bytes=SHM_BYTES,
     )

@@ -15,150 +15,160 @@ from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.explain import holders, step_budget, subsets, without_pods
 from driver.scheduling.snapshot import snapshot
 
-_Where = tuple[snapshot.PoolKey, str]
+_ResourceKey = tuple[snapshot.PoolKey, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Candidate:
     """A device for a way of a request; `near` are the tenants who may be in its way."""
 
-    want: int
-    way: int
-    spot: int
-    near: subsets.Members
-    groups: frozenset[_Where]
+    request: int
+    subrequest: int
+    device: int
+    nearby: subsets.Members
+    resources: frozenset[_ResourceKey]
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class DeviceBlockers:
     """Who has to go for one device: all that it `needs` and, where that is not enough, some more.
 
     Whoever else goes, without these the device is not free.
     """
 
-    needs: subsets.Members
-    more: subsets.Members
+    required: subsets.Members
+    alternatives: subsets.Members
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class NodeBlockers:
     """So many devices of those that a request could have, each with who is in its way.
 
     `shared`: a device may be had more than once.
     """
 
     count: int
-    bars: tuple[Bar, ...]
-    shared: bool
+    devices: tuple[DeviceBlockers, ...]
+    is_shared: bool
 
 
-class Bars:
+class BlockerFinder:
     """Of one node and its parties of tenants, which are called by their places."""
 
     def __init__(
         self,
         view: snapshot.Snapshot,
-        asked: step_budget.Asking,
+        asked: step_budget.WorkloadQuery,
         node: nodes.Node,
-        there: Sequence[holders.Party],
-        meter: step_budget.Meter,
+        there: Sequence[holders.HolderGroup],
+        meter: step_budget.StepBudget,
     ) -> None:
         self._view = view
-        self._asked = asked
-        self._there = there
-        self._meter = meter
-        self._absent: dict[subsets.Members, without_pods.Absence] = {}
-        self._spots = candidates.node_devices(self._without(range(len(there))), node)
+        self._query = asked
+        self._groups = there
+        self._budget = meter
+        self._views: dict[subsets.Members, without_pods.WithoutPods] = {}
+        self._devices = candidates.node_devices(self._build_view(range(len(there))), node)
         self._shares = view.reachable_pools(node.name)
-        self._judges = [asked.verdicts.device_filter(want.claim_index) for want in asked.wants]
-        self._near = _near(view, self._shares, there)
-        self._free: dict[tuple[_Place, subsets.Members], bool] = {}
+        self._filters = [asked.filters.device_filter(want.claim_index) for want in asked.requests]
+        self._nearby = _holders_by_resource(view, self._shares, there)
+        self._free: dict[tuple[_Candidate, subsets.Members], bool] = {}
         self._overdrawn: dict[snapshot.PoolKey, bool] = {}
-        self._blind = False
-        self._places = self._found()
+        self._is_unknown = False
+        self._by_request = self._find_candidates()
 
-    def letters(self) -> list[subsets.Members]:
+    def candidate_sets(self) -> list[subsets.Members]:
         """Sets of which every set that would do, and holds no smaller one, is a union."""
-        if self._blind:
-            return [frozenset([at]) for at in range(len(self._there))]
+        if self._is_unknown:
+            return [frozenset([at]) for at in range(len(self._groups))]
         found: dict[subsets.Members, None] = {}
-        for place in self._all():
-            forced = None if self._joint(place) else self._forced(place)
+        for place in self._candidates():
+            forced = None if self._is_joint(place) else self._required_holders(place)
             if forced is None:
-                found |= dict.fromkeys(frozenset([at]) for at in place.near)
+                found |= dict.fromkeys(frozenset([at]) for at in place.nearby)
             elif forced:
                 found[forced] = None
         return sorted(found, key=lambda one: (len(one), sorted(one)))
 
-    def may(self, gone: subsets.Members) -> bool:
+    def may_fit(self, gone: subsets.Members) -> bool:
         """Whether enough devices are free, each taken for itself, once these are gone."""
-        if self._blind:
+        if self._is_unknown:
             return True
         union: set[int] = set()
         wanted = 0
-        for want, ways in zip(self._asked.wants, self._places, strict=True):
+        for want, ways in zip(self._query.requests, self._by_request, strict=True):
             free = [[one for one in places if self._is_free(one, gone)] for places in ways]
-            needs = [self._needs(want.subrequests[way], places) for way, places in enumerate(ways)]
+            needs = [
+                self._device_count(want.subrequests[way], places) for way, places in enumerate(ways)
+            ]
             if all(len(found) < need for found, need in zip(free, needs, strict=True)):
                 return False
-            if len(ways) == 1 and not self._repeatable(ways[0]):
-                union.update(one.spot for one in free[0])
+            if len(ways) == 1 and not self._is_repeatable(ways[0]):
+                union.update(one.device for one in free[0])
                 wanted += needs[0]
         return len(union) >= wanted
 
-    def ground(self) -> Ground | None:
+    def node_blockers(self) -> NodeBlockers | None:
         """Of what asks one way for so many devices; None of what asks otherwise."""
-        if self._blind or len(self._places) != 1 or len(self._places[0]) != 1:
+        if self._is_unknown or len(self._by_request) != 1 or len(self._by_request[0]) != 1:
             return None
-        way, places = self._asked.wants[0].subrequests[0], self._places[0][0]
+        way, places = self._query.requests[0].subrequests[0], self._by_request[0][0]
         if way.request.everything:
             return None
-        found = (self._bar(one) for one in places if self._is_free(one, one.near))
-        return Ground(self._needs(way, places), tuple(found), self._repeatable(places))
+        found = (self._device_blockers(one) for one in places if self._is_free(one, one.nearby))
+        return NodeBlockers(
+            self._device_count(way, places), tuple(found), self._is_repeatable(places)
+        )
 
-    def _bar(self, place: _Place) -> Bar:
-        needs = frozenset(one for one in place.near if not self._is_free(place, place.near - {one}))
+    def _device_blockers(self, place: _Candidate) -> DeviceBlockers:
+        needs = frozenset(
+            one for one in place.nearby if not self._is_free(place, place.nearby - {one})
+        )
         free = self._is_free(place, needs)
-        return Bar(needs, frozenset() if free else place.near - needs)
+        return DeviceBlockers(needs, frozenset() if free else place.nearby - needs)
 
-    def _needs(self, way: requested.SubRequest, places: Sequence[_Place]) -> int:
+    def _device_count(self, way: requested.SubRequest, places: Sequence[_Candidate]) -> int:
         if way.request.everything:
             return max(len(places), 1)
-        if way.request.admin_access or self._repeatable(places):
+        if way.request.admin_access or self._is_repeatable(places):
             return 1
         return way.request.count
 
-    def _repeatable(self, places: Iterable[_Place]) -> bool:
+    def _is_repeatable(self, places: Iterable[_Candidate]) -> bool:
         """Whether a device may answer more than once."""
         return any(
-            self._spots[one.spot].device.allow_multiple
-            or self._asked.wants[one.want].subrequests[one.way].request.admin_access
+            self._devices[one.device].device.allow_multiple
+            or self._query.requests[one.request].subrequests[one.subrequest].request.admin_access
             for one in places
         )
 
-    def _found(self) -> list[list[list[_Place]]]:
+    def _find_candidates(self) -> list[list[list[_Candidate]]]:
         """By request and way, the devices that would do if all tenants were gone."""
-        made: list[list[list[_Place]]] = []
-        for at, want in enumerate(self._asked.wants):
-            found: list[list[_Place]] = []
+        made: list[list[list[_Candidate]]] = []
+        for at, want in enumerate(self._query.requests):
+            found: list[list[_Candidate]] = []
             for number, way in enumerate(want.subrequests):
-                offer = candidates.find_candidates(way, self._spots, self._shares, self._judges[at])
-                self._meter.count(step_budget.LOOK * len(self._spots))
+                offer = candidates.find_candidates(
+                    way, self._devices, self._shares, self._filters[at]
+                )
+                self._budget.spend(step_budget.CHECK_STEPS * len(self._devices))
                 # An error ends the search of a node, so who is in the way says nothing there.
-                self._blind = self._blind or bool(offer.error or offer.selector_errors)
-                found.append([self._place(at, number, spot) for spot in offer.indexes])
+                self._is_unknown = self._is_unknown or bool(offer.error or offer.selector_errors)
+                found.append([self._candidate(at, number, spot) for spot in offer.indexes])
             made.append(found)
         return made
 
-    def _place(self, want: int, way: int, at: int) -> _Place:
-        spot = self._spots[at]
+    def _candidate(self, want: int, way: int, at: int) -> _Candidate:
+        spot = self._devices[at]
         key = (spot.pool.driver, spot.pool.name)
-        groups = frozenset(_groups(key, spot.device.name, spot.pool))
-        near = {one for group in groups for one in self._near.get(group, ())}
+        groups = frozenset(_resource_keys(key, spot.device.name, spot.pool))
+        near = {one for group in groups for one in self._nearby.get(group, ())}
         if self._is_overdrawn(spot.pool):
             # One overdrawn counter bars every device of the pool that draws on any.
-            near.update(one for (of, _), users in self._near.items() if of == key for one in users)
-        return _Place(want, way, at, frozenset(near), groups)
+            near.update(
+                one for (of, _), users in self._nearby.items() if of == key for one in users
+            )
+        return _Candidate(want, way, at, frozenset(near), groups)
 
     def _is_overdrawn(self, of: pools.Pool) -> bool:
         key = (of.driver, of.name)
@@ -166,74 +176,79 @@ class Bars:
             self._overdrawn[key] = min(self._view.remaining_counters(of).values(), default=0) < 0
         return self._overdrawn[key]
 
-    def _all(self) -> Iterator[_Place]:
-        return (one for ways in self._places for places in ways for one in places)
+    def _candidates(self) -> Iterator[_Candidate]:
+        return (one for ways in self._by_request for places in ways for one in places)
 
-    def _joint(self, place: _Place) -> bool:
+    def _is_joint(self, place: _Candidate) -> bool:
         """Whether more than one device of the workload may come to lie on the place's GPU."""
-        wants = self._asked.wants
+        wants = self._query.requests
         if len(wants) == 1 and all(
             way.request.count == 1 and not way.request.everything for way in wants[0].subrequests
         ):
             return False
-        if self._spots[place.spot].device.allow_multiple:
+        if self._devices[place.device].device.allow_multiple:
             return True
-        return any(one.spot != place.spot and one.groups & place.groups for one in self._all())
+        return any(
+            one.device != place.device and one.resources & place.resources
+            for one in self._candidates()
+        )
 
-    def _forced(self, place: _Place) -> subsets.Members | None:
+    def _required_holders(self, place: _Candidate) -> subsets.Members | None:
         """Who has to go for one device; None where there are several ways."""
-        if self._is_free(place, frozenset()) or not self._is_free(place, place.near):
+        if self._is_free(place, frozenset()) or not self._is_free(place, place.nearby):
             return frozenset()
         forced = frozenset(
-            one for one in place.near if not self._is_free(place, place.near - {one})
+            one for one in place.nearby if not self._is_free(place, place.nearby - {one})
         )
         return forced if self._is_free(place, forced) else None
 
-    def _is_free(self, place: _Place, gone: subsets.Members) -> bool:
-        key = (place, gone & place.near)
+    def _is_free(self, place: _Candidate, gone: subsets.Members) -> bool:
+        key = (place, gone & place.nearby)
         if key not in self._free:
-            self._meter.count(step_budget.LOOK)
-            self._free[key] = self._look(place, key[1])
+            self._budget.spend(step_budget.CHECK_STEPS)
+            self._free[key] = self._check_free(place, key[1])
         return self._free[key]
 
-    def _look(self, place: _Place, gone: subsets.Members) -> bool:
-        view = self._kept(gone)
-        spot = self._spots[place.spot]
+    def _check_free(self, place: _Candidate, gone: subsets.Members) -> bool:
+        view = self._cached_view(gone)
+        spot = self._devices[place.device]
         spot = spot._replace(holders=view.holders(spot.id))
-        way = self._asked.wants[place.want].subrequests[place.way]
-        offer = candidates.find_candidates(way, [spot], self._shares, self._judges[place.want])
+        way = self._query.requests[place.request].subrequests[place.subrequest]
+        offer = candidates.find_candidates(way, [spot], self._shares, self._filters[place.request])
         if not offer.indexes or offer.unavailable:
             return False
-        claim = self._asked.wants[place.want].claim_index
+        claim = self._query.requests[place.request].claim_index
         return counters.CounterTracker(view, [spot]).can_allocate(0, offer, claim)
 
-    def _kept(self, gone: subsets.Members) -> without_pods.Absence:
-        if gone not in self._absent:
-            self._absent[gone] = self._without(gone)
-        return self._absent[gone]
+    def _cached_view(self, gone: subsets.Members) -> without_pods.WithoutPods:
+        if gone not in self._views:
+            self._views[gone] = self._build_view(gone)
+        return self._views[gone]
 
-    def _without(self, gone: Iterable[int]) -> without_pods.Absence:
-        return without_pods.Absence(self._view, [one for at in gone for one in self._there[at]])
+    def _build_view(self, gone: Iterable[int]) -> without_pods.WithoutPods:
+        return without_pods.WithoutPods(
+            self._view, [one for at in gone for one in self._groups[at]]
+        )
 
 
-def _near(
-    view: snapshot.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.Party]
-) -> dict[_Where, set[int]]:
+def _holders_by_resource(
+    view: snapshot.Snapshot, shares: Sequence[pools.Share], there: Sequence[holders.HolderGroup]
+) -> dict[_ResourceKey, set[int]]:
     """By counter set and by device, the tenants who have any of it."""
     users: dict[str, set[int]] = {}
     for at, party in enumerate(there):
-        for lease in (lease for tenant in party for lease in tenant.leases):
+        for lease in (lease for tenant in party for lease in tenant.claims):
             users.setdefault(lease.claim, set()).add(at)
-    found: dict[_Where, set[int]] = {}
+    found: dict[_ResourceKey, set[int]] = {}
     for share in shares:
         key = (share.pool.driver, share.pool.name)
-        for name, claim in holders.holdings(view, share.pool):
-            for group in _groups(key, name, share.pool):
+        for name, claim in holders.pool_holdings(view, share.pool):
+            for group in _resource_keys(key, name, share.pool):
                 found.setdefault(group, set()).update(users.get(claim, ()))
     return found
 
 
-def _groups(key: snapshot.PoolKey, name: str, of: pools.Pool) -> Iterator[_Where]:
+def _resource_keys(key: snapshot.PoolKey, name: str, of: pools.Pool) -> Iterator[_ResourceKey]:
     """What a device has in common with others: itself, and the counter sets that it draws on."""
     yield key, f"device {name}"
     device = of.devices.get(name)

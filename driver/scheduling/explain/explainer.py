@@ -12,14 +12,14 @@ from driver.scheduling.allocator.node_filter import domain_filters
 from driver.scheduling.explain import holders, nearest_fit, step_budget
 from driver.scheduling.snapshot import snapshot
 
-EARNED = 50
+STEPS_PER_REFUSAL = 50
 """Steps that a refusal earns: about a millisecond."""
-SAVED = 10_000
+MAX_SAVED_STEPS = 10_000
 """The most that is saved up: about a fifth of a second."""
-_MOST = 256
+_MAX_CACHED = 256
 
 
-class Adviser:
+class FitExplainer:
     """Remembers its answers for as long as the view stands still."""
 
     def __init__(
@@ -31,50 +31,52 @@ class Adviser:
         self._deciding = deciding
         self._find_claim = find_claim
         self._find_pod = find_pod
-        self._mark = -1
-        self._known: dict[object, nearest_fit.Nearest | None] = {}
-        self._left = SAVED
+        self._revision = -1
+        self._cache: dict[object, nearest_fit.NearestFit | None] = {}
+        self._saved_steps = MAX_SAVED_STEPS
 
-    def affords(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> bool:
+    def can_explain(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> bool:
         """Whether it is known already, or there are steps left to look for it."""
-        self._left = min(self._left + EARNED, SAVED)
-        self._renew(view)
-        return self._left >= nearest_fit.STEPS or _key(view, workload) in self._known
+        self._saved_steps = min(self._saved_steps + STEPS_PER_REFUSAL, MAX_SAVED_STEPS)
+        self._refresh(view)
+        return (
+            self._saved_steps >= nearest_fit.MAX_STEPS or _cache_key(view, workload) in self._cache
+        )
 
-    def advise(
+    def explain(
         self,
         view: snapshot.Snapshot,
         workload: allocator_types.Workload,
         refused: allocator_types.Unschedulable,
-    ) -> nearest_fit.Nearest | None:
+    ) -> nearest_fit.NearestFit | None:
         """Where a workload that was refused comes nearest; None where there is nothing to add."""
-        self._renew(view)
-        key = _key(view, workload)
+        self._refresh(view)
+        key = _cache_key(view, workload)
         if key is None:
             return self._find(view, workload, refused)
-        if key not in self._known:
-            self._known[key] = self._find(view, workload, refused)
-        return self._known[key]
+        if key not in self._cache:
+            self._cache[key] = self._find(view, workload, refused)
+        return self._cache[key]
 
-    def _renew(self, view: snapshot.Snapshot) -> None:
-        if self._mark != view.revision or len(self._known) >= _MOST:
-            self._known.clear()
-            self._mark = view.revision
+    def _refresh(self, view: snapshot.Snapshot) -> None:
+        if self._revision != view.revision or len(self._cache) >= _MAX_CACHED:
+            self._cache.clear()
+            self._revision = view.revision
 
     def _find(
         self,
         view: snapshot.Snapshot,
         workload: allocator_types.Workload,
         refused: allocator_types.Unschedulable,
-    ) -> nearest_fit.Nearest | None:
-        people = holders.Tenants(view, self._find_claim, self._find_pod)
-        meter = step_budget.Meter(nearest_fit.STEPS)
-        found = nearest_fit.of(view, workload, refused, people, self._deciding, meter)
-        self._left -= meter.steps
+    ) -> nearest_fit.NearestFit | None:
+        people = holders.HolderIndex(view, self._find_claim, self._find_pod)
+        meter = step_budget.StepBudget(nearest_fit.MAX_STEPS)
+        found = nearest_fit.find_nearest_fit(view, workload, refused, people, self._deciding, meter)
+        self._saved_steps -= meter.steps
         return found
 
 
-def _key(view: snapshot.Snapshot, workload: allocator_types.Workload) -> object | None:
+def _cache_key(view: snapshot.Snapshot, workload: allocator_types.Workload) -> object | None:
     """The same for workloads that no node can tell apart; None for one that stands alone."""
     if workload.allocated_claims or workload.avoided_nodes:
         return None

@@ -11,7 +11,7 @@ from driver import ids
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import messages, nearest_fit
 
-Answer = allocator_types.Placement | allocator_types.Unschedulable
+Result = allocator_types.Placement | allocator_types.Unschedulable
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,24 +19,24 @@ class Explanation:
     """The last answer to a pod, `at` a time (RFC 3339), with the nearest fit where it is known."""
 
     pod: ids.Key
-    at: str
-    answer: Answer
-    near: nearest_fit.Nearest | None = None
+    time: str
+    result: Result
+    nearest: nearest_fit.NearestFit | None = None
     text: str = ""
     """A refusal in words, with all that is said beside it."""
 
     def document(self) -> dict[str, Any]:
         """All of it."""
-        made: dict[str, Any] = {"pod": self.pod, "at": self.at}
-        if isinstance(self.answer, allocator_types.Placement):
-            devices = [pick.device._asdict() for pick in self.answer.assignments]
-            made |= {"node": self.answer.node, "devices": devices}
-            return made | of_placement(self.answer)
-        near = {"nearest": of_nearest(self.near)} if self.near else {}
-        return made | of_no_fit(self.answer) | near
+        made: dict[str, Any] = {"pod": self.pod, "at": self.time}
+        if isinstance(self.result, allocator_types.Placement):
+            devices = [pick.device._asdict() for pick in self.result.assignments]
+            made |= {"node": self.result.node, "devices": devices}
+            return made | placement_document(self.result)
+        near = {"nearest": nearest_document(self.nearest)} if self.nearest else {}
+        return made | unschedulable_document(self.result) | near
 
 
-def of_placement(found: allocator_types.Placement) -> dict[str, Any]:
+def placement_document(found: allocator_types.Placement) -> dict[str, Any]:
     """The reason, and the best nodes there were, the chosen one first."""
     return {
         "why": found.explanation,
@@ -52,30 +52,30 @@ def of_placement(found: allocator_types.Placement) -> dict[str, Any]:
     }
 
 
-def of_no_fit(answer: allocator_types.Unschedulable) -> dict[str, Any]:
+def unschedulable_document(answer: allocator_types.Unschedulable) -> dict[str, Any]:
     """What holds on every node, or what each node lacks, those together that lack the same."""
     if answer.blocker is not None:
         return {"reason": answer.blocker.value, "detail": answer.detail}
-    return {"refusals": [*_refusals(answer)]}
+    return {"refusals": [*_rejection_documents(answer)]}
 
 
-def of_nearest(near: nearest_fit.Nearest) -> dict[str, Any]:
+def nearest_document(near: nearest_fit.NearestFit) -> dict[str, Any]:
     """Where it comes nearest. `ever` false: no node would do even with nothing on it."""
     return {
         "node": near.node,
-        "summary": messages.of(near),
-        "ever": near.ever,
+        "summary": messages.nearest_fit_message(near),
+        "ever": near.can_ever_fit,
         "leaving": [*near.leaving],
-        "allSeen": near.all_seen,
+        "allSeen": near.is_exhaustive,
     }
 
 
-def _refusals(answer: allocator_types.Unschedulable) -> Iterator[dict[str, Any]]:
+def _rejection_documents(answer: allocator_types.Unschedulable) -> Iterator[dict[str, Any]]:
     for refusal, names in answer.rejections.items():
-        yield {"nodes": [*names], **_refusal(refusal)}
+        yield {"nodes": [*names], **_rejection_document(refusal)}
 
 
-def _refusal(one: allocator_types.NodeRejection) -> dict[str, Any]:
+def _rejection_document(one: allocator_types.NodeRejection) -> dict[str, Any]:
     if one.node_reason is not None:
         return {"reason": one.node_reason.value, "detail": one.detail}
     counted = {reason.value: count for reason, count in one.device_reasons}

@@ -12,14 +12,14 @@ from driver.resources.core import pods
 from driver.resources.dra import claims, pools
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
-_SAME_PLACE = frozenset({"DaemonSet", "Node"})
+_NODE_BOUND_OWNERS = frozenset({"DaemonSet", "Node"})
 """Owners that make the next pod for the same node: of a static pod that is the node itself."""
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 FindPod = Callable[[ids.Key], pods.Pod | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Lease:
+class HeldClaim:
     """An allocated claim with its devices, and the UIDs of all who have to go before it is free."""
 
     claim: ids.Key
@@ -28,12 +28,12 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Tenant:
+class DeviceHolder:
     """A pod that takes something of a node; by its leases, devices."""
 
     pod: pods.Pod
     node: ids.NodeName
-    leases: tuple[Lease, ...] = ()
+    claims: tuple[HeldClaim, ...] = ()
 
     @property
     def key(self) -> ids.Key:
@@ -41,83 +41,84 @@ class Tenant:
         return self.pod.key
 
 
-Party = Sequence[Tenant]
+HolderGroup = Sequence[DeviceHolder]
 """Tenants who go together, or stay."""
 
 
-def comes_back(pod: pods.Pod) -> bool:
+def returns_to_node(pod: pods.Pod) -> bool:
     """Whether its owner would have it on the same node again, so that nothing is won."""
-    return pod.owner is not None and pod.owner.kind in _SAME_PLACE
+    return pod.owner is not None and pod.owner.kind in _NODE_BOUND_OWNERS
 
 
-def freed(leaving: Iterable[Tenant]) -> frozenset[ids.Key]:
+def freed_claims(leaving: Iterable[DeviceHolder]) -> frozenset[ids.Key]:
     """The claims that are free once these are gone."""
     found = [*leaving]
     gone = {one.pod.uid for one in found}
-    return frozenset(lease.claim for one in found for lease in one.leases if lease.users <= gone)
+    return frozenset(lease.claim for one in found for lease in one.claims if lease.users <= gone)
 
 
-def holdings(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
+def pool_holdings(view: snapshot.Snapshot, of: pools.Pool) -> Iterator[tuple[str, ids.Key]]:
     """Who has which device of a pool: its name, and a claim."""
     for name in view.used_devices(of):
         for holder in view.holders(claims.DeviceId(of.driver, of.name, name)):
             yield name, holder.claim
 
 
-class Tenants:
+class HolderIndex:
     """Of a view, read of a node when they are asked for; `find_*` look an object up by key."""
 
     def __init__(self, view: snapshot.Snapshot, find_claim: FindClaim, find_pod: FindPod) -> None:
         self._view = view
         self._find_claim = find_claim
         self._find_pod = find_pod
-        self._leases: dict[ids.Key, tuple[Lease, tuple[pods.Pod, ...]] | None] = {}
+        self._held_claims: dict[ids.Key, tuple[HeldClaim, tuple[pods.Pod, ...]] | None] = {}
 
-    def of(self, node: ids.NodeName) -> tuple[Tenant, ...]:
+    def node_holders(self, node: ids.NodeName) -> tuple[DeviceHolder, ...]:
         """The tenants of a node, by key."""
         found: dict[ids.Key, tuple[pods.Pod, ids.NodeName]] = {
             key: (pod, node) for key, pod in self._view.pods_on(node).items() if not pod.finished
         }
-        for key in self._held_on(node):
-            lease, claim = self._lease(key), self._find_claim(key)
+        for key in self._node_claims(node):
+            lease, claim = self._held_claim(key), self._find_claim(key)
             for pod in lease[1] if lease else ():
                 at = pod.node or (snapshot.pinned_node(claim) if claim else None)
                 if at is not None:
                     found.setdefault(pod.key, (pod, at))
         return tuple(
-            Tenant(pod, at, tuple(self._leases_of(pod))) for _, (pod, at) in sorted(found.items())
+            DeviceHolder(pod, at, tuple(self._pod_claims(pod)))
+            for _, (pod, at) in sorted(found.items())
         )
 
-    def tenant(self, pod: pods.Pod) -> Tenant | None:
+    def holder(self, pod: pods.Pod) -> DeviceHolder | None:
         """A pod as a tenant of the node that it is bound to, or pinned to by a claim that it has.
 
         None of one that is on none, or has ended.
         """
-        leases = tuple(self._leases_of(pod))
+        leases = tuple(self._pod_claims(pod))
         pins = (self._find_claim(one.claim) for one in leases)
         node = pod.node or next(
             (at for one in pins if one and (at := snapshot.pinned_node(one)) is not None), None
         )
-        return None if node is None or pod.finished else Tenant(pod, node, leases)
+        return None if node is None or pod.finished else DeviceHolder(pod, node, leases)
 
-    def _held_on(self, node: ids.NodeName) -> set[ids.Key]:
+    def _node_claims(self, node: ids.NodeName) -> set[ids.Key]:
         """The claims that hold a device that a node reaches."""
         shares = self._view.reachable_pools(node)
-        return {claim for share in shares for _, claim in holdings(self._view, share.pool)}
+        return {claim for share in shares for _, claim in pool_holdings(self._view, share.pool)}
 
-    def _leases_of(self, pod: pods.Pod) -> Iterator[Lease]:
+    def _pod_claims(self, pod: pods.Pod) -> Iterator[HeldClaim]:
         for key in pod.claim_keys:
-            lease = self._lease(key)
+            lease = self._held_claim(key)
             if lease is not None and pod.uid in lease[0].users:
                 yield lease[0]
 
-    def _lease(self, key: ids.Key) -> tuple[Lease, tuple[pods.Pod, ...]] | None:
+    def _held_claim(self, key: ids.Key) -> tuple[HeldClaim, tuple[pods.Pod, ...]] | None:
         """A claim's lease, with the pods among its users."""
-        if key not in self._leases:
-            self._leases[key] = self._read(key)
-        return self._leases[key]
+        if key not in self._held_claims:
+            self._held_claims[key] = self._read(key)
+        return self._held_claims[key]
 
-    def _read(self, key: ids.Key) -> tuple[Lease, tuple[pods.Pod, ...]] | None:
+    def _read(self, key: ids.Key) -> tuple[HeldClaim, tuple[pods.Pod, ...]] | None:
         claim = self._find_claim(key)
         if claim is None or claim.allocation is None:
             return None
@@ -131,5 +132,5 @@ class Tenants:
                 users.add(pod.uid)
             elif not (entry.is_pod or entry.is_hold):
                 users.add(entry.uid)
-        lease = Lease(key, claim.allocation.results, frozenset(users))
+        lease = HeldClaim(key, claim.allocation.results, frozenset(users))
         return (lease, tuple(there)) if there else None

@@ -5,113 +5,113 @@ from collections.abc import Sequence
 from driver.resources import quantities
 from driver.scheduling.explain import nearest_fit, shortage
 
-_MOST_PODS = 4
-_MOST_BYTES = 1024
+_MAX_PODS = 4
+_MAX_BYTES = 1024
 """Of an event's note: the limit of events.k8s.io/v1."""
 _CUT = "... "
 _MILLI = 1000
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 
-def of(found: nearest_fit.Nearest) -> str:
+def nearest_fit_message(found: nearest_fit.NearestFit) -> str:
     """`Needs 40Gi of memory of one GPU; best is node-b gpu-...: 32Gi free; freeing pod x would do`.
 
     Where it never fits: `No GPU here has 141Gi of memory: the most is 80Gi, of node-b gpu-...`.
     """
-    if found.ever is False:
-        return _never_there(found) if found.alone else _never(found.gap)
-    gap = _short_there(found) if found.alone else _short(found)
-    return f"{gap}; {freed(found.leaving)}" if found.leaving else gap
+    if found.can_ever_fit is False:
+        return _node_never_message(found) if found.is_only_node else _never_message(found.gap)
+    gap = _node_gap_message(found) if found.is_only_node else _gap_message(found)
+    return f"{gap}; {freed_message(found.leaving)}" if found.leaving else gap
 
 
-def freed(leaving: Sequence[str]) -> str:
+def freed_message(leaving: Sequence[str]) -> str:
     """`freeing pods x and y would do`."""
-    shown = [*leaving[:_MOST_PODS]]
+    shown = [*leaving[:_MAX_PODS]]
     rest = len(leaving) - len(shown)
     shown += [f"{rest} more"] if rest else []
     listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
     return f"freeing pod{'s' if len(leaving) > 1 else ''} {listed} would do"
 
 
-def joined(message: str, sentence: str) -> str:
+def join_sentence(message: str, sentence: str) -> str:
     """A message with the sentence at its end; too long for an event, the message is cut."""
     if not sentence:
         return message
     whole = f"{message}. {sentence}"
-    if len(whole.encode()) <= _MOST_BYTES:
+    if len(whole.encode()) <= _MAX_BYTES:
         return whole
-    left = max(_MOST_BYTES - len(f"{_CUT}{sentence}".encode()), 0)
+    left = max(_MAX_BYTES - len(f"{_CUT}{sentence}".encode()), 0)
     return f"{message.encode()[:left].decode(errors='ignore')}{_CUT}{sentence}"
 
 
-def _short(found: nearest_fit.Nearest) -> str:
+def _gap_message(found: nearest_fit.NearestFit) -> str:
     match found.gap:
-        case shortage.Amount(node, capacity, asked, free, device):
-            what = _of_device(capacity, asked)
+        case shortage.CapacityGap(node, capacity, asked, free, device):
+            what = _device_amount(capacity, asked)
             return f"Needs {what} of one GPU; best is {node} {device}: {free.text} free"
-        case shortage.Count(node, kind, asked, free):
-            return f"Needs {_counted(asked, kind)} of one node; best is {node}: {free} free"
-        case shortage.OfNode(node, resource, asked, free):
-            need, there = _of_node(resource, asked), _of_node(resource, free)
+        case shortage.CountGap(node, kind, asked, free):
+            return f"Needs {_device_count(asked, kind)} of one node; best is {node}: {free} free"
+        case shortage.NodeResourceGap(node, resource, asked, free):
+            need, there = _node_amount(resource, asked), _node_amount(resource, free)
             return f"Needs {need}; best is {node}: {there} free"
         case None:
             return f"Nearest is {found.node}"
 
 
-def _short_there(fit: nearest_fit.Nearest) -> str:
+def _node_gap_message(fit: nearest_fit.NearestFit) -> str:
     """The gap where no other node counts: `Needs 2 GPUs: 1 free`."""
     match fit.gap:
-        case shortage.Amount(capacity=capacity, asked=asked, free=free, device=device):
-            amount = _of_device(capacity, asked)
+        case shortage.CapacityGap(capacity=capacity, requested=asked, free=free, device=device):
+            amount = _device_amount(capacity, asked)
             return f"Needs {amount} of one GPU: {free.text} free, of {device}"
-        case shortage.Count(kind=kind, asked=count, free=left):
-            return f"Needs {_counted(count, kind)}: {left} free"
+        case shortage.CountGap(kind=kind, requested=count, free=left):
+            return f"Needs {_device_count(count, kind)}: {left} free"
         case _:
             return f"Other pods are in the way on {fit.node}"
 
 
-def _never_there(fit: nearest_fit.Nearest) -> str:
+def _node_never_message(fit: nearest_fit.NearestFit) -> str:
     """The lack where no other node counts: `Needs 2 GPUs: node-b has 1, used or not`."""
     node = fit.node
     match fit.gap:
-        case shortage.Amount(capacity=capacity, asked=asked, free=most):
-            amount = _of_device(capacity, asked)
+        case shortage.CapacityGap(capacity=capacity, requested=asked, free=most):
+            amount = _device_amount(capacity, asked)
             return f"Needs {amount} of one GPU: the most on {node} is {most.text}"
-        case shortage.Count(kind=kind, asked=count, free=most) if kind:
-            return f"Needs {_counted(count, kind)}: {node} has {most}, used or not"
+        case shortage.CountGap(kind=kind, requested=count, free=most) if kind:
+            return f"Needs {_device_count(count, kind)}: {node} has {most}, used or not"
         case _:
             return f"{node} would not do, even with nothing running on it"
 
 
-def _never(gap: shortage.Gap | None) -> str:
+def _never_message(gap: shortage.Gap | None) -> str:
     match gap:
-        case shortage.Amount(node, capacity, asked, free, device):
-            what = _of_device(capacity, asked)
+        case shortage.CapacityGap(node, capacity, asked, free, device):
+            what = _device_amount(capacity, asked)
             return f"No GPU here has {what}: the most is {free.text}, of {node} {device}"
-        case shortage.Count(node, kind, asked, free) if kind:
-            what = _counted(asked, kind)
+        case shortage.CountGap(node, kind, asked, free) if kind:
+            what = _device_count(asked, kind)
             return f"No node here has {what}, used or not: the most is {free}, of {node}"
-        case shortage.OfNode(node, resource, asked, free):
-            need, there = _of_node(resource, asked), _of_node(resource, free)
+        case shortage.NodeResourceGap(node, resource, asked, free):
+            need, there = _node_amount(resource, asked), _node_amount(resource, free)
             return f"No node here with GPUs has {need}: the most is {there}, of {node}"
-        case shortage.Count():
+        case shortage.CountGap():
             return "No node here has a device that is asked for, used or not"
         case None:
             return "No node here would do, even with nothing running on it"
 
 
-def _of_device(capacity: str, asked: quantities.Quantity) -> str:
+def _device_amount(capacity: str, asked: quantities.Quantity) -> str:
     return asked.text if capacity == "memory" else f"{asked.text} of {capacity}"
 
 
-def _counted(count: int, kind: str) -> str:
+def _device_count(count: int, kind: str) -> str:
     name = kind or "device"
     if name in {"GPU", "share", "device"}:
         return f"{count} {name}{'' if count == 1 else 's'}"
     return f"{count} {name} device{'' if count == 1 else 's'}"
 
 
-def _of_node(resource: str, amount: int) -> str:
+def _node_amount(resource: str, amount: int) -> str:
     if resource == "cpu":
         whole = amount % _MILLI == 0
         return f"{amount // _MILLI} CPUs" if whole else f"{amount}m of CPU"

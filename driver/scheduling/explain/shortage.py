@@ -20,18 +20,18 @@ from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class CapacityGap:
     """One device would need `asked` of a capacity; the most that any has is `free`, of `device`."""
 
     node: ids.NodeName
     capacity: str
-    asked: quantities.Quantity
+    requested: quantities.Quantity
     free: quantities.Quantity
     device: str
 
 
 @dataclass(frozen=True, slots=True)
-class Count:
+class CountGap:
     """So many devices of a `kind` would be needed of one node, `free` of them can be had.
 
     `kind` is a MIG profile, `share` or `GPU`; "" where the node has none that would do.
@@ -39,24 +39,26 @@ class Count:
 
     node: ids.NodeName
     kind: str
-    asked: int
+    requested: int
     free: int
 
 
 @dataclass(frozen=True, slots=True)
-class OfNode:
+class NodeResourceGap:
     """The node itself lacks a resource: `cpu` in milli-cores, all else in its unit."""
 
     node: ids.NodeName
     resource: str
-    asked: int
+    requested: int
     free: int
 
 
-Gap = Amount | Count | OfNode
+Gap = CapacityGap | CountGap | NodeResourceGap
 
 
-def of(view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> Gap | None:
+def find_gap(
+    view: snapshot.Snapshot, asked: step_budget.WorkloadQuery, node: nodes.Node
+) -> Gap | None:
     """What is short first; None where it is no amount and no number, but how devices combine."""
     lack = (
         None
@@ -64,47 +66,47 @@ def of(view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node) -> 
         else filters.insufficient_resource(view, node, asked.workload.pod)
     )
     if lack is not None:
-        return OfNode(node.name, lack.resource, lack.requested, max(lack.free, 0))
-    return _OfDevices(view, asked, node).gap()
+        return NodeResourceGap(node.name, lack.resource, lack.requested, max(lack.free, 0))
+    return _DeviceGaps(view, asked, node).gap()
 
 
 @dataclass(frozen=True, slots=True)
-class _Had:
+class _RequestFill:
     """How many devices a request could have, and the way for which they were counted."""
 
     claim: int
-    way: requested.SubRequest
+    subrequest: requested.SubRequest
     count: int
-    wanted: int
+    requested: int
 
 
-class _OfDevices:
+class _DeviceGaps:
     def __init__(
-        self, view: snapshot.Snapshot, asked: step_budget.Asking, node: nodes.Node
+        self, view: snapshot.Snapshot, asked: step_budget.WorkloadQuery, node: nodes.Node
     ) -> None:
         self._view = view
-        self._asked = asked
+        self._query = asked
         self._node = node
-        self._spots = candidates.node_devices(view, node)
+        self._devices = candidates.node_devices(view, node)
         self._shares = view.reachable_pools(node.name)
 
     def gap(self) -> Gap | None:
-        found = [*self._filled()]
-        short = next((one for one in found if one.count < one.wanted), None)
+        found = [*self._fill_requests()]
+        short = next((one for one in found if one.count < one.requested), None)
         if short is None:
             return None
-        amount = self._amount(short)
+        amount = self._capacity_gap(short)
         if amount is not None:
             return amount
-        alike = [one for one in found if one.way.matchers == short.way.matchers]
-        wanted, had = sum(one.wanted for one in alike), sum(one.count for one in alike)
-        return Count(self._node.name, self._kind(short), wanted, had)
+        alike = [one for one in found if one.subrequest.matchers == short.subrequest.matchers]
+        wanted, had = sum(one.requested for one in alike), sum(one.count for one in alike)
+        return CountGap(self._node.name, self._kind(short), wanted, had)
 
-    def _filled(self) -> Iterator[_Had]:
+    def _fill_requests(self) -> Iterator[_RequestFill]:
         """Each request's way of which most can be had, devices as they come."""
-        taken = counters.CounterTracker(self._view, self._spots)
-        for want in self._asked.wants:
-            made = [self._offer(want.claim_index, way) for way in want.subrequests]
+        taken = counters.CounterTracker(self._view, self._devices)
+        for want in self._query.requests:
+            made = [self._candidates(want.claim_index, way) for way in want.subrequests]
             best = max(
                 made, key=lambda one: min(len(one.indexes) - len(one.unavailable), one.count)
             )
@@ -116,60 +118,64 @@ class _OfDevices:
                     and place not in best.selector_errors
                 ):
                     had += taken.try_allocate(place, best, want.claim_index)
-            yield _Had(want.claim_index, best.subrequest, had, best.count)
+            yield _RequestFill(want.claim_index, best.subrequest, had, best.count)
 
-    def _offer(self, claim: int, way: requested.SubRequest) -> candidates.RequestCandidates:
-        judge = self._asked.verdicts.device_filter(claim)
-        return candidates.find_candidates(way, self._spots, self._shares, judge)
+    def _candidates(self, claim: int, way: requested.SubRequest) -> candidates.RequestCandidates:
+        judge = self._query.filters.device_filter(claim)
+        return candidates.find_candidates(way, self._devices, self._shares, judge)
 
-    def _amount(self, short: _Had) -> Amount | None:
+    def _capacity_gap(self, short: _RequestFill) -> CapacityGap | None:
         """The first capacity that is asked and that no device has so much of."""
-        could = [*self._could(short)]
-        for name, wanted in short.way.request.minimums.items():
+        could = [*self._matching_devices(short)]
+        for name, wanted in short.subrequest.request.minimums.items():
             found = [
-                (_room(spot, name) if free else 0, spot) for spot, free in could if _has(spot, name)
+                (_free_capacity(spot, name) if free else 0, spot)
+                for spot, free in could
+                if _has_capacity(spot, name)
             ]
             if not found:
                 continue
             most, spot = max(found, key=lambda one: one[0])
-            needed = max(_needed(spot, name, wanted), wanted.nanos)
+            needed = max(_consumed_amount(spot, name, wanted), wanted.nanos)
             if most < needed:
                 form = spot.device.capacity[name].value
                 free = quantities.like(max(most, 0), form)
                 asked = quantities.like(needed, form) if needed != wanted.nanos else wanted
-                return Amount(self._node.name, name, asked, free, spot.device.name)
+                return CapacityGap(self._node.name, name, asked, free, spot.device.name)
         return None
 
-    def _could(self, short: _Had) -> Iterator[tuple[candidates.NodeDevice, bool]]:
+    def _matching_devices(
+        self, short: _RequestFill
+    ) -> Iterator[tuple[candidates.NodeDevice, bool]]:
         """Devices that are asked for, whatever they have, and whether any of it could be had."""
-        judge = self._asked.verdicts.device_filter(short.claim)
-        for spot in self._spots:
-            if short.way.matches(spot.id.driver, spot.device) is not True or spot.problem:
+        judge = self._query.filters.device_filter(short.claim)
+        for spot in self._devices:
+            if short.subrequest.matches(spot.id.driver, spot.device) is not True or spot.problem:
                 continue
             held = any(not one.result.share_id for one in spot.holders)
-            barred = held or candidates.rejection(short.way, spot, judge) is not None
-            yield spot, not barred and _drawable(self._view, spot)
+            barred = held or candidates.rejection(short.subrequest, spot, judge) is not None
+            yield spot, not barred and _has_counters(self._view, spot)
 
-    def _kind(self, short: _Had) -> str:
-        kinds = {_kind(self._view.driver, spot) for spot, _ in self._could(short)}
+    def _kind(self, short: _RequestFill) -> str:
+        kinds = {_kind(self._view.driver, spot) for spot, _ in self._matching_devices(short)}
         return kinds.pop() if len(kinds) == 1 else ("GPU" if kinds else "")
 
 
-def _has(spot: candidates.NodeDevice, name: str) -> bool:
+def _has_capacity(spot: candidates.NodeDevice, name: str) -> bool:
     return name in spot.device.capacity
 
 
-def _room(spot: candidates.NodeDevice, name: str) -> int:
+def _free_capacity(spot: candidates.NodeDevice, name: str) -> int:
     return spot.device.capacity[name].value.nanos - candidates.held_capacity(spot, name)
 
 
-def _needed(spot: candidates.NodeDevice, name: str, wanted: quantities.Quantity) -> int:
+def _consumed_amount(spot: candidates.NodeDevice, name: str, wanted: quantities.Quantity) -> int:
     """What is taken for an amount that is asked: it may be rounded up to a step."""
     taken = capacities.consumed(spot.device.capacity[name], wanted)
     return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
 
 
-def _drawable(view: snapshot.Snapshot, spot: candidates.NodeDevice) -> bool:
+def _has_counters(view: snapshot.Snapshot, spot: candidates.NodeDevice) -> bool:
     """Whether what the device draws on counters is there."""
     if spot.device.allow_multiple and spot.holders:
         return True
@@ -178,29 +184,29 @@ def _drawable(view: snapshot.Snapshot, spot: candidates.NodeDevice) -> bool:
 
 
 def _kind(driver: str, spot: candidates.NodeDevice) -> str:
-    profile = _says(driver, spot, names.ATTR_PROFILE)
+    profile = _attribute(driver, spot, names.ATTR_PROFILE)
     if profile:
         return profile
-    return "share" if _says(driver, spot, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
+    return "share" if _attribute(driver, spot, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
 
 
-def _says(driver: str, spot: candidates.NodeDevice, name: str) -> str:
+def _attribute(driver: str, spot: candidates.NodeDevice, name: str) -> str:
     value = attributes.lookup(spot.device.attributes, spot.id.driver, f"{driver}/{name}")
     return value if isinstance(value, str) else ""
 
 
-def short_by(found: Sequence[Gap | None]) -> Gap | None:
+def largest_gap(found: Sequence[Gap | None]) -> Gap | None:
     """Of what nodes are short of, that of the node that has most."""
     known = [one for one in found if one is not None]
-    return max(known, key=_part, default=None)
+    return max(known, key=_gap_rank, default=None)
 
 
-def _part(gap: Gap) -> tuple[bool, float, str]:
+def _gap_rank(gap: Gap) -> tuple[bool, float, str]:
     """How much of what is asked there is; what a node has none of at all comes last."""
     match gap:
-        case Amount():
-            return True, gap.free.nanos / max(gap.asked.nanos, 1), gap.node
-        case Count():
-            return bool(gap.kind), gap.free / max(gap.asked, 1), gap.node
-        case OfNode():
-            return True, gap.free / max(gap.asked, 1), gap.node
+        case CapacityGap():
+            return True, gap.free.nanos / max(gap.requested.nanos, 1), gap.node
+        case CountGap():
+            return bool(gap.kind), gap.free / max(gap.requested, 1), gap.node
+        case NodeResourceGap():
+            return True, gap.free / max(gap.requested, 1), gap.node

@@ -11,63 +11,63 @@ from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import snapshot
 
-LOOK = 1
+CHECK_STEPS = 1
 """Steps of looking at one device, or of weighing one set of pods."""
-NODE = 10
+NODE_STEPS = 10
 """Steps of looking who is on a node."""
-ASK = 100
+EVALUATE_STEPS = 100
 """Steps of asking a node for all its devices."""
 
 
 @dataclass(slots=True)
-class Meter:
+class StepBudget:
     """Counts steps; past `most` a search ends, and says so."""
 
-    most: int
+    limit: int
     steps: int = 0
 
-    def count(self, steps: int) -> None:
+    def spend(self, steps: int) -> None:
         """So many more were made."""
         self.steps += steps
 
     @property
-    def spent(self) -> bool:
+    def is_spent(self) -> bool:
         """Whether no step is left."""
-        return self.steps >= self.most
+        return self.steps >= self.limit
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class WorkloadQuery:
     """A workload, read once."""
 
     workload: allocator_types.Workload
-    wants: Sequence[allocator_requests.RequestSpec]
-    deciding: settings.Settings
-    verdicts: settings.WorkloadFilters
+    requests: Sequence[allocator_requests.RequestSpec]
+    allocator_settings: settings.Settings
+    filters: settings.WorkloadFilters
 
-    def answer(self, view: snapshot.Snapshot, node: nodes.Node) -> node_result.NodeResult:
+    def evaluate(self, view: snapshot.Snapshot, node: nodes.Node) -> node_result.NodeResult:
         """What a node of a view says."""
-        return node_result.evaluate(self._question(view), node)
+        return node_result.evaluate(self._node_query(view), node)
 
-    def picks(
+    def assignments(
         self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit
     ) -> tuple[allocator_types.DeviceAssignment, ...]:
         """What a node that does gives."""
-        return node_result.assignments(self._question(view), node, fit)
+        return node_result.assignments(self._node_query(view), node, fit)
 
-    def _question(self, view: snapshot.Snapshot) -> node_result.NodeQuery:
+    def _node_query(self, view: snapshot.Snapshot) -> node_result.NodeQuery:
         found = node_capacity.NodeCapacityCache()
         found.refresh(view)
         return node_result.NodeQuery(
-            view, found, self.workload, self.wants, self.deciding, self.verdicts
+            view, found, self.workload, self.requests, self.allocator_settings, self.filters
         )
 
 
-def of(
+def workload_query(
     view: snapshot.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
-) -> Asking | None:
+) -> WorkloadQuery | None:
     """A workload's; None where it can be placed nowhere as it is asked."""
     wants = allocator_requests.parse_requests(view, workload.open_claims)
     if isinstance(wants, allocator_types.Unschedulable):
         return None
-    return Asking(workload, wants, deciding, deciding.rules.for_workload(view, workload))
+    return WorkloadQuery(workload, wants, deciding, deciding.rules.for_workload(view, workload))

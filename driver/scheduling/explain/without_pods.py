@@ -13,22 +13,22 @@ from driver.scheduling.explain import holders as explain_holders
 from driver.scheduling.snapshot import node_usage, pods_overlay, snapshot
 from driver.scheduling.snapshot import overlay as snapshot_overlay
 
-_NOBODY: frozenset[str] = frozenset()
+_NO_DEVICES: frozenset[str] = frozenset()
 
 
-class Absence(snapshot_overlay.WithoutHolders):
+class WithoutPods(snapshot_overlay.WithoutHolders):
     """A ClusterView once some tenants are gone, and the claims that nobody else has."""
 
     def __init__(
-        self, below: snapshot.Snapshot, leaving: Collection[explain_holders.Tenant]
+        self, below: snapshot.Snapshot, leaving: Collection[explain_holders.DeviceHolder]
     ) -> None:
-        super().__init__(below, explain_holders.freed(leaving))
+        super().__init__(below, explain_holders.freed_claims(leaving))
         self._pods = {one.key for one in leaving}
         self._nodes = {one.node for one in leaving}
-        self._leaving = leaving
+        self._removed = leaving
 
     def _build_population(self) -> pods_overlay.PopulationOverlay:
-        gone = ((tenant.pod, tenant.node) for tenant in self._leaving)
+        gone = ((tenant.pod, tenant.node) for tenant in self._removed)
         return pods_overlay.PopulationOverlay(self._base.population, gone)
 
     @property
@@ -56,7 +56,7 @@ class Absence(snapshot_overlay.WithoutHolders):
         return {key: pod for key, pod in there.items() if key not in self._pods}
 
 
-class Bare(snapshot_overlay.SnapshotOverlay):
+class EmptyClusterView(snapshot_overlay.SnapshotOverlay):
     """A ClusterView as it would be without any pod and any allocation."""
 
     @property
@@ -77,7 +77,7 @@ class Bare(snapshot_overlay.SnapshotOverlay):
 
     def used_devices(self, _of: pools.Pool) -> AbstractSet[str]:
         """None."""
-        return _NOBODY
+        return _NO_DEVICES
 
     def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
         """All of it."""

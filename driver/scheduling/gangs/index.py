@@ -15,7 +15,7 @@ from driver.scheduling.gangs import topology
 
 TIMEOUT_S = 120.0
 """How long a gang has to be bound, once its devices are written."""
-_MOST = 4096
+_MAX_SIZE = 4096
 _ANYWHERE = topology.Topology()
 
 
@@ -28,9 +28,9 @@ class Gang:
 
     key: ids.Key
     members: tuple[pods.Pod, ...]
-    wanted: int
-    exact: bool = True
-    near: topology.Topology = _ANYWHERE
+    min_members: int
+    is_exact: bool = True
+    topology_request: topology.Topology = _ANYWHERE
     timeout_s: float = TIMEOUT_S
 
     @property
@@ -39,17 +39,17 @@ class Gang:
         return max(one.priority for one in self.members)
 
     @property
-    def since(self) -> str:
+    def created(self) -> str:
         """When its first member was made (RFC 3339)."""
         return min(one.created for one in self.members)
 
 
-def key_of(pod: pods.Pod) -> ids.Key | None:
+def gang_key(pod: pods.Pod) -> ids.Key | None:
     """The key of a pod's gang, `namespace/name`; None for one that is in none."""
     return ids.Key(f"{pod.namespace}/{pod.gang}") if pod.gang else None
 
 
-class Roster:
+class GangIndex:
     """Kept by the changes of pods."""
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class Roster:
         """How many gangs have live pods."""
         return len(self._members)
 
-    def put(self, key: ids.Key, pod: pods.Pod | None) -> None:
+    def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went; one that ended or ends does not count."""
         before = self._gangs.pop(key, None)
         if before is not None:
@@ -68,7 +68,7 @@ class Roster:
             there.pop(key, None)
             if not there:
                 del self._members[before]
-        gang = key_of(pod) if pod is not None and not pod.finished and not pod.deleting else None
+        gang = gang_key(pod) if pod is not None and not pod.finished and not pod.deleting else None
         if gang is not None and pod is not None:
             self._gangs[key] = gang
             self._members.setdefault(gang, {})[key] = pod
@@ -78,7 +78,7 @@ class Roster:
         return tuple(pod for _, pod in sorted(self._members.get(gang, {}).items()))
 
 
-def read(
+def read_gang(
     key: ids.Key, members: Sequence[pods.Pod], group: pod_groups.PodGroup | None
 ) -> Gang | None:
     """A gang of its live pods; None where its PodGroup wants no gang.
@@ -86,7 +86,7 @@ def read(
     Raises:
         BadInput: what the pods or the group say of it makes no gang; the path is in the pods.
     """
-    said = _size(members)
+    said = _declared_size(members)
     if said is None and group is None:
         where = f"metadata.annotations[{names.GANG_SIZE}]"
         expected = "how many pods the gang has, or a PodGroup of its name"
@@ -102,19 +102,19 @@ def read(
     return Gang(key, tuple(members), wanted, said is not None, near, _timeout_s(members))
 
 
-def _size(members: Sequence[pods.Pod]) -> int | None:
+def _declared_size(members: Sequence[pods.Pod]) -> int | None:
     where = f"metadata.annotations[{names.GANG_SIZE}]"
-    text = _agreed(where, (one.gang_size for one in members))
+    text = _common_value(where, (one.gang_size for one in members))
     if not text:
         return None
-    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MOST:
-        raise errors.BadInput(where, f"{text!r} is no size", f"a number from 1 to {_MOST}")
+    if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_SIZE:
+        raise errors.BadInput(where, f"{text!r} is no size", f"a number from 1 to {_MAX_SIZE}")
     return int(text)
 
 
 def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
     required, preferred = (
-        _agreed(f"metadata.annotations[{key}]", (one.asks.get(key, "") for one in members))
+        _common_value(f"metadata.annotations[{key}]", (one.asks.get(key, "") for one in members))
         for key in (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
     )
     levels = tuple(one for one in (required, preferred) if one)
@@ -125,14 +125,14 @@ def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
 
 def _timeout_s(members: Sequence[pods.Pod]) -> float:
     where = f"metadata.annotations[{names.GANG_TIMEOUT}]"
-    text = _agreed(where, (one.asks.get(names.GANG_TIMEOUT, "") for one in members))
+    text = _common_value(where, (one.asks.get(names.GANG_TIMEOUT, "") for one in members))
     try:
         return crd.seconds(text) or TIMEOUT_S
     except ValueError as error:
         raise errors.BadInput(where, str(error)) from error
 
 
-def _agreed(where: str, found: Iterable[str]) -> str:
+def _common_value(where: str, found: Iterable[str]) -> str:
     """What all of them say; those that say nothing agree."""
     said = sorted({one for one in found if one})
     if len(said) > 1:

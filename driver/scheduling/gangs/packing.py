@@ -18,7 +18,7 @@ from driver import ids
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.gangs import topology
 
-_DIGIT = 40
+_DIGIT_BITS = 40
 """Bits for each part of a cost, the most important first: one that never runs over."""
 
 
@@ -27,20 +27,20 @@ class Slots:
     """How many pods a node takes, and how good it is for the first (lower is better)."""
 
     count: int
-    standing: node_result.RankKey
+    rank_key: node_result.RankKey
 
 
-class _Way(NamedTuple):
+class _Option(NamedTuple):
     """A way to hold so many pods, made of two, or of a domain's own nodes."""
 
     cost: int
-    holds: int
-    first: Optional["_Way"] = None
-    second: Optional["_Way"] = None
+    capacity: int
+    first: Optional["_Option"] = None
+    second: Optional["_Option"] = None
     domain: topology.Domain | None = None
 
 
-_NOTHING = _Way(0, 0)
+_EMPTY = _Option(0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,69 +63,73 @@ class Packing:
     ) -> None:
         self._slots = {name: one for name, one in slots.items() if one.count}
         self._entered = entered
-        self._wanted = wanted
+        self._count = wanted
         self._depth = depth
 
     def plan(self, domain: topology.Domain) -> Plan | None:
         """The best plan inside a domain; None where it has too few slots."""
-        ways = self._ways(domain, self._bound(domain) if domain.inside else None)
-        best = next((way for way in ways if way.holds >= self._wanted), None)
+        ways = self._options(domain, self._bound(domain) if domain.subdomains else None)
+        best = next((way for way in ways if way.capacity >= self._count), None)
         return None if best is None else Plan(best.cost, self._counts(best))
 
-    def room(self, domain: topology.Domain) -> int:
+    def capacity(self, domain: topology.Domain) -> int:
         """How many slots there are."""
         return sum(self._slots[name].count for name in domain.nodes if name in self._slots)
 
-    def _price(self, level: int) -> int:
+    def _level_cost(self, level: int) -> int:
         """What one more domain of a level costs; nodes come after the last one."""
-        return 1 << _DIGIT * (2 * self._depth - level)
+        return 1 << _DIGIT_BITS * (2 * self._depth - level)
 
-    def _enter(self, domain: topology.Domain) -> int:
+    def _entry_cost(self, domain: topology.Domain) -> int:
         """What it costs to come into a domain."""
         if not self._entered.isdisjoint(domain.nodes):
             return 0
         level = len(domain.path) - 1
-        left = self.room(domain) << _DIGIT * (self._depth - 1 - level)
-        return self._price(level) + left
+        left = self.capacity(domain) << _DIGIT_BITS * (self._depth - 1 - level)
+        return self._level_cost(level) + left
 
     def _bound(self, domain: topology.Domain) -> "_Bound":
         """What a way must keep to that can still be the best."""
-        fresh = sorted((self.room(one) for one in domain.inside if self._enter(one)), reverse=True)
-        free = sum(self.room(one) for one in domain.inside if not self._enter(one))
+        fresh = sorted(
+            (self.capacity(one) for one in domain.subdomains if self._entry_cost(one)), reverse=True
+        )
+        free = sum(self.capacity(one) for one in domain.subdomains if not self._entry_cost(one))
         most = [*itertools.accumulate(fresh, initial=free)]
-        fewest = next((at for at, held in enumerate(most) if held >= self._wanted), len(fresh))
+        fewest = next((at for at, held in enumerate(most) if held >= self._count), len(fresh))
         return _Bound(
-            self._wanted, most[: fewest + 1], _DIGIT * (2 * self._depth - len(domain.path))
+            self._count, most[: fewest + 1], _DIGIT_BITS * (2 * self._depth - len(domain.path))
         )
 
-    def _ways(self, domain: topology.Domain, bound: "_Bound | None" = None) -> list[_Way]:
+    def _options(self, domain: topology.Domain, bound: "_Bound | None" = None) -> list[_Option]:
         """The cheapest ways to hold ever more, up to all; the first costs nothing."""
-        if not domain.inside:
-            return self._of_nodes(domain)
-        found = [_NOTHING]
-        for one in domain.inside:
-            entering = self._enter(one)
-            more = [way for way in self._ways(one) if way.holds]
+        if not domain.subdomains:
+            return self._node_options(domain)
+        found = [_EMPTY]
+        for one in domain.subdomains:
+            entering = self._entry_cost(one)
+            more = [way for way in self._options(one) if way.capacity]
             for way in [*found]:
-                if way.holds < self._wanted:
-                    found += _joined(way, more, entering, bound)
-            found = _undominated(found, self._wanted)
+                if way.capacity < self._count:
+                    found += _combine(way, more, entering, bound)
+            found = _pareto(found, self._count)
         return found
 
-    def _of_nodes(self, domain: topology.Domain) -> list[_Way]:
+    def _node_options(self, domain: topology.Domain) -> list[_Option]:
         """The largest nodes first: no other choice of as many holds more."""
-        ordered = self._ordered(domain)
+        ordered = self._ordered_nodes(domain)
         held = sum(self._slots[name].count for name in ordered if name in self._entered)
-        found = [_Way(0, held, domain=domain)]
+        found = [_Option(0, held, domain=domain)]
         for name in ordered:
-            if held >= self._wanted:
+            if held >= self._count:
                 break
             if name not in self._entered:
                 held += self._slots[name].count
-                found.append(_Way(found[-1].cost + self._price(self._depth), held, domain=domain))
+                found.append(
+                    _Option(found[-1].cost + self._level_cost(self._depth), held, domain=domain)
+                )
         return found
 
-    def _ordered(self, domain: topology.Domain) -> list[ids.NodeName]:
+    def _ordered_nodes(self, domain: topology.Domain) -> list[ids.NodeName]:
         """Nodes the gang is on first, then the largest, the best, the first by name."""
         names = [name for name in domain.nodes if name in self._slots]
         return sorted(
@@ -133,36 +137,36 @@ class Packing:
             key=lambda name: (
                 name not in self._entered,
                 -self._slots[name].count,
-                self._slots[name].standing,
+                self._slots[name].rank_key,
                 name,
             ),
         )
 
-    def _counts(self, best: _Way) -> dict[ids.NodeName, int]:
-        parts = [*_parts(best)]
-        spare = sum(one.holds for one in parts) - self._wanted
+    def _counts(self, best: _Option) -> dict[ids.NodeName, int]:
+        parts = [*_leaf_options(best)]
+        spare = sum(one.capacity for one in parts) - self._count
         found: dict[ids.NodeName, int] = {}
         for one in reversed(parts):
-            fewer = min(spare, one.holds)
+            fewer = min(spare, one.capacity)
             spare -= fewer
             if one.domain is not None:
-                found |= self._filled(one.domain, one.holds - fewer)
+                found |= self._fill_domain(one.domain, one.capacity - fewer)
         return found
 
-    def _filled(self, domain: topology.Domain, wanted: int) -> dict[ids.NodeName, int]:
+    def _fill_domain(self, domain: topology.Domain, wanted: int) -> dict[ids.NodeName, int]:
         """So many into a domain's nodes; the last goes where the least room is left."""
         found: dict[ids.NodeName, int] = {}
-        left = self._ordered(domain)
+        left = self._ordered_nodes(domain)
         while wanted:
             name = left[0]
             if self._slots[name].count >= wanted and name not in self._entered:
-                name = self._snuggest(left, wanted)
+                name = self._tightest_node(left, wanted)
             found[name] = min(self._slots[name].count, wanted)
             wanted -= found[name]
             left.remove(name)
         return found
 
-    def _snuggest(self, ordered: Sequence[ids.NodeName], wanted: int) -> ids.NodeName:
+    def _tightest_node(self, ordered: Sequence[ids.NodeName], wanted: int) -> ids.NodeName:
         """Of nodes by size that with the least room for all of the rest, the best one."""
         last = bisect.bisect_right(ordered, -wanted, key=lambda name: -self._slots[name].count)
         size = self._slots[ordered[last - 1]].count
@@ -177,39 +181,41 @@ class _Bound:
     number stands in a cost.
     """
 
-    wanted: int
-    most: Sequence[int]
+    count: int
+    capacities: Sequence[int]
     shift: int
 
     def allows(self, cost: int, holds: int) -> bool:
         """Whether a way may be part of the best one."""
-        more = len(self.most) - 1 - (cost >> self.shift)
-        return more >= 0 and holds + self.most[more] >= self.wanted
+        more = len(self.capacities) - 1 - (cost >> self.shift)
+        return more >= 0 and holds + self.capacities[more] >= self.count
 
 
-def _joined(way: _Way, more: Sequence[_Way], entering: int, bound: _Bound | None) -> Iterator[_Way]:
+def _combine(
+    way: _Option, more: Sequence[_Option], entering: int, bound: _Bound | None
+) -> Iterator[_Option]:
     """Ways that add a domain; those of the domain hold more and cost more, one by one."""
     for one in more:
-        cost, holds = way.cost + entering + one.cost, way.holds + one.holds
+        cost, holds = way.cost + entering + one.cost, way.capacity + one.capacity
         if bound is None or bound.allows(cost, holds):
-            yield _Way(cost, holds, way, one)
-        if bound is not None and holds >= bound.wanted:
+            yield _Option(cost, holds, way, one)
+        if bound is not None and holds >= bound.count:
             return
 
 
-def _undominated(found: Sequence[_Way], wanted: int) -> list[_Way]:
+def _pareto(found: Sequence[_Option], wanted: int) -> list[_Option]:
     """By cost, each holding more than all before it; of equals the one found first."""
-    out: list[_Way] = []
-    for way in sorted(found, key=lambda one: (one.cost, -min(one.holds, wanted))):
-        if not out or out[-1].holds < min(way.holds, wanted):
+    out: list[_Option] = []
+    for way in sorted(found, key=lambda one: (one.cost, -min(one.capacity, wanted))):
+        if not out or out[-1].capacity < min(way.capacity, wanted):
             out.append(way)
     return out
 
 
-def _parts(way: _Way) -> Iterator[_Way]:
+def _leaf_options(way: _Option) -> Iterator[_Option]:
     """The nodes' own ways that a way is made of, in the order of domains."""
     if way.first is None or way.second is None:
         yield way
     else:
-        yield from _parts(way.first)
-        yield from _parts(way.second)
+        yield from _leaf_options(way.first)
+        yield from _leaf_options(way.second)

@@ -21,11 +21,11 @@ from driver.scheduling.gangs import overlay
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.snapshot import snapshot
 
-_UNSEEN: node_result.RankKey = (0, 0, (), 0)
+_NO_RANK: node_result.RankKey = (0, 0, (), 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class NodeFill:
     """How many members of one shape a node takes, and why not one more.
 
     `standing` is that of the first. `refusal` is None where all of them were taken, and on a node
@@ -33,29 +33,29 @@ class Filling:
     """
 
     count: int
-    refusal: allocator_types.NodeRejection | None
-    standing: node_result.RankKey = _UNSEEN
+    rejection: allocator_types.NodeRejection | None
+    rank_key: node_result.RankKey = _NO_RANK
 
 
-class Known:
+class FillCache:
     """What nodes told to shapes of members, kept from gang to gang.
 
     For one view as it changes and what lies on it, and for one way of deciding.
     """
 
     def __init__(self) -> None:
-        self._recall: result_cache.ResultCache | None = None
-        self._world = -1
+        self._results: result_cache.ResultCache | None = None
+        self._generation = -1
 
-    def of(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.SignatureResults:
+    def get(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.SignatureResults:
         """Of a shape."""
-        if self._recall is None or view.generation != self._world:
-            self._recall = result_cache.ResultCache(view)
-            self._world = view.generation
-        return self._recall.get(shape)
+        if self._results is None or view.generation != self._generation:
+            self._results = result_cache.ResultCache(view)
+            self._generation = view.generation
+        return self._results.get(shape)
 
 
-class Trial:
+class TentativeState:
     """Of one gang, members called by their places in it."""
 
     def __init__(
@@ -63,53 +63,55 @@ class Trial:
         view: snapshot.Snapshot,
         gang: Sequence[allocator_types.Workload],
         deciding: settings.Settings,
-        known: Known | None = None,
+        known: FillCache | None = None,
     ) -> None:
-        self._known = Known() if known is None else known
-        self._view = overlay.Overlay(view)
+        self._cache = FillCache() if known is None else known
+        self._view = overlay.DecisionOverlay(view)
         self._gang = gang
-        self._deciding = deciding
-        self._rooms = node_capacity.NodeCapacityCache()
-        self._seats: list[tuple[int, gang_types.Seat]] = []
-        self._given: dict[ids.Key, claims.Claim] = {}
-        self._questions: dict[ids.Key, node_result.NodeQuery] = {}
-        self._alike: dict[Hashable, Filling] = {}
-        self._told: dict[Hashable, node_result.SignatureResults] = {}
-        self._uuids: dict[Hashable, bool] = {}
-        self._shapes: dict[int, Hashable] = {}
-        self._common = _common(gang)
-        self._joining = frozenset(term for one in gang for term in one.pod.pod_affinity.anti)
+        self._settings = deciding
+        self._capacities = node_capacity.NodeCapacityCache()
+        self._placements: list[tuple[int, gang_types.MemberPlacement]] = []
+        self._allocated: dict[ids.Key, claims.Claim] = {}
+        self._queries: dict[ids.Key, node_result.NodeQuery] = {}
+        self._fills: dict[Hashable, NodeFill] = {}
+        self._results: dict[Hashable, node_result.SignatureResults] = {}
+        self._uuid_dependent: dict[Hashable, bool] = {}
+        self._signatures: dict[int, Hashable] = {}
+        self._shared = _shared_claims(gang)
+        self._anti_affinity = frozenset(term for one in gang for term in one.pod.pod_affinity.anti)
 
     @property
-    def seats(self) -> tuple[tuple[int, gang_types.Seat], ...]:
+    def placements(self) -> tuple[tuple[int, gang_types.MemberPlacement], ...]:
         """Who sits, in the order in which they sat down."""
-        return tuple(self._seats)
+        return tuple(self._placements)
 
     @property
-    def entered(self) -> frozenset[ids.NodeName]:
+    def occupied_nodes(self) -> frozenset[ids.NodeName]:
         """The nodes on which members sit."""
-        return frozenset(seat.placement.node for _, seat in self._seats)
+        return frozenset(seat.placement.node for _, seat in self._placements)
 
     @property
-    def roams(self) -> bool:
+    def has_network_devices(self) -> bool:
         """Whether one that sits has a device that other nodes may reach."""
-        picks = (pick for _, seat in self._seats for pick in seat.placement.assignments)
+        picks = (pick for _, seat in self._placements for pick in seat.placement.assignments)
         return any(pick.reach.node is None for pick in picks)
 
-    def changed(self, at: int) -> bool:
+    def has_changed(self, at: int) -> bool:
         """Whether a claim of a member was settled by one that sits."""
         return self.member(at) is not self._gang[at]
 
     def member(self, at: int) -> allocator_types.Workload:
         """A member as it is now: claims that it has in common with one that sits are settled."""
         found = self._gang[at]
-        given = [self._given[one.key] for one in found.open_claims if one.key in self._given]
+        given = [
+            self._allocated[one.key] for one in found.open_claims if one.key in self._allocated
+        ]
         if not given:
             return found
-        rest = tuple(one for one in found.open_claims if one.key not in self._given)
+        rest = tuple(one for one in found.open_claims if one.key not in self._allocated)
         return replace(found, open_claims=rest, allocated_claims=(*found.allocated_claims, *given))
 
-    def one_by_one(self, member: int) -> bool:
+    def is_sequential(self, member: int) -> bool:
         """Tell whether each seat of its shape changes what all nodes take (topology spread)."""
         return any(constraint.required for constraint in self._gang[member].pod.spread)
 
@@ -138,147 +140,151 @@ class Trial:
         """
         found: dict[Hashable, list[int]] = {}
         for at in members:
-            found.setdefault(self._key(at), []).append(at)
+            found.setdefault(self._group_key(at), []).append(at)
         return [*found.values()]
 
-    def filling(self, members: Sequence[int], name: ids.NodeName) -> Filling:
+    def node_fill(self, members: Sequence[int], name: ids.NodeName) -> NodeFill:
         """How many of members of one shape a node takes."""
         node, first = self._view.nodes[name], self.member(members[0])
         if name in first.avoided_nodes:
             why = allocator_types.NodeRejection(
                 reasons.Reason.NODE_BACKED_OFF, first.avoided_nodes[name]
             )
-            return Filling(0, why)
-        question = self._question(first)
+            return NodeFill(0, why)
+        question = self._node_query(first)
         if first.open_claims and not node_result.reaches_driver(question, node):
-            return Filling(0, None)
-        refused = filters.node_rejection(self._view, node, first) or self._apart_from(members, node)
+            return NodeFill(0, None)
+        refused = filters.node_rejection(self._view, node, first) or self._cross_node_rejection(
+            members, node
+        )
         if refused is not None:
-            return Filling(0, refused)
-        found = self._of_devices(members, node)
+            return NodeFill(0, refused)
+        found = self._device_fill(members, node)
         most = filters.max_pods(self._view, node, first.pod)
         if domain_filters.is_self_limiting(first.pod):
-            most = min(most, self._together(members[: found.count], node))
+            most = min(most, self._self_limited_count(members[: found.count], node))
         if most >= found.count:
             return found
-        return Filling(most, self._crowded(members, node, most), found.standing)
+        return NodeFill(most, self._full_rejection(members, node, most), found.rank_key)
 
-    def seat(self, at: int, name: ids.NodeName, why: str) -> bool:
+    def try_place(self, at: int, name: ids.NodeName, why: str) -> bool:
         """Whether a member found a place on a node; it sits there then."""
         member, node = self.member(at), self._view.nodes[name]
         if filters.rejection(self._view, node, member) is not None:
             return False
-        question = self._question(member)
-        found = self._answer(at, question, node)
+        question = self._node_query(member)
+        found = self._node_result(at, question, node)
         if not isinstance(found, node_result.Fit):
             return False
         picks = node_result.assignments(question, node, found)
         placement = allocator_types.Placement(name, picks, why, found.steps)
         made = allocation_result.build_allocations(self._view, member, placement, stamped="")
-        self._view.take(snapshot.InFlight(member.pod, name, made))
+        self._view.apply(snapshot.InFlight(member.pod, name, made))
         for one in member.open_claims:
-            if one.key in self._common:
-                self._given[one.key] = replace(one, allocation=made[one.key])
-        self._seats.append((at, gang_types.Seat(member, placement)))
+            if one.key in self._shared:
+                self._allocated[one.key] = replace(one, allocation=made[one.key])
+        self._placements.append((at, gang_types.MemberPlacement(member, placement)))
         return True
 
-    def rise(self, count: int) -> None:
+    def undo_placements(self, count: int) -> None:
         """The last ones stand up again."""
         self._view.undo(count)
         for _ in range(count):
-            _, seat = self._seats.pop()
+            _, seat = self._placements.pop()
             for one in seat.workload.open_claims:
-                self._given.pop(one.key, None)
-        if self._common:
-            self._forget()
+                self._allocated.pop(one.key, None)
+        if self._shared:
+            self._clear_results()
 
-    def _key(self, at: int) -> Hashable:
+    def _group_key(self, at: int) -> Hashable:
         member = self.member(at)
-        if any(one.key in self._common for one in member.open_claims):
+        if any(one.key in self._shared for one in member.open_claims):
             return at
-        if at not in self._shapes:
-            told_apart = domain_filters.pod_signature(self._view, self._gang[at].pod, self._joining)
+        if at not in self._signatures:
+            told_apart = domain_filters.pod_signature(
+                self._view, self._gang[at].pod, self._anti_affinity
+            )
             avoided = frozenset(member.avoided_nodes.items())
-            self._shapes[at] = (
+            self._signatures[at] = (
                 workload_signature.workload_signature(self._gang[at]),
                 avoided,
                 told_apart,
             )
         settled = tuple(one.key for one in member.allocated_claims)
-        return self._shapes[at], settled
+        return self._signatures[at], settled
 
-    def _question(self, member: allocator_types.Workload) -> node_result.NodeQuery:
+    def _node_query(self, member: allocator_types.Workload) -> node_result.NodeQuery:
         """What is asked of nodes for a member, in the rooms as they are now."""
-        if self._rooms.refresh(self._view):
-            self._forget()
+        if self._capacities.refresh(self._view):
+            self._clear_results()
         key = member.pod.key
-        found = self._questions.get(key)
+        found = self._queries.get(key)
         if found is None or found.workload is not member:
             wants = allocator_requests.parse_requests(self._view, member.open_claims)
             # `blocker` was asked before, so what is open can be asked for.
             known = () if isinstance(wants, allocator_types.Unschedulable) else wants
-            verdicts = self._deciding.rules.for_workload(self._view, member)
-            found = self._questions[key] = node_result.NodeQuery(
-                self._view, self._rooms, member, known, self._deciding, verdicts
+            verdicts = self._settings.rules.for_workload(self._view, member)
+            found = self._queries[key] = node_result.NodeQuery(
+                self._view, self._capacities, member, known, self._settings, verdicts
             )
         return found
 
-    def _of_devices(self, members: Sequence[int], node: nodes.Node) -> Filling:
+    def _device_fill(self, members: Sequence[int], node: nodes.Node) -> NodeFill:
         """As far as devices go; as nodes that are alike were filled, where they were."""
         first = self.member(members[0])
-        question = self._question(first)
+        question = self._node_query(first)
         look = (
             None
-            if self._apart(members[0], question)
+            if self._depends_on_uuids(members[0], question)
             else node_result.query_signature(question, node)
         )
         if look is None:
-            return self._filled(members, node)
-        key = self._key(members[0]), look
-        known = self._alike.get(key)
-        if known is None or (known.refusal is None and known.count < len(members)):
-            known = self._alike[key] = self._filled(members, node)
+            return self._simulate_fill(members, node)
+        key = self._group_key(members[0]), look
+        known = self._fills.get(key)
+        if known is None or (known.rejection is None and known.count < len(members)):
+            known = self._fills[key] = self._simulate_fill(members, node)
         if known.count < len(members):
             return known
-        return Filling(len(members), None, known.standing)
+        return NodeFill(len(members), None, known.rank_key)
 
-    def _answer(
+    def _node_result(
         self, at: int, question: node_result.NodeQuery, node: nodes.Node
     ) -> node_result.Fit | allocator_types.NodeRejection:
         """Of a node to a member; as one that is alike told to one of its shape, where one did."""
-        if self._apart(at, question):
+        if self._depends_on_uuids(at, question):
             return node_result.evaluate_devices(question, node)
-        key = self._key(at)
-        if key not in self._told:
+        key = self._group_key(at)
+        if key not in self._results:
             alone = isinstance(key, int)
-            self._told[key] = (
-                node_result.SignatureResults() if alone else self._known.of(self._view, key)
+            self._results[key] = (
+                node_result.SignatureResults() if alone else self._cache.get(self._view, key)
             )
-        return self._told[key].get(question, node)
+        return self._results[key].get(question, node)
 
-    def _apart(self, at: int, question: node_result.NodeQuery) -> bool:
+    def _depends_on_uuids(self, at: int, question: node_result.NodeQuery) -> bool:
         """Whether a member may tell nodes apart that are alike."""
-        key = self._key(at)
-        if key not in self._uuids:
+        key = self._group_key(at)
+        if key not in self._uuid_dependent:
             workload = question.workload
-            self._uuids[key] = node_signature.depends_on_uuids(
+            self._uuid_dependent[key] = node_signature.depends_on_uuids(
                 self._view, workload.open_claims, question.requests
             )
-        return self._uuids[key]
+        return self._uuid_dependent[key]
 
-    def _forget(self) -> None:
+    def _clear_results(self) -> None:
         """Nothing that was told of a node holds any more."""
-        self._alike.clear()
-        self._told.clear()
+        self._fills.clear()
+        self._results.clear()
 
-    def _filled(self, members: Sequence[int], node: nodes.Node) -> Filling:
+    def _simulate_fill(self, members: Sequence[int], node: nodes.Node) -> NodeFill:
         """A node is filled and emptied again."""
-        standing, refusal = _UNSEEN, None
+        standing, refusal = _NO_RANK, None
         count = 0
         for at in members:
             member = self.member(at)
-            question = self._question(member)
-            found = self._answer(at, question, node)
+            question = self._node_query(member)
+            found = self._node_result(at, question, node)
             if not isinstance(found, node_result.Fit):
                 refusal = found
                 break
@@ -287,12 +293,12 @@ class Trial:
                 node.name, node_result.assignments(question, node, found), ""
             )
             given = allocation_result.build_allocations(self._view, member, made, stamped="")
-            self._view.take(snapshot.InFlight(member.pod, node.name, given))
+            self._view.apply(snapshot.InFlight(member.pod, node.name, given))
             count += 1
         self._view.undo(count)
-        return Filling(count, refusal, standing)
+        return NodeFill(count, refusal, standing)
 
-    def _apart_from(
+    def _cross_node_rejection(
         self, members: Sequence[int], node: nodes.Node
     ) -> allocator_types.NodeRejection | None:
         """Say why pods of other nodes keep them away; the spread of several changes by each."""
@@ -301,7 +307,7 @@ class Trial:
             return None
         return (asked_of if len(members) == 1 else asked_of.without_spread).rejection(node)
 
-    def _together(self, members: Sequence[int], node: nodes.Node) -> int:
+    def _self_limited_count(self, members: Sequence[int], node: nodes.Node) -> int:
         """Count how many of them their own affinity lets be on a node."""
         count = 0
         for number in members:
@@ -309,28 +315,28 @@ class Trial:
             asked_of = domain_filters.prefilter(self._view, member)
             if asked_of is not None and asked_of.without_spread.rejection(node) is not None:
                 break
-            self._view.take(snapshot.InFlight(member.pod, node.name, {}))
+            self._view.apply(snapshot.InFlight(member.pod, node.name, {}))
             count += 1
         self._view.undo(count)
         return count
 
-    def _crowded(
+    def _full_rejection(
         self, members: Sequence[int], node: nodes.Node, count: int
     ) -> allocator_types.NodeRejection | None:
         """Why a node with so many of them has no room for the next."""
         for at in members[:count]:
-            self._view.take(snapshot.InFlight(self._gang[at].pod, node.name, {}))
+            self._view.apply(snapshot.InFlight(self._gang[at].pod, node.name, {}))
         refused = filters.rejection(self._view, node, self.member(members[count]))
         self._view.undo(count)
         return refused
 
 
-def _common(gang: Sequence[allocator_types.Workload]) -> frozenset[ids.Key]:
+def _shared_claims(gang: Sequence[allocator_types.Workload]) -> frozenset[ids.Key]:
     """Open claims that more than one member has."""
-    return frozenset(_repeated(one.key for member in gang for one in member.open_claims))
+    return frozenset(_duplicates(one.key for member in gang for one in member.open_claims))
 
 
-def _repeated(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:
+def _duplicates(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:
     seen: set[ids.Key] = set()
     for key in keys:
         if key in seen:

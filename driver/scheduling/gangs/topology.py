@@ -14,7 +14,7 @@ from driver.scheduling.snapshot import snapshot
 
 Path = tuple[str, ...]
 """A domain's values, from the coarsest level on; () is the whole cluster."""
-_ALONE = "\0"
+_SINGLETON = "\0"
 """Before a node's name: no label's value starts so."""
 
 
@@ -39,7 +39,7 @@ class Topology:
             if one is not None and one not in self.levels:
                 known = ", ".join(self.levels) or "none"
                 raise errors.BadInput("topology", f"{one!r} is no level", f"one of {known}")
-        if self.preferred is not None and self.depth < self.least:
+        if self.preferred is not None and self.depth < self.required_depth:
             raise errors.BadInput(
                 "topology",
                 f"{self.preferred!r} is coarser than {self.required!r}, which is required",
@@ -47,14 +47,16 @@ class Topology:
             )
 
     @property
-    def least(self) -> int:
+    def required_depth(self) -> int:
         """How many levels all of the gang has to share a domain of; 0: none."""
         return 0 if self.required is None else self.levels.index(self.required) + 1
 
     @property
     def depth(self) -> int:
         """How many levels matter."""
-        return self.least if self.preferred is None else self.levels.index(self.preferred) + 1
+        return (
+            self.required_depth if self.preferred is None else self.levels.index(self.preferred) + 1
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,25 +65,25 @@ class Domain:
 
     path: Path
     nodes: tuple[ids.NodeName, ...]
-    inside: tuple["Domain", ...] = ()
+    subdomains: tuple["Domain", ...] = ()
 
-    def at(self, depth: int) -> Iterator["Domain"]:
+    def domains_at(self, depth: int) -> Iterator["Domain"]:
         """The domains so many levels from the top."""
         if depth == len(self.path):
             yield self
-        for one in self.inside:
-            yield from one.at(depth)
+        for one in self.subdomains:
+            yield from one.domains_at(depth)
 
 
 @dataclass(frozen=True, slots=True)
-class Map:
+class DomainTree:
     """The cluster as one domain, and the nodes left out for a label that they lack."""
 
-    whole: Domain
+    cluster: Domain
     unlabelled: tuple[ids.NodeName, ...]
 
 
-def chart(view: snapshot.Snapshot, topology: Topology) -> Map:
+def build_domains(view: snapshot.Snapshot, topology: Topology) -> DomainTree:
     """Which nodes are near each other.
 
     A node without the label of a required level, or of a coarser one, is left out. One without the
@@ -95,14 +97,14 @@ def chart(view: snapshot.Snapshot, topology: Topology) -> Map:
             unlabelled.append(name)
         else:
             paths[name] = path
-    return Map(_domain((), [*paths], paths, topology.depth), tuple(unlabelled))
+    return DomainTree(_domain((), [*paths], paths, topology.depth), tuple(unlabelled))
 
 
 def _path(node: nodes.Node, topology: Topology) -> Path | None:
     values = [node.labels.get(key) for key in topology.levels[: topology.depth]]
-    if None in values[: topology.least]:
+    if None in values[: topology.required_depth]:
         return None
-    return tuple(f"{_ALONE}{node.name}" if one is None else one for one in values)
+    return tuple(f"{_SINGLETON}{node.name}" if one is None else one for one in values)
 
 
 def _domain(
@@ -121,11 +123,11 @@ def _domain(
     )
 
 
-def words(topology: Topology, path: Path) -> str:
+def describe(topology: Topology, path: Path) -> str:
     """`rack r1 of zone z1`, by the last part of each key; the whole cluster is `the cluster`."""
     found = [
         f"{key.rpartition('/')[2]} {value}"
         for key, value in zip(topology.levels, path, strict=False)
-        if not value.startswith(_ALONE)
+        if not value.startswith(_SINGLETON)
     ]
     return " of ".join(reversed(found)) or "the cluster"

@@ -9,7 +9,7 @@ from driver.scheduling.gangs import topology
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class MemberPlacement:
     """A member's place.
 
     A claim that several members have is open in the one of them that gets devices for it; in the
@@ -21,29 +21,29 @@ class Seat:
 
 
 @dataclass(frozen=True, slots=True)
-class Seated:
+class GangPlacement:
     """All members have places, in the order in which they were given; all inside `domain`."""
 
-    seats: tuple[Seat, ...]
+    members: tuple[MemberPlacement, ...]
     domain: topology.Path
 
     @property
     def placements(self) -> tuple[allocator_types.Placement, ...]:
         """Where each goes and what it gets."""
-        return tuple(one.placement for one in self.seats)
+        return tuple(one.placement for one in self.members)
 
 
 @dataclass(frozen=True, slots=True)
-class Shortage:
+class DomainShortage:
     """At most so many members find a place in a domain; why its nodes take no more of one shape."""
 
     domain: topology.Path
     fits: int
-    nodes: Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]
+    rejections: Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]
 
 
 @dataclass(frozen=True, slots=True)
-class Unseated:
+class GangUnschedulable:
     """Not all find a place, so none has one.
 
     `blocker` holds on every node, such as a missing class. Otherwise there is a shortage in each
@@ -51,7 +51,7 @@ class Unseated:
     `unlabelled` were left out: they have no label of that level, or of a coarser one.
     """
 
-    wanted: int
+    requested: int
     blocker: allocator_types.Unschedulable | None = None
-    shortages: tuple[Shortage, ...] = ()
+    shortages: tuple[DomainShortage, ...] = ()
     unlabelled: tuple[ids.NodeName, ...] = ()

@@ -14,12 +14,12 @@ from driver.resources.dra import claims
 from driver.scheduling.lifecycle import scheduler_message
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
-STALE_WAIT_S = 1.0
+STALE_RETRY_S = 1.0
 """Until who allocates what may be known again."""
 
 
 @dataclass(frozen=True, slots=True)
-class Patience:
+class BindTimeouts:
     """How long to leave an unbound allocation alone, in seconds.
 
     `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
@@ -37,7 +37,7 @@ class Patience:
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class WrittenPod:
     """What is remembered of a pod whose claims are written: when, and the scheduler's words then.
 
     `refused_at` is when the scheduler was first seen to refuse it since.
@@ -45,7 +45,7 @@ class Placed:
 
     node: ids.NodeName
     written_at: float
-    said: str
+    message: str
     refused_at: float | None = None
 
 
@@ -58,28 +58,28 @@ class Nothing:
 class Decide:
     """These claims are to be allocated together; `settled` ones are already."""
 
-    open: tuple[claims.Claim, ...]
-    settled: tuple[claims.Claim, ...]
+    open_claims: tuple[claims.Claim, ...]
+    allocated_claims: tuple[claims.Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Recheck:
     """Look again in `after_s` seconds: the pod is placed and not yet bound."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
-class TakeBack:
+class ReleaseAllocation:
     """The scheduler will not have the pod there: free the claims and say its words."""
 
     claims: tuple[claims.Claim, ...]
     node: ids.NodeName
-    words: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RemoveReservation:
     """Take the pod out of these claims first: a binding that saw it there would not write."""
 
     claims: tuple[claims.Claim, ...]
@@ -90,12 +90,12 @@ class Ungate:
     """Nothing of the pod is left to allocate here: our scheduling gate goes."""
 
 
-Turn = Nothing | Decide | Look | TakeBack | Part | Ungate
+Action = Nothing | Decide | Recheck | ReleaseAllocation | RemoveReservation | Ungate
 
 
 def observe(
-    placed: Placed | None, pod: pods.Pod, node: ids.NodeName, now: float, allocated: str = ""
-) -> Placed:
+    placed: WrittenPod | None, pod: pods.Pod, node: ids.NodeName, now: float, allocated: str = ""
+) -> WrittenPod:
     """Bring the memory of a placed pod up to date with what the scheduler says.
 
     A pod met without memory (a new leader) counts as written now; `allocated`, the moment of its
@@ -105,24 +105,24 @@ def observe(
     """
     if placed is None or placed.node != node:
         refused = "" < allocated < pod.verdict.written and pod.nominated != node
-        return Placed(node, now, pod.verdict.message, refused_at=now if refused else None)
+        return WrittenPod(node, now, pod.verdict.message, refused_at=now if refused else None)
     if pod.nominated == node:
-        return replace(placed, refused_at=None, said=pod.verdict.message, written_at=now)
-    refused_anew = pod.verdict.refused and pod.verdict.message != placed.said
+        return replace(placed, refused_at=None, message=pod.verdict.message, written_at=now)
+    refused_anew = pod.verdict.refused and pod.verdict.message != placed.message
     if refused_anew and placed.refused_at is None:
         return replace(placed, refused_at=now)
     return placed
 
 
-def of_pod(
+def pod_action(
     pod: pods.Pod,
     found: tuple[claims.Claim, ...],
-    placed: Placed | None,
+    placed: WrittenPod | None,
     now: float,
-    patience: Patience,
-) -> Turn:
+    patience: BindTimeouts,
+) -> Action:
     """The turn of an unbound pod whose claims are all there; nothing under another's gate (D23)."""
-    if pod.node is not None or pod.deleting or pod.finished or _waits_for_another(pod):
+    if pod.node is not None or pod.deleting or pod.finished or _has_foreign_gate(pod):
         return Nothing()
     open_claims = tuple(claim for claim in found if claim.allocation is None)
     settled = tuple(claim for claim in found if claim.allocation is not None)
@@ -135,10 +135,10 @@ def of_pod(
     held = tuple(claim for claim in settled if allocation_hold.has_hold(claim, pod))
     if not held or placed is None:
         return Nothing()
-    return _unbound(pod, held, placed, now, patience)
+    return _unbound_action(pod, held, placed, now, patience)
 
 
-def loses_gate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
+def should_ungate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
     """Tell whether our scheduling gate goes from a pod that fits nowhere now.
 
     kube-scheduler then marks the pod Unschedulable, which cluster autoscalers act on. A namespace
@@ -148,40 +148,40 @@ def loses_gate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
     return names.ALLOCATION_GATE in pod.gates and not stays
 
 
-def _waits_for_another(pod: pods.Pod) -> bool:
+def _has_foreign_gate(pod: pods.Pod) -> bool:
     return any(gate != names.ALLOCATION_GATE for gate in pod.gates)
 
 
-def _unbound(
+def _unbound_action(
     pod: pods.Pod,
     held: tuple[claims.Claim, ...],
-    placed: Placed,
+    placed: WrittenPod,
     now: float,
-    patience: Patience,
-) -> Turn:
+    patience: BindTimeouts,
+) -> Action:
     if pod.nominated == placed.node:
-        return Look(patience.refused_s)
+        return Recheck(patience.refused_s)
     if placed.refused_at is not None:
         due = placed.refused_at + _refused_s(pod.verdict.message, patience)
     else:
         due = placed.written_at + _silent_s(pod.verdict.message, patience)
     if now < due:
-        return Look(due - now)
+        return Recheck(due - now)
     if not pod.verdict.refused:
-        return Look(patience.silent_s)
-    return _release(pod, held, placed.node)
+        return Recheck(patience.silent_s)
+    return _release_action(pod, held, placed.node)
 
 
-def _silent_s(message: str, patience: Patience) -> float:
+def _silent_s(message: str, patience: BindTimeouts) -> float:
     """Seconds for which a message is left alone that may be older than our write."""
-    if not scheduler_message.definite(message):
+    if not scheduler_message.definite_reasons(message):
         return patience.silent_s
     return min(patience.unchanged_s, patience.silent_s)
 
 
-def _refused_s(message: str, patience: Patience) -> float:
+def _refused_s(message: str, patience: BindTimeouts) -> float:
     """Seconds for which a refusal is left alone: it may pass."""
-    reasons = scheduler_message.definite(message)
+    reasons = scheduler_message.definite_reasons(message)
     if not reasons:
         return patience.refused_s
     if not scheduler_message.awaits_pods(reasons):
@@ -189,17 +189,17 @@ def _refused_s(message: str, patience: Patience) -> float:
     return min(patience.awaiting_s, patience.refused_s)
 
 
-def _release(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Turn:
+def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Action:
     """Clear what nobody has reserved; a pod that another binding may count on is parted first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
         return Nothing()  # another pod has it; its end changes the claim
     reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
-        return Part(reserved)
-    return TakeBack(held, node, pod.verdict.message)
+        return RemoveReservation(reserved)
+    return ReleaseAllocation(held, node, pod.verdict.message)
 
 
-def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
+def last_allocated(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
     """Return the moment of the last allocation with the pod's hold, in RFC 3339; "": not told."""
     return max(
         (
@@ -211,7 +211,7 @@ def allocated_at(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
     )
 
 
-def held_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
+def hold_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
     """The node that claims with the pod's hold are allocated on."""
     for claim in found:
         if claim.allocation is not None and allocation_hold.has_hold(claim, pod):
@@ -231,21 +231,21 @@ class ClearUnused:
     """Nobody uses the allocation, nor will: free the devices."""
 
 
-ClaimTurn = Nothing | DropHolds | ClearUnused | Look
+ClaimAction = Nothing | DropHolds | ClearUnused | Recheck
 
 
-def of_claim(
+def claim_action(
     claim: claims.Claim,
     find: Callable[[ids.Key], pods.Pod | None],
     unreserved_since: float | None,
     now: float,
-    patience: Patience,
-) -> ClaimTurn:
+    patience: BindTimeouts,
+) -> ClaimAction:
     """The turn of a claim. `unreserved_since` is set while ours and without any pod."""
     served = tuple(
         one
         for one in claim.consumers
-        if one.is_hold and _served(claim, one, find(ids.Key(f"{claim.namespace}/{one.name}")))
+        if one.is_hold and _is_served(claim, one, find(ids.Key(f"{claim.namespace}/{one.name}")))
     )
     if served and len(served) == len(claim.consumers):
         # kube-controller-manager frees a claim only when it empties reservedFor itself.
@@ -255,10 +255,10 @@ def of_claim(
     if unreserved_since is None:
         return Nothing()
     left = unreserved_since + patience.unreserved_s - now
-    return Look(left) if left > 0 else ClearUnused()
+    return Recheck(left) if left > 0 else ClearUnused()
 
 
-def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
+def _is_served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
     """Tell whether a hold is over: of a bound pod, once the pod has reserved the claim."""
     if pod is None or not allocation_hold.is_hold_of(entry, pod) or pod.finished:
         return True
@@ -267,7 +267,7 @@ def _served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -
     return allocation_hold.is_reserved_by(claim, pod)
 
 
-def unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
+def is_unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
     """Whether an allocation of ours is for nobody: reservedFor is empty.
 
     Ours: every result is a device of our driver that only the controller allocates.

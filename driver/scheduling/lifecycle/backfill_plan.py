@@ -19,13 +19,13 @@ from driver.scheduling.snapshot import snapshot
 
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
-OWN: Final = "Kept for it until"
+PLAN_SENTENCE: Final = "Kept for it until"
 """Begins the sentence on a pod's condition by which the API alone tells that it has a plan."""
 
-_OWN = re.compile(rf"{OWN} (?P<until>\S+): (?P<gpus>.+)$", re.DOTALL)
+_PLAN_PATTERN = re.compile(rf"{PLAN_SENTENCE} (?P<until>\S+): (?P<gpus>.+)$", re.DOTALL)
 
 
-class Why(enum.StrEnum):
+class PlanReason(enum.StrEnum):
     """Grounds for a plan."""
 
     KNOWN_END = "known-end"
@@ -35,7 +35,7 @@ class Why(enum.StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class BackfillRules:
     """Bounds of plans for pods that wait on work without a known end.
 
     `starvation_s`: seconds of waiting after which such a pod may have devices planned for it, 0:
@@ -54,7 +54,7 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
+class BackfillPlan:
     """Devices planned for a waiting pod or gang (`kind`, `key`: `namespace/name`).
 
     `devices` include such as others still use. `until`: from then on nothing is planned for it
@@ -66,7 +66,7 @@ class Planned:
     devices: tuple[reservations.Held, ...]
     since: dt.datetime
     until: dt.datetime
-    why: Why
+    reason: PlanReason
 
     @property
     def end(self) -> str:
@@ -90,13 +90,13 @@ class Sentence(NamedTuple):
     gpus: str
 
 
-def own_sentence(message: str) -> Sentence | None:
+def parse_plan_sentence(message: str) -> Sentence | None:
     """Read the sentence that begins with `OWN` out of a condition's message."""
-    match = _OWN.search(message)
+    match = _PLAN_PATTERN.search(message)
     return Sentence(match["until"], match["gpus"]) if match else None
 
 
-def idle(plan: Planned, view: snapshot.Snapshot) -> Mapping[ids.NodeName, int]:
+def idle_gpus(plan: BackfillPlan, view: snapshot.Snapshot) -> Mapping[ids.NodeName, int]:
     """Count the planned GPUs that nobody uses yet, by node; nodes without one left out."""
     used: set[tuple[ids.NodeName, str]] = set()
     every: set[tuple[ids.NodeName, str]] = set()

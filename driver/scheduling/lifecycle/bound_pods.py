@@ -15,17 +15,17 @@ from driver.scheduling.snapshot import allocation_hold, snapshot
 
 GRACE_S = 1.0
 """Watches of pods and of claims are not in step: a claim's write may be seen after the binding."""
-BOUND_S = 15.0
+REPAIR_BOUND_S = 15.0
 """A pod bound away from its claims is repaired, or told why not, within this time."""
 
 
 @dataclass(frozen=True, slots=True)
-class Whole:
+class Consistent:
     """Every claim is allocated where the pod is, or the pod is over this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Astray:
+class Misplaced:
     """Claims that are allocated where the pod is not, and that only this pod would use."""
 
     claims: tuple[claims.Claim, ...]
@@ -36,53 +36,57 @@ class Blocked:
     """A claim is allocated where the pod is not, and stays; `why` names who uses it."""
 
     claim: claims.Claim
-    why: str
+    reason: str
 
 
 @dataclass(frozen=True, slots=True)
-class Open:
+class Unallocated:
     """These claims are to be allocated on the pod's node; `settled` ones are there already."""
 
-    open: tuple[claims.Claim, ...]
-    settled: tuple[claims.Claim, ...]
+    open_claims: tuple[claims.Claim, ...]
+    allocated_claims: tuple[claims.Claim, ...]
 
 
-State = Whole | Astray | Blocked | Open
+BindingState = Consistent | Misplaced | Blocked | Unallocated
 
 
-def state(pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None) -> State:
+def binding_state(
+    pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None
+) -> BindingState:
     """Compare where a bound pod is with where its claims are allocated."""
     if pod.node is None or pod.deleting or pod.phase != "Pending":
-        return Whole()
+        return Consistent()
     held = tuple(every)
     astray = tuple(claim for claim in held if not _reaches(claim, pod.node, node))
     for claim in astray:
-        why = _user(claim, pod)
+        why = _other_user(claim, pod)
         if why:
             return Blocked(claim, why)
     if astray:
-        return Astray(astray)
+        return Misplaced(astray)
     waiting = tuple(claim for claim in held if claim.allocation is None)
     if not waiting or any(claim.deleting for claim in waiting):
-        return Whole()
-    return Open(waiting, tuple(claim for claim in held if claim.allocation is not None))
+        return Consistent()
+    return Unallocated(waiting, tuple(claim for claim in held if claim.allocation is not None))
 
 
-def sentence(pod: pods.Pod, words: str) -> str:
+def bound_pod_message(pod: pods.Pod, words: str) -> str:
     """`The pod is bound to node-1, and its claims can be allocated there alone: ...`."""
     return f"The pod is bound to {pod.node}, and its claims can be allocated there alone: {words}"
 
 
-def elsewhere(state_now: Astray | Blocked) -> str:
+def misplaced_message(state_now: Misplaced | Blocked) -> str:
     """Words for claims that are allocated where the pod is not, and what becomes of them."""
     if isinstance(state_now, Blocked):
         claim = state_now.claim
-        return f"claim {claim.name} is allocated on {snapshot.pinned_node(claim)}: {state_now.why}"
+        return (
+            f"claim {claim.name} is allocated on {snapshot.pinned_node(claim)}: {state_now.reason}"
+        )
     parts = (f"claim {claim.name} on {snapshot.pinned_node(claim)}" for claim in state_now.claims)
     return f"the devices of {', '.join(parts)} are freed first"
 
 
-def unknown_node(pod: pods.Pod) -> str:
+def unknown_node_message(pod: pods.Pod) -> str:
     """Words for a pod that names a node that does not exist."""
     return f"no node is called {pod.node}"
 
@@ -93,7 +97,7 @@ def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -
     return selector is None or selector.matches(name, node.labels if node is not None else {})
 
 
-def _user(claim: claims.Claim, pod: pods.Pod) -> str:
+def _other_user(claim: claims.Claim, pod: pods.Pod) -> str:
     """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
     for entry in claim.consumers:
         if entry.uid != pod.uid and not allocation_hold.is_hold_of(entry, pod):

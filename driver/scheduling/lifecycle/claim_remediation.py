@@ -16,14 +16,14 @@ from driver.resources.dra import claims, device_status
 
 GRACE_S = 60.0
 """How long a share may be exceeded before the pods go."""
-_SAME_PLACE = frozenset({"DaemonSet"})
+_SAME_NODE_OWNERS = frozenset({"DaemonSet"})
 """Owners whose next pod is for the same node and of the same template: refused again, for ever."""
-_NO_MAKERS = frozenset({"Node"})
+_NO_REPLACEMENT_OWNERS = frozenset({"Node"})
 """Owners that make no other pod through the API: of a static pod there is only a mirror."""
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class RemediationRules:
     """Whose devices are looked at, and whether pods go that use more than their share."""
 
     driver: str
@@ -32,11 +32,11 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Nudge:
+class RetryPrepare:
     """Have the kubelet try again at once: a refusal was cleared at `stamp` (RFC 3339)."""
 
     pod: pods.Pod
-    stamp: str
+    cleared_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class ReportKept:
     """The pod should leave, but nobody would make another: say so. `since` tells it apart."""
 
     pod: pods.Pod
@@ -58,33 +58,35 @@ class Keep:
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Recheck:
     """Look again in `after_s` seconds."""
 
     after_s: float
 
 
-Act = Nudge | Evict | Keep | Look
+Action = RetryPrepare | Evict | ReportKept | Recheck
 
 
-def due(
+def actions_for(
     claim: claims.Claim,
     known: Mapping[ids.Key, pods.Pod],
     now: dt.datetime,
-    rules: Rules,
-) -> tuple[Act, ...]:
+    rules: RemediationRules,
+) -> tuple[Action, ...]:
     """What is due for each pod that has reserved the claim and is on its node."""
     said = [one for one in claim.said if one.device.driver == rules.driver]
     if claim.allocation is None or not said:
         return ()
-    on_node = [pod for pod in _users(claim, known) if pod.node and not _leaves(pod)]
+    on_node = [pod for pod in _users(claim, known) if pod.node and not _is_leaving(pod)]
     waiting = [pod for pod in on_node if pod.phase == "Pending"]
-    acts: list[Act] = []
-    if (never := _never(said)) is not None:
+    acts: list[Action] = []
+    if (never := _permanent_refusal(said)) is not None:
         acts += _evictions(claim, never, waiting)
-    elif cleared := _cleared(said):
-        acts += [Nudge(pod, cleared) for pod in waiting if pod.asked_again < cleared]
-    if rules.evict_over_share and (over := _first(said, names.CONDITION_WITHIN_SHARE, "False")):
+    elif cleared := _refusal_cleared_at(said):
+        acts += [RetryPrepare(pod, cleared) for pod in waiting if pod.asked_again < cleared]
+    if rules.evict_over_share and (
+        over := _find_condition(said, names.CONDITION_WITHIN_SHARE, "False")
+    ):
         acts += _over_share(claim, over, on_node, _age_s(over, now), rules.grace_s)
     return tuple(acts)
 
@@ -96,11 +98,13 @@ def _users(claim: claims.Claim, known: Mapping[ids.Key, pods.Pod]) -> Iterable[p
             yield pod
 
 
-def _leaves(pod: pods.Pod) -> bool:
+def _is_leaving(pod: pods.Pod) -> bool:
     return pod.deleting or pod.finished
 
 
-def _never(said: Iterable[device_status.DeviceStatus]) -> device_status.Condition | None:
+def _permanent_refusal(
+    said: Iterable[device_status.DeviceStatus],
+) -> device_status.Condition | None:
     """Why the claim will never be prepared as it is, where the plugin says so."""
     for entry in said:
         ready = entry.condition(names.CONDITION_READY)
@@ -110,7 +114,7 @@ def _never(said: Iterable[device_status.DeviceStatus]) -> device_status.Conditio
     return None
 
 
-def _cleared(said: Iterable[device_status.DeviceStatus]) -> str:
+def _refusal_cleared_at(said: Iterable[device_status.DeviceStatus]) -> str:
     """When the last refusal was cleared; "" while there is another, or none was."""
     ready = [found for one in said if (found := one.condition(names.CONDITION_READY))]
     if any(one.status == "False" for one in ready):
@@ -119,7 +123,7 @@ def _cleared(said: Iterable[device_status.DeviceStatus]) -> str:
     return max((one.since for one in ready if one.reason == cleared), default="")
 
 
-def _first(
+def _find_condition(
     said: Iterable[device_status.DeviceStatus], kind: str, status: str
 ) -> device_status.Condition | None:
     found = (one.condition(kind) for one in said)
@@ -130,8 +134,11 @@ def _evictions(
     claim: claims.Claim, why: device_status.Condition, found: Iterable[pods.Pod]
 ) -> Iterable[Evict]:
     for pod in found:
-        if pod.owner is not None and pod.owner.kind not in _SAME_PLACE | _NO_MAKERS:
-            yield Evict(pod, pod.owner, _words(claim, why))
+        if (
+            pod.owner is not None
+            and pod.owner.kind not in _SAME_NODE_OWNERS | _NO_REPLACEMENT_OWNERS
+        ):
+            yield Evict(pod, pod.owner, _message(claim, why))
 
 
 def _over_share(
@@ -140,18 +147,18 @@ def _over_share(
     found: Iterable[pods.Pod],
     age_s: float,
     grace_s: float,
-) -> Iterable[Act]:
+) -> Iterable[Action]:
     if age_s < grace_s:
-        yield Look(min(grace_s - age_s, grace_s))
+        yield Recheck(min(grace_s - age_s, grace_s))
         return
     for pod in found:
-        if pod.owner is not None and pod.owner.kind not in _NO_MAKERS:
-            yield Evict(pod, pod.owner, _words(claim, why))
+        if pod.owner is not None and pod.owner.kind not in _NO_REPLACEMENT_OWNERS:
+            yield Evict(pod, pod.owner, _message(claim, why))
         else:
-            yield Keep(pod, why.since, _words(claim, why))
+            yield ReportKept(pod, why.since, _message(claim, why))
 
 
-def _words(claim: claims.Claim, why: device_status.Condition) -> str:
+def _message(claim: claims.Claim, why: device_status.Condition) -> str:
     return f"claim {claim.name}: {why.reason}: {why.message}"
 
 

@@ -6,8 +6,8 @@ Pure but for what it remembers, which may be lost: then one eviction comes too e
 from dataclasses import dataclass
 
 FIRST_S = 10.0
-LONGEST_S = 300.0
-_QUIET_S = 2 * LONGEST_S
+MAX_S = 300.0
+_QUIET_S = 2 * MAX_S
 """An owner that nothing was heard of for so long after its pause begins anew."""
 
 
@@ -17,20 +17,20 @@ class _Pause:
     lasts_s: float
 
 
-class Pacing:
+class EvictionBackoff:
     """By the owner's UID; moments are monotonic seconds."""
 
     def __init__(self) -> None:
         self._pauses: dict[str, _Pause] = {}
 
-    def left_s(self, owner: str, now: float) -> float:
+    def remaining_s(self, owner: str, now: float) -> float:
         """Seconds until the next eviction is allowed; 0 or less: now."""
         pause = self._pauses.get(owner)
         return 0.0 if pause is None else pause.until - now
 
-    def evicted(self, owner: str, now: float) -> None:
+    def record_eviction(self, owner: str, now: float) -> None:
         """A pod of the owner was evicted: the next one has to wait, each time for longer."""
         self._pauses = {uid: one for uid, one in self._pauses.items() if now - one.until < _QUIET_S}
         before = self._pauses.get(owner)
-        lasts_s = min(before.lasts_s * 2, LONGEST_S) if before else FIRST_S
+        lasts_s = min(before.lasts_s * 2, MAX_S) if before else FIRST_S
         self._pauses[owner] = _Pause(now + lasts_s, lasts_s)

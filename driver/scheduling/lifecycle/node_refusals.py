@@ -15,9 +15,9 @@ FIRST_S = 5.0
 """Shortest back-off of a pair of shape and node; doubled by each refusal that follows."""
 UNCHANGED_S = 60.0
 """Shortest back-off while the state of the node stays as it was refused."""
-LONGEST_S = 600.0
-_MOST_DOUBLINGS = 10
-StateOf = Callable[[ids.NodeName, bool], object]
+MAX_S = 600.0
+_MAX_DOUBLINGS = 10
+NodeState = Callable[[ids.NodeName, bool], object]
 """The state of a node that a refusal depends on, of all nodes where the flag is set: it equals the
 state before while nothing changed."""
 
@@ -29,60 +29,63 @@ class Refusal:
     `least` is when the pair may be tried again if its state changed, `until` if it did not.
     """
 
-    words: str
-    spans: bool
+    message: str
+    spans_nodes: bool
     state: object
     times: int
-    least: float
-    until: float
+    retry_if_changed: float
+    retry_at: float
 
 
-class Refusals:
+class NodeRefusals:
     """Owned by one thread."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, dict[ids.NodeName, Refusal]] = {}
 
-    def note(
-        self, pod: pods.Pod, node: ids.NodeName, message: str, state_of: StateOf, now: float
+    def record(
+        self, pod: pods.Pod, node: ids.NodeName, message: str, state_of: NodeState, now: float
     ) -> float:
         """Remember a refusal; the seconds for which the node is left out at least."""
         self._prune(now)
-        nodes = self._pairs.setdefault(shape(pod), {})
+        nodes = self._pairs.setdefault(pod_shape(pod), {})
         times = nodes[node].times + 1 if node in nodes else 0
-        factor = 2.0 ** min(times, _MOST_DOUBLINGS)
-        least_s = min(FIRST_S * factor, LONGEST_S)
-        until_s = min(UNCHANGED_S * factor, LONGEST_S)
-        words = scheduler_message.definite(message) or message
+        factor = 2.0 ** min(times, _MAX_DOUBLINGS)
+        least_s = min(FIRST_S * factor, MAX_S)
+        until_s = min(UNCHANGED_S * factor, MAX_S)
+        words = scheduler_message.definite_reasons(message) or message
         spans = scheduler_message.spans_nodes(words)
         state = state_of(node, spans)
         nodes[node] = Refusal(words, spans, state, times, now + least_s, now + until_s)
         return least_s
 
-    def avoided(self, pod: pods.Pod, state_of: StateOf, now: float) -> Mapping[ids.NodeName, str]:
+    def avoided_nodes(
+        self, pod: pods.Pod, state_of: NodeState, now: float
+    ) -> Mapping[ids.NodeName, str]:
         """The nodes to leave out for a pod now, with kube-scheduler's words."""
         return {
-            node: pair.words
-            for node, pair in self._pairs.get(shape(pod), {}).items()
-            if now < pair.least or (now < pair.until and state_of(node, pair.spans) == pair.state)
+            node: pair.message
+            for node, pair in self._pairs.get(pod_shape(pod), {}).items()
+            if now < pair.retry_if_changed
+            or (now < pair.retry_at and state_of(node, pair.spans_nodes) == pair.state)
         }
 
-    def next_end(self, pod: pods.Pod, now: float) -> float | None:
+    def next_retry(self, pod: pods.Pod, now: float) -> float | None:
         """The next moment at which a node may be tried again; None where none is left out."""
-        pairs = self._pairs.get(shape(pod), {}).values()
-        ends = (moment for pair in pairs for moment in (pair.least, pair.until))
+        pairs = self._pairs.get(pod_shape(pod), {}).values()
+        ends = (moment for pair in pairs for moment in (pair.retry_if_changed, pair.retry_at))
         return min((moment for moment in ends if moment > now), default=None)
 
     def _prune(self, now: float) -> None:
         """Forget pairs whose back-off ended as long ago as the longest one lasts."""
         for key, nodes in [*self._pairs.items()]:
-            fresh = {node: pair for node, pair in nodes.items() if now - pair.until < LONGEST_S}
+            fresh = {node: pair for node, pair in nodes.items() if now - pair.retry_at < MAX_S}
             if fresh:
                 self._pairs[key] = fresh
             else:
                 del self._pairs[key]
 
 
-def shape(pod: pods.Pod) -> str:
+def pod_shape(pod: pods.Pod) -> str:
     """The UID of the pod's owner, or its own."""
     return pod.owner.uid if pod.owner is not None else pod.uid

@@ -15,7 +15,7 @@ SETTLE_S = 5.0
 """PreBind tries at most five times, 10 ms apart, with two API calls each."""
 
 
-class Releases:
+class ReleasedClaims:
     """Fed with every change of a claim; moments are seconds since the epoch.
 
     What it remembers may be lost: see `put`.
@@ -25,9 +25,9 @@ class Releases:
         self._held: dict[ids.Key, bool] = {}
         self._released: dict[ids.Key, float] = {}
         self._reserved: set[ids.Key] = set()
-        self._parted: dict[ids.Key, float] = {}
+        self._unreserved: dict[ids.Key, float] = {}
 
-    def put(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
+    def set_claim(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
         """Take a claim as it is now; None: it is gone.
 
         A claim that is met first without an allocation, but with the finalizer that goes before
@@ -37,9 +37,9 @@ class Releases:
             self._held.pop(key, None)
             self._released.pop(key, None)
             self._reserved.discard(key)
-            self._parted.pop(key, None)
+            self._unreserved.pop(key, None)
             return
-        self._note_reserved(key, claim, now)
+        self._record_reserved(key, claim, now)
         held = claim.allocation is not None
         held_before = self._held.get(key, names.CLAIM_FINALIZER in claim.finalizers)
         self._held[key] = held
@@ -48,25 +48,27 @@ class Releases:
         elif held_before:
             self._released[key] = now
 
-    def _note_reserved(self, key: ids.Key, claim: claims.Claim, now: float) -> None:
+    def _record_reserved(self, key: ids.Key, claim: claims.Claim, now: float) -> None:
         if claim.allocation is None or allocation_hold.is_reserved(claim):
-            self._parted.pop(key, None)
+            self._unreserved.pop(key, None)
         elif key in self._reserved:
-            self._parted[key] = now
+            self._unreserved[key] = now
         if allocation_hold.is_reserved(claim):
             self._reserved.add(key)
         else:
             self._reserved.discard(key)
 
-    def parts_s(self, held: Iterable[claims.Claim], now: float) -> float:
+    def clear_delay_s(self, held: Iterable[claims.Claim], now: float) -> float:
         """Seconds until allocations that no pod reserves any more may be cleared; 0 or less: now.
 
         An attempt that saw the pod's entry binds without a write.
         """
-        moments = (self._parted.get(claim.key) for claim in held)
+        moments = (self._unreserved.get(claim.key) for claim in held)
         return max((then + SETTLE_S - now for then in moments if then is not None), default=0.0)
 
-    def left_s(self, open_claims: Iterable[claims.Claim], created: float, now: float) -> float:
+    def allocate_delay_s(
+        self, open_claims: Iterable[claims.Claim], created: float, now: float
+    ) -> float:
         """Seconds until these claims may be allocated for a pod; 0 or less: now.
 
         `created` is when the pod was made: no try for it can have begun before.

@@ -20,7 +20,7 @@ _BY_OTHER_PODS = ("topology spread", "pod affinity rules")
 """Reasons that a pod lifts which comes to some node."""
 
 
-def definite(message: str) -> str:
+def definite_reasons(message: str) -> str:
     """Return the reasons for which our node was refused; "" where the message leaves that open.
 
     A reason that is definite does not pass by waiting: the filters saw the allocation and the node.

@@ -21,51 +21,53 @@ from driver.scheduling.preemption import victims
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class PlannedStart:
     """What each member gets, and when all of it is free: None where that is not known.
 
     `waits_for` are the pods without a known end that have to end before, by name; `least`: one
     fewer would not do.
     """
 
-    seats: tuple[gang_types.Seat, ...]
+    members: tuple[gang_types.MemberPlacement, ...]
     start: dt.datetime | None
     waits_for: tuple[ids.Key, ...] = ()
-    least: bool = True
+    is_optimal: bool = True
 
     @property
-    def picks(self) -> Mapping[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]]:
+    def assignments(self) -> Mapping[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]]:
         """The devices to keep, by node."""
         found: dict[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]] = {}
-        for seat in self.seats:
+        for seat in self.members:
             node = seat.placement.node
             found[node] = (*found.get(node, ()), *seat.placement.assignments)
         return found
 
 
-def soonest(
-    ask: preemption_types.Ask,
-    people: Iterable[holders.Tenant],
+def find_earliest_start(
+    ask: preemption_types.PreemptionRequest,
+    people: Iterable[holders.DeviceHolder],
     now: dt.datetime,
-    meter: step_budget.Meter,
-) -> Kept | None:
+    meter: step_budget.StepBudget,
+) -> PlannedStart | None:
     """None where it would fit at no time, whoever ends; or the steps ended."""
     mine = [
-        one for one in people if one.pod.uid not in ask.uids and not holders.comes_back(one.pod)
+        one
+        for one in people
+        if one.pod.uid not in ask.uids and not holders.returns_to_node(one.pod)
     ]
-    ends = {one.key: end(one.pod, now) for one in mine}
+    ends = {one.key: latest_end(one.pod, now) for one in mine}
     known = sorted(
         (one for one in mine if ends[one.key] is not None),
         key=lambda one: (ends[one.key] or now, one.key),
     )
     unknown = sorted(
         (one for one in mine if ends[one.key] is None),
-        key=lambda one: (victims.since(one.pod) or 0.0, one.key),
+        key=lambda one: (victims.start_time(one.pod) or 0.0, one.key),
     )
-    return _Search(ask, known, unknown, meter).answer(lambda one: ends[one.key] or now, now)
+    return _Search(ask, known, unknown, meter).result(lambda one: ends[one.key] or now, now)
 
 
-def end(pod: pods.Pod, now: dt.datetime) -> dt.datetime | None:
+def latest_end(pod: pods.Pod, now: dt.datetime) -> dt.datetime | None:
     """When a pod ends at the latest; not before `now`. None: not known.
 
     One that is being deleted ends now; one that has not started yet as if it started now.
@@ -74,7 +76,7 @@ def end(pod: pods.Pod, now: dt.datetime) -> dt.datetime | None:
         return now
     if pod.most_s is None:
         return None
-    started = victims.moment(pod.started)
+    started = victims.parse_time(pod.started)
     since = now.timestamp() if started is None else started
     return dt.datetime.fromtimestamp(max(since + pod.most_s, now.timestamp()), dt.UTC)
 
@@ -84,97 +86,109 @@ class _Search:
 
     def __init__(
         self,
-        ask: preemption_types.Ask,
-        known: Sequence[holders.Tenant],
-        unknown: Sequence[holders.Tenant],
-        meter: step_budget.Meter,
+        ask: preemption_types.PreemptionRequest,
+        known: Sequence[holders.DeviceHolder],
+        unknown: Sequence[holders.DeviceHolder],
+        meter: step_budget.StepBudget,
     ) -> None:
-        self._ask = ask
-        self._known = known
-        self._unknown = unknown
-        self._meter = meter
-        self._told = tentative.Known()
+        self._request = ask
+        self._known_ends = known
+        self._unknown_ends = unknown
+        self._budget = meter
+        self._fill_cache = tentative.FillCache()
 
-    def answer(
-        self, ends: Callable[[holders.Tenant], dt.datetime], now: dt.datetime
-    ) -> Kept | None:
-        seats = self._seats(self._known)
+    def result(
+        self, ends: Callable[[holders.DeviceHolder], dt.datetime], now: dt.datetime
+    ) -> PlannedStart | None:
+        seats = self._place_without(self._known_ends)
         if seats is None:
-            return self._waiting()
-        if not self._known:
-            return Kept(seats, now)
-        count = self._fewest(self._known, ())
+            return self._after_unknown_ends()
+        if not self._known_ends:
+            return PlannedStart(seats, now)
+        count = self._fewest_gone(self._known_ends, ())
         # All who end at that moment are gone then.
-        start = ends(self._known[count - 1]) if count else now
-        gone = [one for one in self._known if ends(one) <= start]
-        found = self._seats(gone if count else ())
-        return Kept(found or seats, start)
+        start = ends(self._known_ends[count - 1]) if count else now
+        gone = [one for one in self._known_ends if ends(one) <= start]
+        found = self._place_without(gone if count else ())
+        return PlannedStart(found or seats, start)
 
-    def _waiting(self) -> Kept | None:
+    def _after_unknown_ends(self) -> PlannedStart | None:
         """The longest running first, as many as it takes; then without those who may stay."""
-        if self._seats([*self._known, *self._unknown]) is None:
+        if self._place_without([*self._known_ends, *self._unknown_ends]) is None:
             return None
-        alone = self._alone()
+        alone = self._single_node_start()
         if alone is not None:
             return alone
-        count = self._fewest(self._unknown, self._known)
-        gone = [*self._unknown[:count]]
-        for one in self._unknown[:count]:
-            if self._meter.spent:
+        count = self._fewest_gone(self._unknown_ends, self._known_ends)
+        gone = [*self._unknown_ends[:count]]
+        for one in self._unknown_ends[:count]:
+            if self._budget.is_spent:
                 break
             fewer = [other for other in gone if other is not one]
-            if self._seats([*self._known, *fewer]) is not None:
+            if self._place_without([*self._known_ends, *fewer]) is not None:
                 gone = fewer
-        seats = self._seats([*self._known, *gone])
+        seats = self._place_without([*self._known_ends, *gone])
         if seats is None:
             return None
-        least = not self._meter.spent
-        return Kept(seats, None, tuple(sorted(one.key for one in gone)), least)
+        least = not self._budget.is_spent
+        return PlannedStart(seats, None, tuple(sorted(one.key for one in gone)), least)
 
-    def _alone(self) -> Kept | None:
+    def _single_node_start(self) -> PlannedStart | None:
         """For one pod, where the fewest have to end; None where the steps ended."""
-        ask, view = self._ask, without_pods.Absence(self._ask.view, self._known)
-        asked = step_budget.of(view, ask.single, ask.deciding) if ask.single else None
-        if asked is None or self._meter.spent:
+        ask, view = self._request, without_pods.WithoutPods(self._request.view, self._known_ends)
+        asked = (
+            step_budget.workload_query(view, ask.single, ask.allocator_settings)
+            if ask.single
+            else None
+        )
+        if asked is None or self._budget.is_spent:
             return None
-        search = victim_search.Search(view, asked, cost.Fewest(view), self._meter)
+        search = victim_search.Search(view, asked, cost.FewestPods(view), self._budget)
         there = [
-            (view.nodes[name], [one for one in self._unknown if one.node == name])
+            (view.nodes[name], [one for one in self._unknown_ends if one.node == name])
             for name in sorted(
-                {one.node for one in self._unknown} - {*asked.workload.avoided_nodes}
+                {one.node for one in self._unknown_ends} - {*asked.workload.avoided_nodes}
             )
             if name in view.nodes
         ]
-        best = victim_search.best(search, there)
-        if best.freed is None:
+        best = victim_search.find_best(search, there)
+        if best.victims is None:
             return None
-        without = without_pods.Absence(view, best.freed.leaving)
-        picks = asked.picks(without, view.nodes[best.freed.node], best.freed.fit)
+        without = without_pods.WithoutPods(view, best.victims.victims)
+        picks = asked.assignments(without, view.nodes[best.victims.node], best.victims.fit)
         placement = allocator_types.Placement(
-            best.freed.node, picks, "once those in its way have ended"
+            best.victims.node, picks, "once those in its way have ended"
         )
-        seat = gang_types.Seat(asked.workload, placement)
-        return Kept((seat,), None, best.freed.names, best.freed.least and best.all_seen)
+        seat = gang_types.MemberPlacement(asked.workload, placement)
+        return PlannedStart(
+            (seat,), None, best.victims.names, best.victims.is_optimal and best.is_exhaustive
+        )
 
-    def _fewest(self, found: Sequence[holders.Tenant], gone: Sequence[holders.Tenant]) -> int:
+    def _fewest_gone(
+        self, found: Sequence[holders.DeviceHolder], gone: Sequence[holders.DeviceHolder]
+    ) -> int:
         """How many of those in order have to go, beside some who are gone."""
         low, high = 0, len(found)
         while low < high:
             middle = (low + high) // 2
-            if self._seats([*gone, *found[:middle]]) is None:
+            if self._place_without([*gone, *found[:middle]]) is None:
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    def _seats(self, gone: Sequence[holders.Tenant]) -> tuple[gang_types.Seat, ...] | None:
+    def _place_without(
+        self, gone: Sequence[holders.DeviceHolder]
+    ) -> tuple[gang_types.MemberPlacement, ...] | None:
         """In the view without these. What nodes told before is remembered from view to view."""
-        ask = self._ask
-        self._meter.count(step_budget.ASK * len(ask.members))
-        view = without_pods.Absence(ask.view, gone)
-        seated = gang_placement.place(ask.members, view, ask.near, ask.deciding, self._told)
+        ask = self._request
+        self._budget.spend(step_budget.EVALUATE_STEPS * len(ask.members))
+        view = without_pods.WithoutPods(ask.view, gone)
+        seated = gang_placement.place_gang(
+            ask.members, view, ask.topology_request, ask.allocator_settings, self._fill_cache
+        )
         return (
-            preemption_types.in_order(ask, seated)
-            if isinstance(seated, gang_types.Seated)
+            preemption_types.member_order(ask, seated)
+            if isinstance(seated, gang_types.GangPlacement)
             else None
         )

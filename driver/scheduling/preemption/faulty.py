@@ -23,21 +23,21 @@ class Fault:
     """What is wrong with a device, in words; `interrupted`: its whole node goes."""
 
     device: claims.DeviceId
-    words: str
-    interrupted: bool = False
+    message: str
+    is_interrupted: bool = False
 
     @property
-    def evicted(self) -> reasons.Reason:
+    def eviction_reason(self) -> reasons.Reason:
         """Why pods on it are evicted."""
-        return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.PREEMPTED
+        return reasons.Reason.NODE_INTERRUPTED if self.is_interrupted else reasons.Reason.PREEMPTED
 
     @property
-    def kept(self) -> reasons.Reason:
+    def kept_reason(self) -> reasons.Reason:
         """What those are told that stay."""
-        return reasons.Reason.NODE_INTERRUPTED if self.interrupted else reasons.Reason.FAULT_KEPT
+        return reasons.Reason.NODE_INTERRUPTED if self.is_interrupted else reasons.Reason.FAULT_KEPT
 
 
-def devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
+def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
     """Devices of a node that somebody has and that failed, with what is wrong with them."""
     if node not in view.nodes:
         return
@@ -49,14 +49,14 @@ def devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
             continue
         for name in sorted(view.used_devices(pool)):
             device, found = claims.DeviceId(pool.driver, pool.name, name), pool.devices.get(name)
-            why = _fault(found) if found is not None else ""
+            why = _fault_description(found) if found is not None else ""
             if leaving:
-                yield Fault(device, goes, interrupted=True)
+                yield Fault(device, goes, is_interrupted=True)
             elif why:
                 yield Fault(device, f"{name} on {node} failed ({why})")
 
 
-def _fault(device: slices.Device) -> str:
+def _fault_description(device: slices.Device) -> str:
     wrong = (
         f"{taint.key.rpartition('/')[2]} {taint.value}"
         for taint in device.taints
@@ -70,23 +70,23 @@ def _may_pass(taint: slices.Taint) -> bool:
     return taint.key == names.TAINT_LOST and taint.value in names.LOST_FOR_NOW
 
 
-def is_replaced(unit: victims.Unit) -> bool:
+def should_replace(unit: victims.Victim) -> bool:
     """Whether a workload is to be placed elsewhere: a gang unless it says keep, a pod if it asks.
 
     What its pods say is the annotation `ration.dev/on-fault`.
     """
-    said = {one.pod.on_fault for one in unit.people}
+    said = {one.pod.on_fault for one in unit.pods}
     if KEEP in said:
         return False
-    return REPLACE in said or any(one.pod.gang for one in unit.people)
+    return REPLACE in said or any(one.pod.gang for one in unit.pods)
 
 
-def stays(unit: victims.Unit) -> str:
+def irreplaceable_reason(unit: victims.Victim) -> str:
     """Why it cannot be: nobody would make a pod of it again elsewhere; "" where all would be."""
     lost = (
         one.pod.key
-        for one in unit.people
-        if holders.comes_back(one.pod) or (one.pod.owner is None and not one.pod.preemptible)
+        for one in unit.pods
+        if holders.returns_to_node(one.pod) or (one.pod.owner is None and not one.pod.preemptible)
     )
     pod = next(lost, None)
     return f"nobody would make pod {pod} again elsewhere" if pod is not None else ""

@@ -10,16 +10,18 @@ from driver.scheduling.preemption import victims
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 
 
-def since(unit: victims.Unit, find: FindClaim) -> dt.datetime | None:
+def idle_since(unit: victims.Victim, find: FindClaim) -> dt.datetime | None:
     """When the last of its devices was at work; None where one is, or nothing is told of one."""
-    found = [_since(entry) for entry in _entries(unit, find)]
+    found = [_device_idle_since(entry) for entry in _device_statuses(unit, find)]
     known = [one for one in found if one is not None]
     return max(known, default=None) if len(known) == len(found) else None
 
 
-def _entries(unit: victims.Unit, find: FindClaim) -> Iterable[device_status.DeviceStatus | None]:
+def _device_statuses(
+    unit: victims.Victim, find: FindClaim
+) -> Iterable[device_status.DeviceStatus | None]:
     """What is said of each device that it has; None where nothing is."""
-    for key in {key for one in unit.people for key in one.pod.claim_keys}:
+    for key in {key for one in unit.pods for key in one.pod.claim_keys}:
         claim = find(key)
         if claim is None or claim.allocation is None:
             continue
@@ -29,7 +31,7 @@ def _entries(unit: victims.Unit, find: FindClaim) -> Iterable[device_status.Devi
                 yield said.get(device_status.Device(*result.device, result.share_id))
 
 
-def _since(entry: device_status.DeviceStatus | None) -> dt.datetime | None:
+def _device_idle_since(entry: device_status.DeviceStatus | None) -> dt.datetime | None:
     activity = entry.activity if entry is not None else None
     if activity is None or not activity.idle_since:
         return None

@@ -13,7 +13,7 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import gang_plan, pod_plan, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
-STEPS = 50_000
+MAX_STEPS = 50_000
 """About a second, where all of them are needed."""
 
 
@@ -22,77 +22,81 @@ class Planner:
 
     def __init__(self, deciding: settings.Settings) -> None:
         self._deciding = deciding
-        self._view: object = None
-        self._forget()
+        self._snapshot: object = None
+        self._reset()
 
-    def _forget(self) -> None:
+    def _reset(self) -> None:
         self._allocator = dra_allocator.Allocator(self._deciding)
-        self._known = gang_plan.Known(self._deciding)
+        self._cache = gang_plan.PlanCache(self._deciding)
 
     def plan(
         self,
-        ask: preemption_types.Ask,
-        right: policy.Law,
-        book: victims.Book,
-        meter: step_budget.Meter | None = None,
+        ask: preemption_types.PreemptionRequest,
+        right: policy.PreemptionPolicy,
+        book: victims.VictimIndex,
+        meter: step_budget.StepBudget | None = None,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
         """All or nothing for all members; nobody leaves where they fit as it is.
 
         The view is left as it is. Pods that are being deleted have what they have: where their end
         is waited for, ask of the view without them (`absence.Absence`).
         """
-        if ask.view is not self._view:
-            self._forget()
-            self._view = ask.view
-        meter = step_budget.Meter(STEPS) if meter is None else meter
+        if ask.view is not self._snapshot:
+            self._reset()
+            self._snapshot = ask.view
+        meter = step_budget.StepBudget(MAX_STEPS) if meter is None else meter
         if ask.single is None:
-            return self._together(ask, right, book, meter)
-        return self._alone(ask, ask.single, right, book, meter)
+            return self._plan_gang(ask, right, book, meter)
+        return self._plan_pod(ask, ask.single, right, book, meter)
 
-    def _together(
+    def _plan_gang(
         self,
-        ask: preemption_types.Ask,
-        right: policy.Law,
-        book: victims.Book,
-        meter: step_budget.Meter,
+        ask: preemption_types.PreemptionRequest,
+        right: policy.PreemptionPolicy,
+        book: victims.VictimIndex,
+        meter: step_budget.StepBudget,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        if not ask.refused:
-            seated = gang_placement.place(
-                ask.members, ask.view, ask.near, ask.deciding, self._known.told
+        if not ask.is_unschedulable:
+            seated = gang_placement.place_gang(
+                ask.members,
+                ask.view,
+                ask.topology_request,
+                ask.allocator_settings,
+                self._cache.fills,
             )
-            if isinstance(seated, gang_types.Seated):
-                return preemption_types.Plan((), preemption_types.in_order(ask, seated))
+            if isinstance(seated, gang_types.GangPlacement):
+                return preemption_types.Plan((), preemption_types.member_order(ask, seated))
             if seated.blocker is not None:
-                return preemption_types.NoPlan(preemption_types.Why.IN_VAIN)
+                return preemption_types.NoPlan(preemption_types.NoPlanReason.NOT_HELPFUL)
         if not right.preemptor.preempts:
-            return preemption_types.NoPlan(preemption_types.Why.NEVER)
-        return gang_plan.Search(ask, right, book, self._known, meter).answer()
+            return preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
+        return gang_plan.Search(ask, right, book, self._cache, meter).result()
 
-    def _alone(
+    def _plan_pod(
         self,
-        ask: preemption_types.Ask,
+        ask: preemption_types.PreemptionRequest,
         workload: allocator_types.Workload,
-        right: policy.Law,
-        book: victims.Book,
-        meter: step_budget.Meter,
+        right: policy.PreemptionPolicy,
+        book: victims.VictimIndex,
+        meter: step_budget.StepBudget,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        if not ask.refused:
+        if not ask.is_unschedulable:
             answer = self._allocator.decide(ask.view, workload)
             if isinstance(answer, allocator_types.Placement):
-                return preemption_types.Plan((), (gang_types.Seat(workload, answer),))
-        asked = pod_plan.asked(ask, workload, self._known.judges)
+                return preemption_types.Plan((), (gang_types.MemberPlacement(workload, answer),))
+        asked = pod_plan.workload_query(ask, workload, self._cache.policies)
         if asked is None:
-            return preemption_types.NoPlan(preemption_types.Why.IN_VAIN)
+            return preemption_types.NoPlan(preemption_types.NoPlanReason.NOT_HELPFUL)
         if not right.preemptor.preempts:
-            return preemption_types.NoPlan(preemption_types.Why.NEVER)
-        return pod_plan.Search(ask, asked, right, book, self._known.grounds, meter).answer()
+            return preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
+        return pod_plan.Search(ask, asked, right, book, self._cache.blockers, meter).result()
 
 
-def plan(
-    ask: preemption_types.Ask,
-    right: policy.Law,
-    book: victims.Book,
-    meter: step_budget.Meter | None = None,
+def make_plan(
+    ask: preemption_types.PreemptionRequest,
+    right: policy.PreemptionPolicy,
+    book: victims.VictimIndex,
+    meter: step_budget.StepBudget | None = None,
 ) -> preemption_types.Plan | preemption_types.NoPlan:
     """A plan without remembering anything."""
-    return Planner(ask.deciding).plan(ask, right, book, meter)
+    return Planner(ask.allocator_settings).plan(ask, right, book, meter)

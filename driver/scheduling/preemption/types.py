@@ -16,12 +16,13 @@ from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.preemption import policy, victims
 from driver.scheduling.snapshot import snapshot
 
+_VictimKey = victims.VictimKey
 _PODS = 32
 """Bits for a number of pods."""
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class PreemptionRequest:
     """A pod, or the pods of a gang, that find no place in a view.
 
     `refused`: that they find none is known, so that it is not tried again.
@@ -29,14 +30,18 @@ class Ask:
 
     view: snapshot.Snapshot
     members: Sequence[allocator_types.Workload]
-    deciding: settings.Settings
-    near: topology.Topology = field(default_factory=topology.Topology)
-    refused: bool = False
+    allocator_settings: settings.Settings
+    topology_request: topology.Topology = field(default_factory=topology.Topology)
+    is_unschedulable: bool = False
 
     @property
     def single(self) -> allocator_types.Workload | None:
         """The one pod, where it is one and nothing is asked of where."""
-        return self.members[0] if len(self.members) == 1 and not self.near.least else None
+        return (
+            self.members[0]
+            if len(self.members) == 1 and not self.topology_request.required_depth
+            else None
+        )
 
     @property
     def uids(self) -> frozenset[ids.PodUid]:
@@ -52,34 +57,34 @@ class Plan:
     that is allowed costs less; otherwise the steps ended before that was known.
     """
 
-    leaving: tuple[policy.Judged, ...]
-    seats: tuple[gang_types.Seat, ...]
-    least: bool = True
+    victims: tuple[policy.VictimEligibility, ...]
+    members: tuple[gang_types.MemberPlacement, ...]
+    is_optimal: bool = True
 
     @property
     def lost_s(self) -> float:
         """The GPU-seconds that are lost."""
-        return sum(one.lost for one in self.leaving) / queues.THOUSAND
+        return sum(one.lost for one in self.victims) / queues.THOUSAND
 
     @property
     def pods(self) -> tuple[ids.Key, ...]:
         """The pods to evict."""
-        return tuple(sorted(one.key for found in self.leaving for one in found.unit.people))
+        return tuple(sorted(one.key for found in self.victims for one in found.victim.pods))
 
     @property
     def cost(self) -> explain_cost.Cost:
         """Thousandths of a GPU times seconds, then pods: less is better."""
-        return cost_of(self.leaving)
+        return plan_cost(self.victims)
 
 
-class Why(enum.Enum):
+class NoPlanReason(enum.Enum):
     """Why there is no plan."""
 
     NEVER = "never"
     """Its preemptionPolicy is Never."""
-    IN_VAIN = "in vain"
+    NOT_HELPFUL = "in vain"
     """Even without all who may go it would not fit; or not all that would have to may go."""
-    SPENT = "spent"
+    BUDGET_EXCEEDED = "spent"
     """The steps ended before one was found."""
 
 
@@ -87,63 +92,65 @@ class Why(enum.Enum):
 class NoPlan:
     """None. `units` is how many there are, `barred` how many of them may not go and why."""
 
-    why: Why
-    units: int = 0
-    barred: Mapping[reasons.Reason, int] = field(default_factory=dict)
+    reason: NoPlanReason
+    victim_count: int = 0
+    ineligible: Mapping[reasons.Reason, int] = field(default_factory=dict)
 
 
-def cost_of(leaving: Iterable[policy.Judged]) -> tuple[int, int]:
+def plan_cost(leaving: Iterable[policy.VictimEligibility]) -> tuple[int, int]:
     """What it costs that these go."""
     found = [*leaving]
-    return sum(one.lost for one in found), sum(len(one.unit.people) for one in found)
+    return sum(one.lost for one in found), sum(len(one.victim.pods) for one in found)
 
 
-def one_number(lost: int, pods: int) -> int:
+def cost_number(lost: int, pods: int) -> int:
     """A cost as one number, in the same order."""
     return (lost << _PODS) + pods
 
 
-class Known:
+class EligibilityIndex:
     """Units as they were judged, and which a tenant belongs to: what a search of tenants reads."""
 
-    def __init__(self, right: policy.Law) -> None:
-        self._right = right
-        self._of: dict[str, policy.Judged] = {}
+    def __init__(self, right: policy.PreemptionPolicy) -> None:
+        self._policy = right
+        self._by_uid: dict[str, policy.VictimEligibility] = {}
 
-    def put(self, one: policy.Judged) -> holders.Party:
+    def add(self, one: policy.VictimEligibility) -> holders.HolderGroup:
         """The tenants of a unit."""
-        for tenant in one.unit.people:
-            self._of[tenant.pod.uid] = one
-        return one.unit.people
+        for tenant in one.victim.pods:
+            self._by_uid[tenant.pod.uid] = one
+        return one.victim.pods
 
-    def judged(self, leaving: Iterable[holders.Tenant]) -> list[policy.Judged]:
+    def victims(self, leaving: Iterable[holders.DeviceHolder]) -> list[policy.VictimEligibility]:
         """The units of tenants, each once, by name."""
-        found = {one.unit.key: one for one in (self._of[each.pod.uid] for each in leaving)}
+        found = {one.victim.key: one for one in (self._by_uid[each.pod.uid] for each in leaving)}
         return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
 
-    def allows(self, leaving: Sequence[holders.Tenant]) -> bool:
+    def may_evict(self, leaving: Sequence[holders.DeviceHolder]) -> bool:
         """Whether they may go together."""
-        return self._right.allows(self.judged(leaving))
+        return self._policy.may_evict(self.victims(leaving))
 
-    def of(self, leaving: Sequence[holders.Tenant]) -> explain_cost.Cost:
+    def cost(self, leaving: Sequence[holders.DeviceHolder]) -> explain_cost.Cost:
         """What is lost with them."""
-        return cost_of(self.judged(leaving))
+        return plan_cost(self.victims(leaving))
 
-    def look(self, tenant: holders.Tenant) -> tuple[victims.UnitKey, int]:
+    def signature(self, tenant: holders.DeviceHolder) -> tuple[_VictimKey, int]:
         """Every unit is like no other."""
-        one = self._of[tenant.pod.uid]
-        return one.unit.key, one.lost
+        one = self._by_uid[tenant.pod.uid]
+        return one.victim.key, one.lost
 
 
-def in_order(ask: Ask, seated: gang_types.Seated) -> tuple[gang_types.Seat, ...]:
+def member_order(
+    ask: PreemptionRequest, seated: gang_types.GangPlacement
+) -> tuple[gang_types.MemberPlacement, ...]:
     """Seats in the order of the members."""
     order = {one.pod.uid: at for at, one in enumerate(ask.members)}
-    return tuple(sorted(seated.seats, key=lambda seat: order[seat.workload.pod.uid]))
+    return tuple(sorted(seated.members, key=lambda seat: order[seat.workload.pod.uid]))
 
 
-def none(why: Why, found: Iterable[policy.Judged]) -> NoPlan:
+def no_plan(why: NoPlanReason, found: Iterable[policy.VictimEligibility]) -> NoPlan:
     """With the units that were judged."""
     there = [*found]
-    counts = collections.Counter(one.barred for one in there)
+    counts = collections.Counter(one.ineligible for one in there)
     barred = {key: counts[key] for key in sorted(k for k in counts if k is not None)}
     return NoPlan(why, len(there), barred)

@@ -17,14 +17,14 @@ from driver.resources.dra import pools
 from driver.scheduling.provisioning import provenance
 from driver.scheduling.snapshot import snapshot
 
-_ON = "true"
-_KEEPING = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
-_NOTHING: Mapping[str, str] = MappingProxyType({})
+_TRUE = "true"
+_KEEP_ANNOTATIONS = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
+_EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
-def lasting(
-    one: provenance.Brought | None, now: dt.datetime, ttl_s: float
-) -> provenance.Brought | None:
+def unexpired_provenance(
+    one: provenance.ProvisionedFor | None, now: dt.datetime, ttl_s: float
+) -> provenance.ProvisionedFor | None:
     """What a node is kept for, no longer than a node is waited for; then anybody may have it."""
     if one is None or (now - one.since).total_seconds() >= ttl_s:
         return None
@@ -32,39 +32,42 @@ def lasting(
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class NodeMetadata:
     """Labels and annotations of a node, those of ours."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
 
 
-def present(node: nodes.Node) -> Marks:
+def current_metadata(node: nodes.Node) -> NodeMetadata:
     """What a node has, whoever put it on."""
     labels = {names.POOL_COMPLETE} & node.labels.keys()
-    return Marks({key: node.labels[key] for key in labels}, node.marks)
+    return NodeMetadata({key: node.labels[key] for key in labels}, node.marks)
 
 
-def wanted(view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.Brought | None) -> Marks:
+def desired_metadata(
+    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
+) -> NodeMetadata:
     """What a node is to have; `kept_for` is for what it came, if that waits still."""
-    found = Marks(_labels(view, node), _annotations(view, node, kept_for))
-    there = present(node)
-    return Marks(
-        _ours(found.labels, there.labels, node), _ours(found.annotations, there.annotations, node)
+    found = NodeMetadata(_labels(view, node), _annotations(view, node, kept_for))
+    there = current_metadata(node)
+    return NodeMetadata(
+        _without_foreign(found.labels, there.labels, node),
+        _without_foreign(found.annotations, there.annotations, node),
     )
 
 
-def stand(node: nodes.Node, said: Marks) -> bool:
+def is_applied(node: nodes.Node, said: NodeMetadata) -> bool:
     """Whether a node has them, by our own word, and no other of ours."""
     if {*said.labels, *said.annotations} != node.owned:
         return False
-    there = present(node)
+    there = current_metadata(node)
     return said.labels.items() <= there.labels.items() and (
         said.annotations.items() <= there.annotations.items()
     )
 
 
-def body(node: nodes.Node, said: Marks) -> dict[str, Any]:
+def apply_body(node: nodes.Node, said: NodeMetadata) -> dict[str, Any]:
     """Server-side apply: all that we say of a node, so that what we say no more goes."""
     told = {"labels": said.labels, "annotations": said.annotations}
     # An empty map would be a field of ours: it is left out.
@@ -77,20 +80,20 @@ def _labels(view: snapshot.Snapshot, node: nodes.Node) -> Mapping[str, str]:
     """A pool that is being published anew stays what it was, for a placeholder would come."""
     published = view.pools.get((view.driver, node.name))
     if published is None or not published.size:
-        return _NOTHING
-    complete = published.complete or node.labels.get(names.POOL_COMPLETE) == _ON
-    return {names.POOL_COMPLETE: _ON} if complete else _NOTHING
+        return _EMPTY
+    complete = published.complete or node.labels.get(names.POOL_COMPLETE) == _TRUE
+    return {names.POOL_COMPLETE: _TRUE} if complete else _EMPTY
 
 
 def _annotations(
-    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.Brought | None
+    view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
 ) -> Mapping[str, str]:
     """Nothing is kept on a node that goes: its autoscaler is to drain it without delay."""
     if node.leaving:
-        return _NOTHING
+        return _EMPTY
     kept = {names.BROUGHT_FOR: kept_for.render()} if kept_for is not None else {}
     if kept or _is_held(view, node):
-        kept |= dict.fromkeys(_KEEPING, _ON)
+        kept |= dict.fromkeys(_KEEP_ANNOTATIONS, _TRUE)
     return kept
 
 
@@ -102,7 +105,7 @@ def _is_held(view: snapshot.Snapshot, node: nodes.Node) -> bool:
     return bool(view.used_devices(pools.Pool(view.driver, node.name, ())))
 
 
-def _ours(
+def _without_foreign(
     found: Mapping[str, str], there: Mapping[str, str], node: nodes.Node
 ) -> Mapping[str, str]:
     """Without what somebody else has set to something else."""

@@ -12,7 +12,7 @@ _ANYWHERE = topology.Topology()
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class NodeDemand:
     """Workloads that are placed together or not at all: a pod, a gang, what a Reservation is for.
 
     `key` is what it is known by (`pod/team/train-0`), `leaf` its queue. It is due in `lead_s`
@@ -22,22 +22,22 @@ class Wish:
 
     key: str
     workloads: tuple[allocator_types.Workload, ...]
-    near: topology.Topology = _ANYWHERE
-    leaf: str = ""
+    topology_request: topology.Topology = _ANYWHERE
+    queue: str = ""
     lead_s: float = 0.0
-    brought: frozenset[ids.NodeName] = frozenset()
-    kept: bool = False
+    provisioned_nodes: frozenset[ids.NodeName] = frozenset()
+    has_kept_devices: bool = False
 
 
 RESERVATION = "reservation"
 
 
-def of_reservation(key: ids.Key) -> str:
+def reservation_key(key: ids.Key) -> str:
     """The key of what a Reservation waits for."""
     return f"{RESERVATION}/{key}"
 
 
-def kept_by(wish: str) -> ids.Key:
+def provisioned_key(wish: str) -> ids.Key:
     """What devices are kept by in a view that came for a wish: no claim has such a key."""
     return ids.Key(f"brought:{wish}")
 
@@ -49,7 +49,7 @@ class Limits(Protocol):
         """Nothing was taken yet."""
         ...
 
-    def take(self, leaf: str, taken: queue_resources.Amounts) -> str:
+    def reserve(self, leaf: str, taken: queue_resources.Amounts) -> str:
         """Count so much more for a queue: "" where it may have it, else why not, and it has not."""
         ...
 
@@ -60,6 +60,6 @@ class Unlimited:
     def reset(self) -> None:
         """Nothing to do."""
 
-    def take(self, _leaf: str, _taken: queue_resources.Amounts) -> str:
+    def reserve(self, _leaf: str, _taken: queue_resources.Amounts) -> str:
         """Anything."""
         return ""

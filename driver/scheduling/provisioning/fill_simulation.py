@@ -17,30 +17,30 @@ from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import overlay as snapshot_overlay
 from driver.scheduling.snapshot import snapshot
 
-Nodes = Mapping[ids.NodeName, node_template.Shape]
+Nodes = Mapping[ids.NodeName, node_template.NodeTemplate]
 """Nodes that are not there yet, by the names that they have until they are."""
 
 
 @dataclass(slots=True)
-class Filled:
+class FillResult:
     """By wish: its places, or that it has none. `gpus` are thousandths that all places have."""
 
-    seats: dict[str, Sequence[gang_types.Seat]] = field(default_factory=dict)
-    missed: set[str] = field(default_factory=set)
+    placements: dict[str, Sequence[gang_types.MemberPlacement]] = field(default_factory=dict)
+    unplaced: set[str] = field(default_factory=set)
     limited: dict[str, str] = field(default_factory=dict)
     gpus: int = 0
 
-    def on(self, node: ids.NodeName) -> list[tuple[str, gang_types.Seat]]:
+    def node_members(self, node: ids.NodeName) -> list[tuple[str, gang_types.MemberPlacement]]:
         """Who is on a node, with the wish, in the order of wishes."""
         return [
             (key, seat)
-            for key, found in self.seats.items()
+            for key, found in self.placements.items()
             for seat in found
             if seat.placement.node == node
         ]
 
 
-class _New(snapshot_overlay.SnapshotOverlay):
+class _NewNodesView(snapshot_overlay.SnapshotOverlay):
     """A view of nodes that are not there yet alone."""
 
     def __init__(self, below: snapshot.Snapshot, names: frozenset[ids.NodeName]) -> None:
@@ -62,7 +62,7 @@ class _New(snapshot_overlay.SnapshotOverlay):
         return self._base.changed_since(mark)
 
 
-class Filling:
+class FillSimulation:
     """Wishes are seated one after the other; each place counts for those that come later.
 
     A pod by itself is looked for on nodes that are not there yet, or were brought for it, alone: on
@@ -75,86 +75,92 @@ class Filling:
         found: Nodes,
         deciding: settings.Settings,
         limits: demand.Limits,
-        known: tentative.Known | None = None,
+        known: tentative.FillCache | None = None,
     ) -> None:
         self._deciding = deciding
         self._limits = limits
-        self._known = known or tentative.Known()
-        self._view = overlay.Overlay(hypothetical_nodes.Imagined(below, found))
+        self._fill_cache = known or tentative.FillCache()
+        self._view = overlay.DecisionOverlay(hypothetical_nodes.HypotheticalNodes(below, found))
         self._names = frozenset(found)
-        self._new = _New(self._view, self._names)
+        self._new_nodes = _NewNodesView(self._view, self._names)
         self._allocator = dra_allocator.Allocator(deciding)
-        self._none: set[Hashable] = set()
-        self.filled = Filled()
+        self._unplaceable: set[Hashable] = set()
+        self.result = FillResult()
 
-    def with_more(self, found: Nodes, limits: demand.Limits | None = None) -> "Filling":
+    def with_nodes(self, found: Nodes, limits: demand.Limits | None = None) -> "FillSimulation":
         """The same with more nodes on top; who has a place has it there too.
 
         Who has none yet, had none on the nodes that are there: it is looked for on these alone.
         """
-        other = Filling(self._view, found, self._deciding, limits or self._limits, self._known)
-        other.filled = replace(
-            self.filled,
-            seats=dict(self.filled.seats),
-            missed=set(self.filled.missed),
-            limited=dict(self.filled.limited),
+        other = FillSimulation(
+            self._view, found, self._deciding, limits or self._limits, self._fill_cache
+        )
+        other.result = replace(
+            self.result,
+            placements=dict(self.result.placements),
+            unplaced=set(self.result.unplaced),
+            limited=dict(self.result.limited),
         )
         return other
 
-    def seated(self, wish: demand.Wish) -> Sequence[gang_types.Seat]:
+    def find_places(self, wish: demand.NodeDemand) -> Sequence[gang_types.MemberPlacement]:
         """Places for a wish, which nobody takes; none where not all of it has one."""
-        if len(wish.workloads) == 1 and not wish.brought:
+        if len(wish.workloads) == 1 and not wish.provisioned_nodes:
             (work,) = wish.workloads
-            placed = self._allocator.decide(self._new, work) if self._names else None
+            placed = self._allocator.decide(self._new_nodes, work) if self._names else None
             return (
-                (gang_types.Seat(work, placed),)
+                (gang_types.MemberPlacement(work, placed),)
                 if isinstance(placed, allocator_types.Placement)
                 else ()
             )
-        seen = self._seen(wish)
-        answer = gang_placement.place(wish.workloads, seen, wish.near, self._deciding, self._known)
-        return answer.seats if isinstance(answer, gang_types.Seated) else ()
+        seen = self._demand_view(wish)
+        answer = gang_placement.place_gang(
+            wish.workloads, seen, wish.topology_request, self._deciding, self._fill_cache
+        )
+        return answer.members if isinstance(answer, gang_types.GangPlacement) else ()
 
-    def take(self, wish: demand.Wish) -> bool:
+    def place(self, wish: demand.NodeDemand) -> bool:
         """Seat a wish; whether it has places now."""
         alike = (
             workload_signature.workload_signature(wish.workloads[0])
             if len(wish.workloads) == 1
             else None
         )
-        seats = self.seated(wish) if alike is None or alike not in self._none else ()
+        seats = self.find_places(wish) if alike is None or alike not in self._unplaceable else ()
         if not seats:
-            self.filled.missed.add(wish.key)
-            if alike is not None and not wish.brought:
-                self._none.add(alike)
+            self.result.unplaced.add(wish.key)
+            if alike is not None and not wish.provisioned_nodes:
+                self._unplaceable.add(alike)
             return False
-        taken = queue_resources.total(
-            queue_resources.of_results(
+        taken = queue_resources.sum_amounts(
+            queue_resources.results_amounts(
                 self._view, (pick.result for pick in seat.placement.assignments)
             )
             for seat in seats
         )
-        why = self._limits.take(wish.leaf, taken)
+        why = self._limits.reserve(wish.queue, taken)
         if why:
-            self.filled.limited[wish.key] = why
+            self.result.limited[wish.key] = why
             return False
         for seat in seats:
             made = allocation_result.build_allocations(
                 self._view, seat.workload, seat.placement, stamped=""
             )
-            self._view.take(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
-        self.filled.seats[wish.key] = seats
-        self.filled.gpus += taken.gpus
+            self._view.apply(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
+        self.result.placements[wish.key] = seats
+        self.result.gpus += taken.gpus
         return True
 
-    def take_all(self, found: Iterable[demand.Wish]) -> Filled:
+    def place_all(self, found: Iterable[demand.NodeDemand]) -> FillResult:
         """Seat as many as can be, in order."""
         for wish in found:
-            self.take(wish)
-        return self.filled
+            self.place(wish)
+        return self.result
 
-    def _seen(self, wish: demand.Wish) -> snapshot.Snapshot:
-        mine = [demand.kept_by(wish.key)] if wish.kept else ()
+    def _demand_view(self, wish: demand.NodeDemand) -> snapshot.Snapshot:
+        mine = [demand.provisioned_key(wish.key)] if wish.has_kept_devices else ()
         if len(wish.workloads) > 1:
-            return reservation_overlay.Without(self._view, mine) if mine else self._view
-        return reservation_overlay.Without(self._view, mine, self._names | wish.brought)
+            return reservation_overlay.WithoutReservations(self._view, mine) if mine else self._view
+        return reservation_overlay.WithoutReservations(
+            self._view, mine, self._names | wish.provisioned_nodes
+        )

@@ -12,57 +12,57 @@ from driver.scheduling.provisioning import demand, hypothetical_nodes, node_temp
 from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
-_Alike = tuple[Hashable, ...]
+_Signature = tuple[Hashable, ...]
 _PROBE = ids.NodeName("\0probe")
 """No node has such a name."""
 
 
 @dataclass(frozen=True, slots=True)
-class Size:
+class FitCount:
     """Of each group of alike members: how many there are, and how many of them one node takes.
 
     `refusal` says why it takes none of some group; "" where it takes some of each.
     """
 
     groups: tuple[tuple[int, int], ...] = ()
-    refusal: str = ""
+    rejection: str = ""
 
     @property
-    def nodes(self) -> int:
+    def node_count(self) -> int:
         """So many nodes do, where nothing but their number matters."""
         return sum(-(-members // each) for members, each in self.groups)
 
 
-class Sizes:
+class FitCounter:
     """Remembers: wishes that are alike are alike to an empty node."""
 
     def __init__(self, view: snapshot.Snapshot, deciding: settings.Settings) -> None:
         self._view = view
         self._deciding = deciding
-        self._known: dict[tuple[str, _Alike], Size] = {}
+        self._counts: dict[tuple[str, _Signature], FitCount] = {}
 
-    def of(self, one: node_template.Shape, wish: demand.Wish) -> Size:
+    def count(self, one: node_template.NodeTemplate, wish: demand.NodeDemand) -> FitCount:
         """Of an empty node of a shape."""
         alike = tuple(workload_signature.workload_signature(work) for work in wish.workloads)
         key = one.name, alike
-        if key not in self._known:
-            self._known[key] = self._sized(one, wish)
-        return self._known[key]
+        if key not in self._counts:
+            self._counts[key] = self._compute(one, wish)
+        return self._counts[key]
 
-    def _sized(self, one: node_template.Shape, wish: demand.Wish) -> Size:
-        below = hypothetical_nodes.Imagined(self._view, {_PROBE: one})
-        alone = reservation_overlay.Without(below, (), (_PROBE,))
-        tried = tentative.Trial(alone, wish.workloads, self._deciding)
+    def _compute(self, one: node_template.NodeTemplate, wish: demand.NodeDemand) -> FitCount:
+        below = hypothetical_nodes.HypotheticalNodes(self._view, {_PROBE: one})
+        alone = reservation_overlay.WithoutReservations(below, (), (_PROBE,))
+        tried = tentative.TentativeState(alone, wish.workloads, self._deciding)
         blocker = tried.blocker()
         if blocker is not None:
-            return Size(refusal=of_one.unschedulable(blocker))
+            return FitCount(rejection=of_one.unschedulable(blocker))
         found = []
         for members in tried.groups(range(len(wish.workloads))):
-            filled = tried.filling(members, _PROBE)
+            filled = tried.node_fill(members, _PROBE)
             if not filled.count:
-                refused = filled.refusal
-                return Size(
-                    refusal=of_one.node_rejection(refused) if refused else "has no device for it"
+                refused = filled.rejection
+                return FitCount(
+                    rejection=of_one.node_rejection(refused) if refused else "has no device for it"
                 )
             found.append((len(members), filled.count))
-        return Size(tuple(found))
+        return FitCount(tuple(found))

@@ -13,20 +13,20 @@ from driver.scheduling.snapshot import cluster_state, pods_overlay, snapshot
 from driver.scheduling.snapshot import overlay as snapshot_overlay
 
 
-class Imagined(snapshot_overlay.SnapshotOverlay):
+class HypotheticalNodes(snapshot_overlay.SnapshotOverlay):
     """A ClusterView with nodes of shapes, by name, beside those below."""
 
     def __init__(
-        self, below: snapshot.Snapshot, found: Mapping[ids.NodeName, node_template.Shape]
+        self, below: snapshot.Snapshot, found: Mapping[ids.NodeName, node_template.NodeTemplate]
     ) -> None:
         super().__init__(below)
-        self._ours = cluster_state.ClusterState(below.driver)
+        self._hypothetical = cluster_state.ClusterState(below.driver)
         for name, one in found.items():
-            self._ours.set_node(name, one.node(name))
-            for published in one.slices_of(name):
-                self._ours.set_slice(published.name, published)
-        self._keys = {(key, one) for key, one in self._ours.pools}
-        self._nodes = {**below.nodes, **self._ours.nodes}
+            self._hypothetical.set_node(name, one.build_node(name))
+            for published in one.build_slices(name):
+                self._hypothetical.set_slice(published.name, published)
+        self._pool_keys = {(key, one) for key, one in self._hypothetical.pools}
+        self._nodes = {**below.nodes, **self._hypothetical.nodes}
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
@@ -44,19 +44,19 @@ class Imagined(snapshot_overlay.SnapshotOverlay):
     @property
     def pools(self) -> Mapping[snapshot.PoolKey, dra_pools.Pool]:
         """Every pool, its newest generation."""
-        return ChainMap(dict(self._ours.pools), self._base.pools)  # type: ignore[arg-type]
+        return ChainMap(dict(self._hypothetical.pools), self._base.pools)  # type: ignore[arg-type]
 
     def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
         """What a node reaches of each pool, in the order in which devices are preferred."""
-        return self._of(node in self._ours.nodes).reachable_pools(node)
+        return self._source(node in self._hypothetical.nodes).reachable_pools(node)
 
     def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
         """The devices of a pool that somebody has, by name."""
-        return self._of((of.driver, of.name) in self._keys).used_devices(of)
+        return self._source((of.driver, of.name) in self._pool_keys).used_devices(of)
 
     def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
         """What is left of a pool's counters (KEP-4815)."""
-        return self._of((of.driver, of.name) in self._keys).remaining_counters(of)
+        return self._source((of.driver, of.name) in self._pool_keys).remaining_counters(of)
 
-    def _of(self, ours: bool) -> snapshot.Snapshot:  # noqa: FBT001 - which of the two
-        return self._ours if ours else self._base
+    def _source(self, ours: bool) -> snapshot.Snapshot:  # noqa: FBT001 - which of the two
+        return self._hypothetical if ours else self._base

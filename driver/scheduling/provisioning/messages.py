@@ -8,7 +8,7 @@ from driver.scheduling.provisioning import node_template
 _MINUTE_S = 60.0
 
 
-def counted(found: Iterable[node_template.Shape]) -> str:
+def describe_nodes(found: Iterable[node_template.NodeTemplate]) -> str:
     """`2 nodes of shape h100-8`."""
     kinds = Counter(one.name for one in found)
     return ", ".join(
@@ -17,32 +17,33 @@ def counted(found: Iterable[node_template.Shape]) -> str:
     )
 
 
-def requested(found: Sequence[node_template.Shape]) -> str:
+def requested_message(found: Sequence[node_template.NodeTemplate]) -> str:
     """`Waits for 2 nodes of shape h100-8, which were asked for; as a rule that takes 6 min`."""
-    longest = max((one.starts_s for one in found), default=0.0)
+    longest = max((one.startup_s for one in found), default=0.0)
+    takes = _format_duration(longest)
     asked = "which were asked for" if len(found) > 1 else "which was asked for"
-    return f"Waits for {counted(found)}, {asked}; as a rule that takes {_lasts(longest)}"
+    return f"Waits for {describe_nodes(found)}, {asked}; as a rule that takes {takes}"
 
 
-def in_turn(why: str) -> str:
+def deferred_message(why: str) -> str:
     """Why nothing is asked for yet."""
     return f"A node would do, and is not asked for yet: {why}"
 
 
-def hopeless(why: str) -> str:
+def impossible_message(why: str) -> str:
     """Why nothing is asked for."""
     return f"No node that can be asked for would do: {why}"
 
 
-def arrived(node: str, kind: str, gpus: int, took_s: float) -> str:
+def arrived_message(node: str, kind: str, gpus: int, took_s: float) -> str:
     """`Node n-1 of shape h100-8 is there with 8 GPUs, 5 min after it was asked for`."""
     return (
         f"Node {node} of shape {kind} is there with {gpus} GPU{'s' if gpus != 1 else ''}, "
-        f"{_lasts(took_s)} after it was asked for"
+        f"{_format_duration(took_s)} after it was asked for"
     )
 
 
-def _lasts(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     if seconds < 2 * _MINUTE_S:
         return f"{seconds:.0f} s"
     return f"{seconds / _MINUTE_S:.0f} min"

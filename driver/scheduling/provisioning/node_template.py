@@ -15,22 +15,27 @@ from driver.resources.core import node_selectors, nodes
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
 
-_ENOUGH = 1 << 60
+_UNLIMITED = 1 << 60
 """Of what the document does not say: it is not what keeps a pod away."""
-_PODS = 110
+_DEFAULT_PODS = 110
 """As kubelets have it by default."""
-_UNKNOWN = frozenset(
+_UNKNOWN_ATTRIBUTES = frozenset(
     {
         *(names.ATTR_UUID, names.ATTR_PARENT_UUID, names.ATTR_BRAND, names.ATTR_ARCHITECTURE),
         *(names.ATTR_CUDA_CAPABILITY, names.ATTR_CUDA_DRIVER_VERSION, names.ATTR_PCI_BUS_ID),
     }
 )
 """What a document does not tell: who asks it finds no such device before a node was seen."""
-_USUAL = {"cpu": _ENOUGH, "memory": _ENOUGH, "ephemeral-storage": _ENOUGH, "pods": _PODS}
+_DEFAULT_ALLOCATABLE = {
+    "cpu": _UNLIMITED,
+    "memory": _UNLIMITED,
+    "ephemeral-storage": _UNLIMITED,
+    "pods": _DEFAULT_PODS,
+}
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class NodeTemplate:
     """`published` are the slices of a node of it, whatever its name.
 
     `starts_s` is how long one takes from being asked for to being complete, `most` how many are on
@@ -42,17 +47,17 @@ class Shape:
     labels: Mapping[str, str]
     taints: tuple[nodes.NodeTaint, ...]
     allocatable: Mapping[str, int]
-    published: tuple[slices.Slice, ...]
+    resource_slices: tuple[slices.Slice, ...]
     cost: float
-    starts_s: float
-    most: int
-    seen: bool = False
+    startup_s: float
+    max_in_flight: int
+    is_observed: bool = False
 
-    def has(self, node: nodes.Node) -> bool:
+    def matches(self, node: nodes.Node) -> bool:
         """Whether a node is one of it, by its labels."""
         return self.labels.items() <= node.labels.items()
 
-    def node(self, name: ids.NodeName) -> nodes.Node:
+    def build_node(self, name: ids.NodeName) -> nodes.Node:
         """One of it, as it will be."""
         return nodes.Node(
             name=name,
@@ -62,7 +67,7 @@ class Shape:
             allocatable=self.allocatable,
         )
 
-    def slices_of(self, name: ids.NodeName) -> tuple[slices.Slice, ...]:
+    def build_slices(self, name: ids.NodeName) -> tuple[slices.Slice, ...]:
         """What it will publish."""
         return tuple(
             replace(
@@ -71,35 +76,40 @@ class Shape:
                 pool=name,
                 reach=node_selectors.Reach(node=name),
             )
-            for place, one in enumerate(self.published)
+            for place, one in enumerate(self.resource_slices)
         )
 
 
-def of_document(one: node_shapes.NodeShape, driver: str) -> Shape:
+def from_document(one: node_shapes.NodeShape, driver: str) -> NodeTemplate:
     """As its document says."""
-    return Shape(
+    return NodeTemplate(
         name=one.name,
         labels=one.labels,
         taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in one.taints),
-        allocatable={**_USUAL, **nodes.amounts(one.allocatable, f"{one.name}.allocatable")},
-        published=_written(one, driver),
+        allocatable={
+            **_DEFAULT_ALLOCATABLE,
+            **nodes.amounts(one.allocatable, f"{one.name}.allocatable"),
+        },
+        resource_slices=_document_slices(one, driver),
         cost=one.price,
-        starts_s=crd.seconds(one.startup),
-        most=one.most,
+        startup_s=crd.seconds(one.startup),
+        max_in_flight=one.most,
     )
 
 
-def _written(one: node_shapes.NodeShape, driver: str) -> tuple[slices.Slice, ...]:
+def _document_slices(one: node_shapes.NodeShape, driver: str) -> tuple[slices.Slice, ...]:
     memory = quantities.parse(one.memory).units if one.memory is not None else None
-    gpus = tuple(_gpu(one.product, memory, place) for place in range(one.gpus))
+    gpus = tuple(_template_gpu(one.product, memory, place) for place in range(one.gpus))
     node = ids.NodeName(one.name)
     terms = slice_builder.Terms(driver, node, "controller", {})
     pool, _ = slice_builder.pool_of(model.Inventory(gpus), terms, {})
     rendered = slice_builder.render(pool, slice_builder.Owner(node, ""), 1)
-    return without(map(slices.parse, rendered), _UNKNOWN)
+    return without_attributes(map(slices.parse, rendered), _UNKNOWN_ATTRIBUTES)
 
 
-def without(found: Iterable[slices.Slice], attributes: Collection[str]) -> tuple[slices.Slice, ...]:
+def without_attributes(
+    found: Iterable[slices.Slice], attributes: Collection[str]
+) -> tuple[slices.Slice, ...]:
     """Slices whose devices say nothing of some attributes."""
 
     def bare(device: slices.Device) -> slices.Device:
@@ -109,7 +119,7 @@ def without(found: Iterable[slices.Slice], attributes: Collection[str]) -> tuple
     return tuple(replace(one, devices=tuple(map(bare, one.devices))) for one in found)
 
 
-def _gpu(product: str, memory: int | None, place: int) -> model.Gpu:
+def _template_gpu(product: str, memory: int | None, place: int) -> model.Gpu:
     """Of a machine that nobody has seen: what is not known of it is left out, or no version."""
     address = f"0000:{place:02x}:00.0"
     return model.Gpu(

@@ -16,7 +16,7 @@ from driver.scheduling.provisioning import node_template
 
 _CONTAINER = "placeholder"
 _HOSTNAME = "kubernetes.io/hostname"
-_NOT_THERE_YET = node_selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
+_NOT_COMPLETE = node_selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
 _TEMPLATE = node_selectors.Expression(
     "cluster-autoscaler.kubernetes.io/template-node", "In", ("true",)
 )
@@ -24,14 +24,14 @@ _TEMPLATE = node_selectors.Expression(
 
 It has that node's labels, and no node has this one (kubernetes/autoscaler #9702).
 """
-_STAYS = {
+_KEEP_ANNOTATIONS = {
     names.KARPENTER_KEEP: "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
 """Annotations of the autoscalers' own: the node that has just come is not taken for unused."""
-_SIZES = frozenset({"cpu", "memory", "ephemeral-storage"})
+_SIZED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
 """What is asked for by amount: all else a node has only once its own plugins run."""
-_LONGEST = 63
+_MAX_NAME = 63
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Placeholder:
         return self.pod.labels[names.PLACEHOLDER_LABEL]
 
     @property
-    def wish(self) -> str:
+    def demand(self) -> str:
         """What waits for the node."""
         return self.pod.asks.get(names.PLACEHOLDER_FOR, "")
 
@@ -66,47 +66,47 @@ class Placeholder:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class NodeRequest:
     """A node to be asked for: its place among those of its first wish, and who is to go on it."""
 
-    shape: node_template.Shape
-    wishes: tuple[str, ...]
-    place: int
-    guests: tuple[pods.Pod, ...]
+    template: node_template.NodeTemplate
+    demands: tuple[str, ...]
+    number: int
+    pods: tuple[pods.Pod, ...]
 
     @property
-    def wish(self) -> str:
+    def demand(self) -> str:
         """The first that is to go on it."""
-        return self.wishes[0]
+        return self.demands[0]
 
     @property
     def name(self) -> str:
         """The pod's: the same for the same node, so that a retry meets its own work."""
-        digest = hashlib.sha256(self.wish.encode()).hexdigest()[:10]
-        return f"node-{self.shape.name}-{digest}-{self.place}"[:_LONGEST]
+        digest = hashlib.sha256(self.demand.encode()).hexdigest()[:10]
+        return f"node-{self.template.name}-{digest}-{self.number}"[:_MAX_NAME]
 
 
-def render(ask: Ask, namespace: str, image: str) -> dict[str, Any]:
+def render(ask: NodeRequest, namespace: str, image: str) -> dict[str, Any]:
     """The Pod (core/v1)."""
-    first = ask.guests[0] if ask.guests else None
+    first = ask.pods[0] if ask.pods else None
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
             "name": ask.name,
             "namespace": namespace,
-            "labels": {names.PLACEHOLDER_LABEL: ask.shape.name},
-            "annotations": {names.PLACEHOLDER_FOR: ask.wish, **_STAYS},
+            "labels": {names.PLACEHOLDER_LABEL: ask.template.name},
+            "annotations": {names.PLACEHOLDER_FOR: ask.demand, **_KEEP_ANNOTATIONS},
         },
         "spec": {
             "priorityClassName": names.PLACEHOLDER_PRIORITY,
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "nodeSelector": {**(first.node_selector if first else {}), **ask.shape.labels},
+            "nodeSelector": {**(first.node_selector if first else {}), **ask.template.labels},
             "affinity": _affinity(first.affinity if first else None),
             "tolerations": _tolerations(ask),
-            "containers": [_container(image, _requests(ask.guests))],
+            "containers": [_container(image, _requests(ask.pods))],
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": 65535,
@@ -138,7 +138,7 @@ def _affinity(wanted: node_selectors.NodeSelector | None) -> dict[str, Any]:
     new = node_selectors.NodeSelector(
         tuple(
             node_selectors.Term((*one.labels, kind), one.fields)
-            for kind in (_NOT_THERE_YET, _TEMPLATE)
+            for kind in (_NOT_COMPLETE, _TEMPLATE)
             for one in terms
         )
     )
@@ -151,12 +151,12 @@ def _affinity(wanted: node_selectors.NodeSelector | None) -> dict[str, Any]:
     }
 
 
-def _tolerations(ask: Ask) -> list[Mapping[str, Any]]:
+def _tolerations(ask: NodeRequest) -> list[Mapping[str, Any]]:
     found: list[Mapping[str, Any]] = [
         {"key": one.key, "operator": "Equal", "value": one.value, "effect": one.effect}
-        for one in ask.shape.taints
+        for one in ask.template.taints
     ]
-    for one in (one.raw for guest in ask.guests for one in guest.tolerations):
+    for one in (one.raw for guest in ask.pods for one in guest.tolerations):
         if one and one not in found:
             found.append(one)
     return found
@@ -179,5 +179,5 @@ def _amounts(guests: Iterable[pods.Pod]) -> Iterable[tuple[str, int]]:
         (name, amount)
         for guest in guests
         for name, amount in guest.requests.items()
-        if name in _SIZES
+        if name in _SIZED_RESOURCES
     )

@@ -10,18 +10,18 @@ from driver import clock
 
 
 @dataclass(frozen=True, slots=True)
-class Brought:
+class ProvisionedFor:
     """The wish by its key, and since when its node is there."""
 
-    wish: str
+    demand: str
     since: dt.datetime
 
     def render(self) -> str:
         """The annotation's value."""
-        return f"{self.wish} {clock.rfc3339(self.since)}"
+        return f"{self.demand} {clock.rfc3339(self.since)}"
 
 
-def parse(text: str) -> Brought | None:
+def parse(text: str) -> ProvisionedFor | None:
     """Read it; None where there is none, or somebody wrote something else there."""
     wish, _, since = text.partition(" ")
     try:
@@ -29,4 +29,4 @@ def parse(text: str) -> Brought | None:
     except ValueError:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-    return Brought(wish, aware) if wish.count("/") > 1 else None
+    return ProvisionedFor(wish, aware) if wish.count("/") > 1 else None

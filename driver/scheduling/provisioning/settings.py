@@ -6,7 +6,7 @@ from driver.api import node_shapes
 
 
 @dataclass(frozen=True, slots=True)
-class OnDemand:
+class ProvisionerSettings:
     """There where the controller is given a document of shapes.
 
     `namespace` is the controller's, in which placeholders of `image` are, and the ConfigMap `seen`
@@ -16,5 +16,5 @@ class OnDemand:
     document: node_shapes.NodeShapes
     namespace: str
     image: str
-    seen: str
-    interrupting: frozenset[str]
+    observed_configmap: str
+    interruption_taints: frozenset[str]

@@ -8,7 +8,7 @@ from driver.scheduling.provisioning import node_template, observed_shapes
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ShapeStatus:
     """`measured` are the shapes whose start-up is that of nodes that came, by name.
 
     `resting` are those that are left alone for a while, with the reason in words. Nodes are asked
@@ -16,24 +16,27 @@ class Offer:
     """
 
     namespace: str
-    shapes: tuple[node_template.Shape, ...] = ()
+    templates: tuple[node_template.NodeTemplate, ...] = ()
     measured: frozenset[str] = frozenset()
-    resting: Mapping[str, str] = field(default_factory=dict)
+    paused: Mapping[str, str] = field(default_factory=dict)
 
 
-def of(
+def build_status(
     document: node_shapes.NodeShapes,
-    seen: Mapping[str, observed_shapes.Seen],
+    seen: Mapping[str, observed_shapes.ObservedShape],
     namespace: str,
     driver: str,
-) -> Offer:
+) -> ShapeStatus:
     """By the document, and by what was learned of its shapes, by name."""
     known = (
-        (node_template.of_document(one, driver), seen.get(one.name, observed_shapes.Seen()))
+        (
+            node_template.from_document(one, driver),
+            seen.get(one.name, observed_shapes.ObservedShape()),
+        )
         for one in document.shapes
     )
-    return Offer(
+    return ShapeStatus(
         namespace,
-        tuple(observed_shapes.applied(one, past) for one, past in known),
-        frozenset(name for name, past in seen.items() if past.starts_s),
+        tuple(observed_shapes.apply_observed(one, past) for one, past in known),
+        frozenset(name for name, past in seen.items() if past.startup_s),
     )

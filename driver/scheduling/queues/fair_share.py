@@ -16,8 +16,8 @@ from typing import NamedTuple
 from driver.scheduling.queues import quota, resources
 from driver.scheduling.queues import tree as trees
 
-NONE = Fraction(0)
-ALL = Fraction(1)
+ZERO = Fraction(0)
+ONE = Fraction(1)
 Shares = Mapping[str, Fraction]
 _NO_SHARES: Shares = {}
 
@@ -27,30 +27,30 @@ class Basin(NamedTuple):
 
     slope: Fraction
     room: Fraction
-    start: Fraction = NONE
+    start: Fraction = ZERO
 
 
-def fill(basins: Mapping[str, Basin], amount: Fraction) -> dict[str, Fraction]:
+def fill_basins(basins: Mapping[str, Basin], amount: Fraction) -> dict[str, Fraction]:
     """What each has when `amount` is given out, or all that they take where that is less."""
-    level = _level(basins.values(), amount)
-    return {name: _taken(one, level) for name, one in basins.items()}
+    level = _fill_level(basins.values(), amount)
+    return {name: _basin_fill(one, level) for name, one in basins.items()}
 
 
-def _taken(one: Basin, level: Fraction | None) -> Fraction:
+def _basin_fill(one: Basin, level: Fraction | None) -> Fraction:
     if level is None:
         return one.room
-    return min(one.room, max(NONE, one.slope * (level - one.start)))
+    return min(one.room, max(ZERO, one.slope * (level - one.start)))
 
 
-def _level(basins: Iterable[Basin], amount: Fraction) -> Fraction | None:
+def _fill_level(basins: Iterable[Basin], amount: Fraction) -> Fraction | None:
     """How high the level rises; None: to where all are full."""
     slopes: dict[Fraction, Fraction] = {}
     for one in basins:
         if one.slope > 0 and one.room > 0:
             end = one.start + one.room / one.slope
-            slopes[one.start] = slopes.get(one.start, NONE) + one.slope
-            slopes[end] = slopes.get(end, NONE) - one.slope
-    at = rate = NONE
+            slopes[one.start] = slopes.get(one.start, ZERO) + one.slope
+            slopes[end] = slopes.get(end, ZERO) - one.slope
+    at = rate = ZERO
     left = amount
     for edge in sorted(slopes):
         if rate > 0 and rate * (edge - at) >= left:
@@ -60,8 +60,8 @@ def _level(basins: Iterable[Basin], amount: Fraction) -> Fraction | None:
     return None
 
 
-def reach(
-    tree: trees.Tree, asked: Mapping[str, resources.Amounts], capacity: resources.Amounts
+def usable_shares(
+    tree: trees.QueueTree, asked: Mapping[str, resources.Amounts], capacity: resources.Amounts
 ) -> Shares:
     """The share that each queue could use, `asked` being what leaves use and wait for.
 
@@ -69,13 +69,13 @@ def reach(
     """
     most: dict[str, Fraction] = {}
     needs: dict[str, _Need] = {}
-    for name in tree.upwards():
+    for name in tree.bottom_up():
         below = [needs[child] for child in tree.children.get(name, ())]
-        need = _Need.of(asked.get(name, resources.NOTHING)).plus(below)
-        parts = sum((most[child] for child in tree.children.get(name, ())), NONE)
-        whole = parts + asked.get(name, resources.NOTHING).dominant(capacity)
-        shrunk = need.within(quota.limit(tree.accepted[name]))
-        needs[name] = need.times(shrunk)
+        need = _Need.from_amounts(asked.get(name, resources.ZERO)).add(below)
+        parts = sum((most[child] for child in tree.children.get(name, ())), ZERO)
+        whole = parts + asked.get(name, resources.ZERO).dominant(capacity)
+        shrunk = need.allowed_part(quota.effective_limit(tree.accepted[name]))
+        needs[name] = need.scale(shrunk)
         most[name] = whole * shrunk
     return most
 
@@ -83,10 +83,10 @@ def reach(
 class _Need(NamedTuple):
     """Amounts that are no whole numbers, by resource and product."""
 
-    of_each: Mapping[tuple[str, str], Fraction]
+    amounts: Mapping[tuple[str, str], Fraction]
 
     @classmethod
-    def of(cls, found: resources.Amounts) -> "_Need":
+    def from_amounts(cls, found: resources.Amounts) -> "_Need":
         models = {("models", name): Fraction(of) for name, of in found.models.items()}
         plain = {
             ("gpus", ""): Fraction(found.gpus),
@@ -95,40 +95,43 @@ class _Need(NamedTuple):
         }
         return cls({**plain, **models})
 
-    def plus(self, others: Iterable["_Need"]) -> "_Need":
-        found = dict(self.of_each)
+    def add(self, others: Iterable["_Need"]) -> "_Need":
+        found = dict(self.amounts)
         for other in others:
-            for key, of in other.of_each.items():
-                found[key] = found.get(key, NONE) + of
+            for key, of in other.amounts.items():
+                found[key] = found.get(key, ZERO) + of
         return _Need(found)
 
-    def times(self, part: Fraction) -> "_Need":
-        return self if part == 1 else _Need({key: of * part for key, of in self.of_each.items()})
+    def scale(self, part: Fraction) -> "_Need":
+        return self if part == 1 else _Need({key: of * part for key, of in self.amounts.items()})
 
-    def within(self, limit: quota.Named) -> Fraction:
+    def allowed_part(self, limit: quota.NamedAmounts) -> Fraction:
         """The part of it that a limit allows."""
-        found = ALL
+        found = ONE
         for bound in quota.bounds(limit):
-            need = self.of_each.get((bound.field, bound.product), NONE)
-            if need > bound.most:
-                found = min(found, bound.most / need)
+            need = self.amounts.get((bound.field, bound.product), ZERO)
+            if need > bound.limit:
+                found = min(found, bound.limit / need)
         return found
 
 
-def limits(tree: trees.Tree, capacity: resources.Amounts) -> Shares:
+def limit_shares(tree: trees.QueueTree, capacity: resources.Amounts) -> Shares:
     """The limits as shares, of queues that have one."""
-    found = {name: quota.share(quota.limit(q), capacity) for name, q in tree.accepted.items()}
+    found = {
+        name: quota.fleet_share(quota.effective_limit(q), capacity)
+        for name, q in tree.accepted.items()
+    }
     return {name: one for name, one in found.items() if one is not None}
 
 
-def deserved(tree: trees.Tree, capacity: resources.Amounts) -> Shares:
+def deserved_shares(tree: trees.QueueTree, capacity: resources.Amounts) -> Shares:
     """What queues deserve, as shares."""
-    found = {name: quota.share(one, capacity) for name, one in tree.deserved.items()}
-    return {name: one or NONE for name, one in found.items()}
+    found = {name: quota.fleet_share(one, capacity) for name, one in tree.deserved.items()}
+    return {name: one or ZERO for name, one in found.items()}
 
 
-def shares(
-    tree: trees.Tree,
+def fair_shares(
+    tree: trees.QueueTree,
     capacity: resources.Amounts,
     demand: Shares,
     past: Shares = _NO_SHARES,
@@ -137,49 +140,51 @@ def shares(
 
     `past` is, of queues that remember, their average use beyond what they deserve.
     """
-    most = _most(tree, limits(tree, capacity), demand)
-    return _down(tree, most, deserved(tree, capacity), past)
+    most = _max_shares(tree, limit_shares(tree, capacity), demand)
+    return _distribute(tree, most, deserved_shares(tree, capacity), past)
 
 
-def of_amounts(
-    tree: trees.Tree,
+def fair_shares_of_amounts(
+    tree: trees.QueueTree,
     capacity: resources.Amounts,
     asked: Mapping[str, resources.Amounts],
     past: Shares = _NO_SHARES,
 ) -> dict[str, Fraction]:
     """As `shares`, of what leaves use and wait for in amounts, limits taken as amounts too."""
-    most = reach(tree, asked, capacity)
-    return _down(tree, most, deserved(tree, capacity), past)
+    most = usable_shares(tree, asked, capacity)
+    return _distribute(tree, most, deserved_shares(tree, capacity), past)
 
 
-def _most(tree: trees.Tree, caps: Shares, demand: Shares) -> dict[str, Fraction]:
+def _max_shares(tree: trees.QueueTree, caps: Shares, demand: Shares) -> dict[str, Fraction]:
     most: dict[str, Fraction] = {}
-    for name in tree.upwards():
-        below = sum((most[child] for child in tree.children.get(name, ())), NONE)
-        own = demand.get(name, NONE)
+    for name in tree.bottom_up():
+        below = sum((most[child] for child in tree.children.get(name, ())), ZERO)
+        own = demand.get(name, ZERO)
         most[name] = min(below + own, caps.get(name, below + own))
     return most
 
 
-def _down(tree: trees.Tree, most: Shares, floors: Shares, past: Shares) -> dict[str, Fraction]:
+def _distribute(
+    tree: trees.QueueTree, most: Shares, floors: Shares, past: Shares
+) -> dict[str, Fraction]:
     found: dict[str, Fraction] = {}
-    parents: list[str | None] = [None, *tree.downwards()]
+    parents: list[str | None] = [None, *tree.top_down()]
     for parent in parents:
         names = tree.children.get(parent, ())
-        amount = ALL if parent is None else found[parent]
-        found |= _among(tree, names, amount, (most, floors, past))
+        amount = ONE if parent is None else found[parent]
+        found |= _distribute_siblings(tree, names, amount, (most, floors, past))
     return found
 
 
-def _among(
-    tree: trees.Tree,
+def _distribute_siblings(
+    tree: trees.QueueTree,
     names: Iterable[str],
     amount: Fraction,
     of: tuple[Shares, Shares, Shares],
 ) -> dict[str, Fraction]:
     """What siblings have of what there is for them."""
     most, floors, past = of
-    first = fill(
+    first = fill_basins(
         {name: Basin(floors[name], min(most[name], floors[name])) for name in names}, amount
     )
     rest: dict[str, Basin] = {}
@@ -191,5 +196,5 @@ def _among(
             rest[name] = Basin(2 * weight, room, past[name] / (2 * weight))
         else:
             rest[name] = Basin(weight, room)
-    more = fill(rest, amount - sum(first.values(), NONE))
+    more = fill_basins(rest, amount - sum(first.values(), ZERO))
     return {name: first[name] + more[name] for name in names}

@@ -16,9 +16,9 @@ def memory(count: int) -> str:
     return quantities.of_bytes(count).text
 
 
-def of_bound(bound: quota.Bound, most: int | None = None) -> str:
+def format_bound(bound: quota.Bound, most: int | None = None) -> str:
     """What a bound is on, so much of it: `16 GPUs`, `4 GPUs (NVIDIA H100 80GB HBM3)`."""
-    count = bound.most if most is None else most
+    count = bound.limit if most is None else most
     return f"{number(bound, count)} {unit(bound, count)}"
 
 

@@ -21,10 +21,10 @@ def capacity(view: snapshot.Snapshot) -> int:
     )
 
 
-def given(view: snapshot.Snapshot) -> int:
+def allocated(view: snapshot.Snapshot) -> int:
     """What is given out now. Administrators' access takes nothing."""
     return sum(
-        _of_result(view, holder.result)
+        _result_usage(view, holder.result)
         for pool in view.pools.values()
         if pool.driver == view.driver
         for name in view.used_devices(pool)
@@ -32,16 +32,16 @@ def given(view: snapshot.Snapshot) -> int:
     )
 
 
-def of(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> int:
+def claims_usage(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> int:
     """What claims have."""
     return sum(
-        _of_result(view, result)
+        _result_usage(view, result)
         for claim in found
         for result in (claim.allocation.results if claim.allocation else ())
         if not result.admin_access
     )
 
 
-def _of_result(view: snapshot.Snapshot, result: claims.Result) -> int:
+def _result_usage(view: snapshot.Snapshot, result: claims.Result) -> int:
     """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
-    return resources.of_result(view, result).gpus
+    return resources.result_amounts(view, result).gpus

@@ -5,38 +5,39 @@ from driver.scheduling.queues import resources, status_types
 from driver.scheduling.queues import tree as trees
 
 
-def over(one: status_types.Over) -> str:
+def limit_message(one: status_types.ExceededLimit) -> str:
     """`queue vision is at its limit: 16 of 16 GPUs`."""
-    name = _queue(one.queue)
-    most = queue_format.of_bound(one.bound)
+    name = _queue_name(one.queue)
+    most = queue_format.format_bound(one.bound)
     used = queue_format.number(one.bound, one.used)
-    what = "its limit" if one.borrowing else "what it deserves, and may not borrow"
-    if one.used >= one.bound.most:
+    what = "its limit" if one.is_limit else "what it deserves, and may not borrow"
+    if one.used >= one.bound.limit:
         return f"{name} is at {what}: {used} of {most}"
-    asked = queue_format.number(one.bound, one.asked)
+    asked = queue_format.number(one.bound, one.requested)
     return f"{name} would exceed {what}: it has {used} of {most}, and {asked} more are asked"
 
 
-def share(name: str, found: status_types.Standing) -> str:
+def share_message(name: str, found: status_types.QueueStatus) -> str:
     """`queue vision has 12.5 GPUs; 12 are its fair share, 8 are deserved`."""
-    has = _gpus(found.used.gpus)
-    deserved = f", {queue_format.gpus(_deserved(found))} deserved" if found.deserved_share else ""
+    has = _gpus(found.usage.gpus)
+    deserved = (
+        f", {queue_format.gpus(_deserved_gpus(found))} deserved" if found.deserved_share else ""
+    )
     past = (
         ""
-        if found.past is None
-        else f", {queue_format.gpus(round(found.past * found.whole))} on average"
+        if found.average_share is None
+        else f", {queue_format.gpus(round(found.average_share * found.fleet_gpus))} on average"
     )
-    return (
-        f"{_queue(name)} has {has}{past}; fair are {queue_format.gpus(found.fair_gpus)}{deserved}"
-    )
+    fair = queue_format.gpus(found.fair_gpus)
+    return f"{_queue_name(name)} has {has}{past}; fair are {fair}{deserved}"
 
 
-def fault(name: str, found: trees.Fault) -> str:
+def fault_message(name: str, found: trees.QueueFault) -> str:
     """Why a queue does not count."""
-    return f"{_queue(name)} is not accepted: {found}"
+    return f"{_queue_name(name)} is not accepted: {found}"
 
 
-def _queue(name: str) -> str:
+def _queue_name(name: str) -> str:
     return f"queue {name}" if name else "what is in no queue"
 
 
@@ -44,5 +45,5 @@ def _gpus(thousandths: int) -> str:
     return f"{queue_format.gpus(thousandths)} {'GPU' if thousandths == resources.FULL else 'GPUs'}"
 
 
-def _deserved(found: status_types.Standing) -> int:
-    return round(found.deserved_share * found.whole)
+def _deserved_gpus(found: status_types.QueueStatus) -> int:
+    return round(found.deserved_share * found.fleet_gpus)

@@ -13,18 +13,18 @@ from typing import NamedTuple, Protocol
 from driver.scheduling.queues import resources
 from driver.scheduling.queues import tree as trees
 
-Turn = tuple[int, float, str]
+TurnKey = tuple[int, float, str]
 """Of queues beside each other the least is next."""
 
 
-class Waiting(NamedTuple):
+class PendingEntry(NamedTuple):
     """A workload that waits `since` a moment, in seconds since the epoch: a pod, a gang."""
 
     key: Hashable
-    leaf: str
+    queue: str
     priority: int
     since: float
-    asked: resources.Amounts = resources.NOTHING
+    requested: resources.Amounts = resources.ZERO
 
     @property
     def rank(self) -> tuple[int, float, str]:
@@ -32,23 +32,23 @@ class Waiting(NamedTuple):
         return -self.priority, self.since, str(self.key)
 
 
-class Standpoint(Protocol):
+class OrderContext(Protocol):
     """What the order depends on, as it is now."""
 
     @property
-    def tree(self) -> trees.Tree:
+    def tree(self) -> trees.QueueTree:
         """The queues."""
         ...
 
-    def turn(self, queue: str) -> Turn:
+    def turn_key(self, queue: str) -> TurnKey:
         """Where a queue stands beside its siblings."""
         ...
 
-    def rescued(self, leaf: str) -> float | None:
+    def last_starvation_start(self, leaf: str) -> float | None:
         """When the last workload of a queue started for having waited too long."""
         ...
 
-    def rescue(self, leaf: str, now: float) -> None:
+    def record_starvation_start(self, leaf: str, now: float) -> None:
         """One did now."""
         ...
 
@@ -56,108 +56,108 @@ class Standpoint(Protocol):
 _Ranked = tuple[tuple[int, float, str], int]
 
 
-class Line:
+class ScheduleOrder:
     """The order of what waits, as of `now`: the next is the next by what was charged until then.
 
     `charged` is to be told of each charge. What was given out once is not given out again.
     """
 
-    def __init__(self, at: Standpoint, waiting: Iterable[Waiting], now: float) -> None:
-        self._at = at
+    def __init__(self, at: OrderContext, waiting: Iterable[PendingEntry], now: float) -> None:
+        self._context = at
         self._tree = tree = at.tree
-        self._known = [*waiting]
-        self._asked: dict[str, resources.Amounts] | None = None
-        self._given: set[int] = set()
-        self._served: set[int] = set()
-        self._last: int | None = None
+        self._entries = [*waiting]
+        self._requested: dict[str, resources.Amounts] | None = None
+        self._returned: set[int] = set()
+        self._scheduled: set[int] = set()
+        self._last_returned: int | None = None
         self._ranked: dict[str, list[_Ranked]] = {}
-        for place, one in enumerate(self._known):
-            self._ranked.setdefault(tree.leaf(one.leaf), []).append((one.rank, place))
-        self._left = dict.fromkeys(tree.accepted, 0)
+        for place, one in enumerate(self._entries):
+            self._ranked.setdefault(tree.queue_or_implicit(one.queue), []).append((one.rank, place))
+        self._remaining = dict.fromkeys(tree.accepted, 0)
         for leaf, ranked in self._ranked.items():
             heapq.heapify(ranked)
             for name in tree.path(leaf):
-                self._left[name] += len(ranked)
-        self._turns: dict[str | None, list[tuple[Turn, int, str]]] = {}
+                self._remaining[name] += len(ranked)
+        self._turns: dict[str | None, list[tuple[TurnKey, int, str]]] = {}
         self._stamps = dict.fromkeys(tree.accepted, 0)
-        self._stirred = dict.fromkeys(name for name in tree.accepted if self._left[name])
-        self._starving = _Starving(at, self._known, now)
+        self._changed = dict.fromkeys(name for name in tree.accepted if self._remaining[name])
+        self._starving = _Starving(at, self._entries, now)
 
-    def __iter__(self) -> Iterator[Waiting]:
+    def __iter__(self) -> Iterator[PendingEntry]:
         return self
 
-    def __next__(self) -> Waiting:
+    def __next__(self) -> PendingEntry:
         place = self._starving.next()
         if place is None:
-            place = self._by_turn()
-        self._last = place
+            place = self._next_by_turn()
+        self._last_returned = place
         if place is None:
             raise StopIteration
-        self._given.add(place)
-        one = self._known[place]
-        for name in self._tree.path(self._tree.leaf(one.leaf)):
-            self._left[name] -= 1
+        self._returned.add(place)
+        one = self._entries[place]
+        for name in self._tree.path(self._tree.queue_or_implicit(one.queue)):
+            self._remaining[name] -= 1
         return one
 
-    def charged(self, leaf: str, changed: Iterable[str], *, more: bool) -> None:
+    def update_charges(self, leaf: str, changed: Iterable[str], *, more: bool) -> None:
         """What some queues have changed. More for the leaf of what was given out last: served."""
-        self._stirred |= dict.fromkeys(changed)
-        last = self._last
-        if not more or last is None or last in self._served or self._known[last].leaf != leaf:
+        self._changed |= dict.fromkeys(changed)
+        last = self._last_returned
+        if not more or last is None or last in self._scheduled or self._entries[last].queue != leaf:
             return
-        self._served.add(last)
-        self._starving.served()
-        if self._asked is not None:
-            self._asked[self._tree.leaf(leaf)] -= self._known[last].asked
+        self._scheduled.add(last)
+        self._starving.record_scheduled()
+        if self._requested is not None:
+            self._requested[self._tree.queue_or_implicit(leaf)] -= self._entries[last].requested
 
     @property
-    def asked(self) -> Mapping[str, resources.Amounts]:
+    def requested(self) -> Mapping[str, resources.Amounts]:
         """What waits still, by leaf."""
-        if self._asked is None:
-            self._asked = {}
-            for one in self.waiting():
-                leaf = self._tree.leaf(one.leaf)
-                self._asked[leaf] = self._asked.get(leaf, resources.NOTHING) + one.asked
-        return self._asked
+        if self._requested is None:
+            self._requested = {}
+            for one in self.pending():
+                leaf = self._tree.queue_or_implicit(one.queue)
+                self._requested[leaf] = self._requested.get(leaf, resources.ZERO) + one.requested
+        return self._requested
 
-    def waiting(self) -> Iterator[Waiting]:
+    def pending(self) -> Iterator[PendingEntry]:
         """What waits still: all that was not served."""
-        return (one for place, one in enumerate(self._known) if place not in self._served)
+        return (one for place, one in enumerate(self._entries) if place not in self._scheduled)
 
-    def _by_turn(self) -> int | None:
-        self._renew()
-        name = self._first(None)
+    def _next_by_turn(self) -> int | None:
+        self._refresh()
+        name = self._next_child(None)
         if name is None:
             return None
         while self._tree.children.get(name):
-            below = self._first(name)
+            below = self._next_child(name)
             if below is None:
                 break
             name = below
-        return self._pop(name)
+        return self._pop_entry(name)
 
-    def _renew(self) -> None:
-        for name in self._stirred:
-            if self._left.get(name):
+    def _refresh(self) -> None:
+        for name in self._changed:
+            if self._remaining.get(name):
                 self._stamps[name] += 1
                 parent = self._tree.accepted[name].parent or None
-                entry = (self._at.turn(name), self._stamps[name], name)
+                entry = (self._context.turn_key(name), self._stamps[name], name)
                 heapq.heappush(self._turns.setdefault(parent, []), entry)
-        self._stirred = {}
+        self._changed = {}
 
-    def _first(self, parent: str | None) -> str | None:
+    def _next_child(self, parent: str | None) -> str | None:
         """The child whose turn it is, of those for which something waits."""
         found = self._turns.get(parent, [])
         while found:
             _, stamp, name = found[0]
-            if self._left[name] and stamp == self._stamps[name]:
+            if self._remaining[name] and stamp == self._stamps[name]:
                 return name
             heapq.heappop(found)
         return None
 
-    def _pop(self, leaf: str) -> int:
+    def _pop_entry(self, leaf: str) -> int:
         ranked = self._ranked[leaf]
-        while ranked[0][1] in self._given:
+        while ranked[0][1] in self._returned:
             heapq.heappop(ranked)
         return heapq.heappop(ranked)[1]
 
@@ -165,45 +165,45 @@ class Line:
 class _Starving:
     """What waits beyond its queue's bound: of queues that are due, by age, until one starts."""
 
-    def __init__(self, at: Standpoint, known: list[Waiting], now: float) -> None:
-        self._at = at
-        self._known = known
+    def __init__(self, at: OrderContext, known: list[PendingEntry], now: float) -> None:
+        self._context = at
+        self._entries = known
         self._now = now
-        self._of: dict[str, list[tuple[float, int, str, int]]] = {}
+        self._by_queue: dict[str, list[tuple[float, int, str, int]]] = {}
         self._heads: list[tuple[tuple[float, int, str, int], str]] = []
-        self._out: str | None = None
-        if at.tree.is_plain:
+        self._last_queue: str | None = None
+        if at.tree.is_implicit_only:
             return
         for place, one in enumerate(known):
-            leaf = at.tree.leaf(one.leaf)
+            leaf = at.tree.queue_or_implicit(one.queue)
             bound = at.tree.accepted[leaf].starvation_s
             if now - one.since > bound and self._is_due(leaf, bound):
                 entry = (one.since, -one.priority, str(one.key), place)
-                self._of.setdefault(leaf, []).append(entry)
-        for leaf, entries in self._of.items():
+                self._by_queue.setdefault(leaf, []).append(entry)
+        for leaf, entries in self._by_queue.items():
             heapq.heapify(entries)
-            self._head(leaf)
+            self._push_head(leaf)
 
     def _is_due(self, leaf: str, bound: float) -> bool:
-        last = self._at.rescued(leaf)
+        last = self._context.last_starvation_start(leaf)
         return last is None or self._now - last >= bound
 
-    def _head(self, leaf: str) -> None:
-        if self._of[leaf]:
-            heapq.heappush(self._heads, (heapq.heappop(self._of[leaf]), leaf))
+    def _push_head(self, leaf: str) -> None:
+        if self._by_queue[leaf]:
+            heapq.heappush(self._heads, (heapq.heappop(self._by_queue[leaf]), leaf))
 
     def next(self) -> int | None:
         """The next of them; where the last one was not served, one of its queue has a turn yet."""
-        if self._out is not None:
-            self._head(self._out)
-            self._out = None
+        if self._last_queue is not None:
+            self._push_head(self._last_queue)
+            self._last_queue = None
         if not self._heads:
             return None
-        entry, self._out = heapq.heappop(self._heads)
+        entry, self._last_queue = heapq.heappop(self._heads)
         return entry[3]
 
-    def served(self) -> None:
+    def record_scheduled(self) -> None:
         """What was given out last has what it asked."""
-        if self._out is not None:
-            self._at.rescue(self._out, self._now)
-            self._out = None
+        if self._last_queue is not None:
+            self._context.record_starvation_start(self._last_queue, self._now)
+            self._last_queue = None

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from driver.resources import queues
 from driver.scheduling.queues import resources
 
-Named = queues.Amounts
+NamedAmounts = queues.Amounts
 
 
 class Bound(NamedTuple):
@@ -19,10 +19,10 @@ class Bound(NamedTuple):
 
     field: str
     product: str
-    most: int
+    limit: int
 
 
-def bounds(named: Named) -> Iterator[Bound]:
+def bounds(named: NamedAmounts) -> Iterator[Bound]:
     """What is named, one resource after another."""
     for field, most in (
         ("gpus", named.gpus),
@@ -35,7 +35,7 @@ def bounds(named: Named) -> Iterator[Bound]:
         yield Bound("models", product, most)
 
 
-def of(found: resources.Amounts, bound: Bound) -> int:
+def bounded_amount(found: resources.Amounts, bound: Bound) -> int:
     """As much as there is of what a bound is on."""
     match bound.field:
         case "gpus":
@@ -48,64 +48,64 @@ def of(found: resources.Amounts, bound: Bound) -> int:
             return found.models.get(bound.product, 0)
 
 
-def limit(queue: queues.Queue) -> Named:
+def effective_limit(queue: queues.Queue) -> NamedAmounts:
     """What it never exceeds: without borrowing no more than it deserves."""
     if queue.borrowing:
         return queue.limit
-    return _least(queue.limit, queue.deserved)
+    return _minimum(queue.limit, queue.deserved)
 
 
-def _least(one: Named, other: Named) -> Named:
+def _minimum(one: NamedAmounts, other: NamedAmounts) -> NamedAmounts:
     models = dict(one.models)
     for product, most in other.models.items():
         models[product] = min(most, models.get(product, most))
-    return Named(
-        _lesser(one.gpus, other.gpus),
-        _lesser(one.memory, other.memory),
-        _lesser(one.compute, other.compute),
+    return NamedAmounts(
+        _min_optional(one.gpus, other.gpus),
+        _min_optional(one.memory, other.memory),
+        _min_optional(one.compute, other.compute),
         models,
     )
 
 
-def _lesser(one: int | None, other: int | None) -> int | None:
+def _min_optional(one: int | None, other: int | None) -> int | None:
     return min((number for number in (one, other) if number is not None), default=None)
 
 
-def together(found: Iterable[Named]) -> Named:
+def sum_amounts(found: Iterable[NamedAmounts]) -> NamedAmounts:
     """The sum; what none of them names is not named."""
     gpus = memory = compute = None
     models: dict[str, int] = {}
     for one in found:
-        gpus = _sum(gpus, one.gpus)
-        memory = _sum(memory, one.memory)
-        compute = _sum(compute, one.compute)
+        gpus = _add_optional(gpus, one.gpus)
+        memory = _add_optional(memory, one.memory)
+        compute = _add_optional(compute, one.compute)
         for product, most in one.models.items():
             models[product] = models.get(product, 0) + most
-    return Named(gpus, memory, compute, models)
+    return NamedAmounts(gpus, memory, compute, models)
 
 
-def _sum(one: int | None, other: int | None) -> int | None:
+def _add_optional(one: int | None, other: int | None) -> int | None:
     return one if other is None else (one or 0) + other
 
 
-def at_least(own: Named, children: Named) -> Named:
+def maximum(own: NamedAmounts, children: NamedAmounts) -> NamedAmounts:
     """The more of each."""
     models = dict(own.models)
     for product, most in children.models.items():
         models[product] = max(most, models.get(product, 0))
-    return Named(
-        _greater(own.gpus, children.gpus),
-        _greater(own.memory, children.memory),
-        _greater(own.compute, children.compute),
+    return NamedAmounts(
+        _max_optional(own.gpus, children.gpus),
+        _max_optional(own.memory, children.memory),
+        _max_optional(own.compute, children.compute),
         models,
     )
 
 
-def _greater(one: int | None, other: int | None) -> int | None:
+def _max_optional(one: int | None, other: int | None) -> int | None:
     return max((number for number in (one, other) if number is not None), default=None)
 
 
-def share(named: Named, capacity: resources.Amounts) -> Fraction | None:
+def fleet_share(named: NamedAmounts, capacity: resources.Amounts) -> Fraction | None:
     """As a share of the fleet; None where nothing is named that there is any of.
 
     GPUs of models stand for GPUs where no GPUs are named.

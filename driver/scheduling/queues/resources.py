@@ -41,7 +41,7 @@ class Amounts:
             self.gpus + other.gpus,
             self.memory + other.memory,
             self.compute + other.compute,
-            _merged(self.models, other.models, 1),
+            _merge(self.models, other.models, 1),
         )
 
     def __sub__(self, other: Self) -> "Amounts":
@@ -49,11 +49,11 @@ class Amounts:
             self.gpus - other.gpus,
             self.memory - other.memory,
             self.compute - other.compute,
-            _merged(self.models, other.models, -1),
+            _merge(self.models, other.models, -1),
         )
 
     def __bool__(self) -> bool:
-        return self != NOTHING
+        return self != ZERO
 
     def __hash__(self) -> int:
         return hash((self.gpus, self.memory, self.compute, frozenset(self.models.items())))
@@ -74,13 +74,15 @@ class Amounts:
 
         What there is none of does not count.
         """
-        return max((Fraction(mine, there) for mine, there in self._beside(capacity)), default=_NONE)
+        return max(
+            (Fraction(mine, there) for mine, there in self._pairs(capacity)), default=_ZERO_SHARE
+        )
 
     def share(self, capacity: "Amounts") -> float:
         """`dominant`, rounded to a float."""
-        return max((mine / there for mine, there in self._beside(capacity)), default=0.0)
+        return max((mine / there for mine, there in self._pairs(capacity)), default=0.0)
 
-    def _beside(self, capacity: "Amounts") -> Iterator[tuple[int, int]]:
+    def _pairs(self, capacity: "Amounts") -> Iterator[tuple[int, int]]:
         if capacity.gpus:
             yield self.gpus, capacity.gpus
         if capacity.memory:
@@ -89,11 +91,11 @@ class Amounts:
             yield self.compute, capacity.compute
 
 
-_NONE = Fraction(0)
-NOTHING = Amounts()
+_ZERO_SHARE = Fraction(0)
+ZERO = Amounts()
 
 
-def _merged(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mapping[str, int]:
+def _merge(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mapping[str, int]:
     if not right:
         return left
     found = dict(left)
@@ -106,30 +108,32 @@ def _merged(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Map
     return found
 
 
-def total(found: Iterable[Amounts]) -> Amounts:
+def sum_amounts(found: Iterable[Amounts]) -> Amounts:
     """All of it together."""
-    return sum(found, NOTHING)
+    return sum(found, ZERO)
 
 
-def of_results(view: snapshot.Snapshot, results: Iterable[claims.Result]) -> Amounts:
+def results_amounts(view: snapshot.Snapshot, results: Iterable[claims.Result]) -> Amounts:
     """What allocated devices take. Administrators' access and other drivers' devices: nothing."""
-    return total(of_result(view, one) for one in results if not one.admin_access)
+    return sum_amounts(result_amounts(view, one) for one in results if not one.admin_access)
 
 
-def of_result(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
+def result_amounts(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
     """What one of them takes, whoever has it."""
     driver, name, device = result.device
     of = view.pools.get((driver, name))
     if of is None or driver != view.driver:
-        return NOTHING
+        return ZERO
     found = pool_layout.get_layout(of)
     face = found.faces.get(device)
     return (
-        NOTHING if face is None else of_face(face, found.idle_gpus[face.gpu].model, result.consumed)
+        ZERO
+        if face is None
+        else face_amounts(face, found.idle_gpus[face.gpu].model, result.consumed)
     )
 
 
-def of_face(
+def face_amounts(
     face: pool_layout.Face, model: base.GpuModel, consumed: Mapping[str, quantities.Quantity]
 ) -> Amounts:
     """A device of a GPU of a model, of a shared one so much: of MIG the slices or the memory."""
@@ -139,12 +143,12 @@ def of_face(
         named = consumed.get(names.CAP_COMPUTE)
         compute = _percent(gpus) if named is None else named.units
     else:
-        gpus, memory = _part(face, model), face.memory
+        gpus, memory = _gpu_part(face, model), face.memory
         compute = _compute(face, gpus)
     return Amounts(gpus, memory, compute, {model.product: gpus} if model.product else {})
 
 
-def _part(face: pool_layout.Face, model: base.GpuModel) -> int:
+def _gpu_part(face: pool_layout.Face, model: base.GpuModel) -> int:
     if face.mode != base.MIG:
         return FULL
     if model.all_slices:
@@ -163,16 +167,18 @@ def _percent(thousandths: int) -> int:
 
 def capacity(view: snapshot.Snapshot) -> Amounts:
     """All that our driver publishes, whatever its state."""
-    return total(of.derived(_of_pool) for of in view.pools.values() if of.driver == view.driver)
+    return sum_amounts(
+        of.derived(_pool_capacity) for of in view.pools.values() if of.driver == view.driver
+    )
 
 
-def _of_pool(of: pools.Pool) -> Amounts:
+def _pool_capacity(of: pools.Pool) -> Amounts:
     found = pool_layout.get_layout(of)
     whole = {face.gpu for face in found.faces.values() if face.mode == base.WHOLE}
-    return total(
+    return sum_amounts(
         Amounts(
             FULL,
-            card.model.memory if place in whole else _memory(card.model),
+            card.model.memory if place in whole else _gpu_memory(card.model),
             _PERCENT,
             {card.model.product: FULL} if card.model.product else {},
         )
@@ -180,7 +186,7 @@ def _of_pool(of: pools.Pool) -> Amounts:
     )
 
 
-def _memory(model: base.GpuModel) -> int:
+def _gpu_memory(model: base.GpuModel) -> int:
     """Of a GPU that is offered in parts alone: as much as its slices have together."""
     slices = model.all_slices.bit_count()
     parts = (one.memory * slices // one.mask.bit_count() for one in model.placements if one.mask)
@@ -197,23 +203,23 @@ def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
     )
 
 
-def asked(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
+def requested_amounts(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
     """What claims that have nothing yet ask, as far as that is known before they are placed.
 
     Of each request the least that would do: the smallest kind of device that it matches, of a
     shared one the capacity that it names. `All` counts as one device. What matches no device of
     ours asks nothing.
     """
-    kinds: dict[_Kind, pool_layout.Face] = {}
+    kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for of in view.pools.values():
         if of.driver == view.driver:
-            kinds |= of.derived(_kinds)
-    return total(
-        _least_way(view, claim, one, kinds) for claim in found for one in claim.spec.requests
+            kinds |= of.derived(_device_kinds)
+    return sum_amounts(
+        _minimum_request(view, claim, one, kinds) for claim in found for one in claim.spec.requests
     )
 
 
-class _Kind(NamedTuple):
+class _DeviceKind(NamedTuple):
     """Devices that differ by where they are alone."""
 
     mode: str
@@ -222,46 +228,46 @@ class _Kind(NamedTuple):
     model: base.GpuModel
 
 
-_Kinds = Mapping[_Kind, pool_layout.Face]
+_DeviceKinds = Mapping[_DeviceKind, pool_layout.Face]
 """One device of each."""
 
 
-def _kinds(of: pools.Pool) -> _Kinds:
+def _device_kinds(of: pools.Pool) -> _DeviceKinds:
     found = pool_layout.get_layout(of)
-    made: dict[_Kind, pool_layout.Face] = {}
+    made: dict[_DeviceKind, pool_layout.Face] = {}
     for face in found.faces.values():
         said = attributes.lookup(
             face.device.attributes, of.driver, f"{of.driver}/{names.ATTR_PROFILE}"
         )
         model = found.idle_gpus[face.gpu].model
-        made.setdefault(_Kind(face.mode, str(said or ""), face.memory, model), face)
+        made.setdefault(_DeviceKind(face.mode, str(said or ""), face.memory, model), face)
     return made
 
 
-def _least_way(
-    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _Kinds
+def _minimum_request(
+    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _DeviceKinds
 ) -> Amounts:
     """Of a request, or of the least of its alternatives."""
-    found = [_least(view, claim, way, kinds) for way in one.ways]
-    return min((least for least in found if least is not None), key=_size, default=NOTHING)
+    found = [_minimum_subrequest(view, claim, way, kinds) for way in one.ways]
+    return min((least for least in found if least is not None), key=_amounts_key, default=ZERO)
 
 
-def _least(
-    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _Kinds
+def _minimum_subrequest(
+    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _DeviceKinds
 ) -> Amounts | None:
     """None: no device of ours would do."""
     if way.admin_access:
-        return NOTHING
+        return ZERO
     made = wants.resolve_subrequest(view, claim, way)
     if isinstance(made, allocator_types.Unschedulable):
         return None
     fitting = [
-        of_face(face, kind.model, taken)
+        face_amounts(face, kind.model, taken)
         for kind, face in kinds.items()
         if made.matches(view.driver, face.device) is True
-        and (taken := _taken(face.device, way)) is not None
+        and (taken := _consumption(face.device, way)) is not None
     ]
-    least = min(fitting, key=_size, default=None)
+    least = min(fitting, key=_amounts_key, default=None)
     if least is None:
         return None
     if len({frozenset(one.models) for one in fitting}) > 1:
@@ -269,11 +275,11 @@ def _least(
     return least.times(1 if way.everything else way.count)
 
 
-def _size(one: Amounts) -> tuple[int, int, int]:
+def _amounts_key(one: Amounts) -> tuple[int, int, int]:
     return one.gpus, one.memory, one.compute
 
 
-def _taken(
+def _consumption(
     device: slices.Device, way: dra_requests.Request
 ) -> Mapping[str, quantities.Quantity] | None:
     """What a request takes of each capacity of a device; None: more than there is (KEP-5075)."""

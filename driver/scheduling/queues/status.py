@@ -25,8 +25,8 @@ Raw = dict[str, Any]
 
 
 def render(
-    found: status_types.Standing | None,
-    fault: trees.Fault | None,
+    found: status_types.QueueStatus | None,
+    fault: trees.QueueFault | None,
     generation: int,
     now: dt.datetime,
     before: fields.Raw,
@@ -39,45 +39,49 @@ def render(
     shown: Raw = {"observedGeneration": generation}
     if found is not None:
         conditions.append(_borrowing(found))
-        shown |= _figures(found, now)
+        shown |= _amount_fields(found, now)
     else:
         usage = before.get("usage")
         shown |= {"usage": usage} if usage else {}
     known = {str(one.get("type")): one for _, one in fields.objects(before, "conditions", "status")}
     stamp = clock.rfc3339(now)
     shown["conditions"] = [
-        {**one, "observedGeneration": generation, "lastTransitionTime": _since(one, known, stamp)}
+        {
+            **one,
+            "observedGeneration": generation,
+            "lastTransitionTime": _transition_time(one, known, stamp),
+        }
         for one in conditions
     ]
     return shown
 
 
-def _figures(found: status_types.Standing, now: dt.datetime) -> Raw:
+def _amount_fields(found: status_types.QueueStatus, now: dt.datetime) -> Raw:
     shown: Raw = {
-        "allocated": queue_format.gpus(found.used.gpus),
-        "memory": queue_format.memory(found.used.memory),
-        "compute": f"{found.used.compute}%",
+        "allocated": queue_format.gpus(found.usage.gpus),
+        "memory": queue_format.memory(found.usage.memory),
+        "compute": f"{found.usage.compute}%",
         "fairShare": queue_format.gpus(found.fair_gpus),
-        "deserved": queue_format.gpus(round(found.deserved_share * found.whole)),
+        "deserved": queue_format.gpus(round(found.deserved_share * found.fleet_gpus)),
         "borrowed": queue_format.gpus(found.borrowed),
-        "waiting": found.waiting,
+        "waiting": found.pending,
     }
-    if found.oldest_s is not None:
-        shown["oldestWait"] = durations.text(found.oldest_s)
-    if found.past_s is not None:
-        seconds = round(found.past_s * found.whole / resources.FULL, 3)
+    if found.oldest_wait_s is not None:
+        shown["oldestWait"] = durations.text(found.oldest_wait_s)
+    if found.usage_seconds is not None:
+        seconds = round(found.usage_seconds * found.fleet_gpus / resources.FULL, 3)
         shown["usage"] = {"at": clock.rfc3339(now), "gpuSeconds": f"{seconds:.3f}"}
     return shown
 
 
-def _accepted(fault: trees.Fault | None) -> Raw:
+def _accepted(fault: trees.QueueFault | None) -> Raw:
     if fault is None:
         return _condition(ACCEPTED, reasons.Reason.QUEUE_ACCEPTED, "the queue counts", holds=True)
     return _condition(ACCEPTED, reasons.Reason.QUEUE_REFUSED, str(fault), holds=False)
 
 
-def _borrowing(found: status_types.Standing) -> Raw:
-    deserved = queue_format.gpus(round(found.deserved_share * found.whole))
+def _borrowing(found: status_types.QueueStatus) -> Raw:
+    deserved = queue_format.gpus(round(found.deserved_share * found.fleet_gpus))
     if found.borrowed:
         told = f"{queue_format.gpus(found.borrowed)} GPUs beyond the {deserved} deserved"
         return _condition(BORROWING, reasons.Reason.QUEUE_BORROWS, told, holds=True)
@@ -94,18 +98,18 @@ def _condition(kind: str, reason: reasons.Reason, message: str, *, holds: bool) 
     }
 
 
-def _since(one: Raw, known: Mapping[str, Mapping[str, Any]], stamp: str) -> str:
+def _transition_time(one: Raw, known: Mapping[str, Mapping[str, Any]], stamp: str) -> str:
     before = known.get(one["type"], {})
     if before.get("status") == one["status"] and before.get("lastTransitionTime"):
         return str(before["lastTransitionTime"])
     return stamp
 
 
-def same(one: fields.Raw, other: fields.Raw) -> bool:
+def is_same_status(one: fields.Raw, other: fields.Raw) -> bool:
     """Whether two differ by nothing but what passes with time alone: ages and past use."""
-    return _lasting(one) == _lasting(other)
+    return _stable_fields(one) == _stable_fields(other)
 
 
-def _lasting(one: fields.Raw) -> Raw:
+def _stable_fields(one: fields.Raw) -> Raw:
     passing: Sequence[str] = ("usage", "oldestWait")
     return {key: value for key, value in one.items() if key not in passing}

@@ -7,7 +7,7 @@ from driver.scheduling.queues import quota, resources
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class QueueStatus:
     """Of a queue, its children included.
 
     `share` and `fair` are dominant shares: 1 is the whole fleet; `whole` is that fleet's GPUs in
@@ -17,31 +17,31 @@ class Standing:
     share-seconds of it.
     """
 
-    used: resources.Amounts
+    usage: resources.Amounts
     share: float
-    fair: float
+    fair_share: float
     deserved: queues.Amounts
     deserved_share: float
-    whole: int
-    waiting: int = 0
-    oldest_s: float | None = None
-    starving: bool = False
-    past: float | None = None
-    past_s: float | None = None
+    fleet_gpus: int
+    pending: int = 0
+    oldest_wait_s: float | None = None
+    is_starving: bool = False
+    average_share: float | None = None
+    usage_seconds: float | None = None
 
     @property
     def borrowed(self) -> int:
         """What it has beyond what it deserves, in thousandths of GPUs by its dominant share."""
-        return max(0, round((self.share - self.deserved_share) * self.whole))
+        return max(0, round((self.share - self.deserved_share) * self.fleet_gpus))
 
     @property
     def fair_gpus(self) -> int:
         """Its fair share in thousandths of GPUs."""
-        return round(self.fair * self.whole)
+        return round(self.fair_share * self.fleet_gpus)
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class ExceededLimit:
     """The limit of a queue is in the way: what it bounds, how much is used of it and was asked.
 
     Without `borrowing` the bound is what the queue deserves.
@@ -50,5 +50,5 @@ class Over:
     queue: str
     bound: quota.Bound
     used: int
-    asked: int
-    borrowing: bool = True
+    requested: int
+    is_limit: bool = True

@@ -6,15 +6,15 @@ from driver.scheduling.queues import resources
 from driver.scheduling.queues import tree as trees
 
 
-class Ledger:
+class UsageLedger:
     """Charges by claim; sums by queue, kept up to date with each charge."""
 
     def __init__(self) -> None:
         self._charges: dict[Hashable, tuple[str, resources.Amounts]] = {}
-        self._sums: dict[str, resources.Amounts] = {}
+        self._usage: dict[str, resources.Amounts] = {}
 
-    def put(
-        self, tree: trees.Tree, claim: Hashable, leaf: str, taken: resources.Amounts | None
+    def set_charge(
+        self, tree: trees.QueueTree, claim: Hashable, leaf: str, taken: resources.Amounts | None
     ) -> tuple[str, ...]:
         """A claim of a queue takes so much now; None: nothing any more. The queues that changed."""
         wanted = None if taken is None else (leaf, taken)
@@ -30,30 +30,30 @@ class Ledger:
         return (*changed,)
 
     def _add(
-        self, tree: trees.Tree, leaf: str, taken: resources.Amounts, sign: int
+        self, tree: trees.QueueTree, leaf: str, taken: resources.Amounts, sign: int
     ) -> tuple[str, ...]:
         path = tree.path(leaf)
         for name in path:
-            known = self._sums.get(name, resources.NOTHING)
-            self._sums[name] = known + taken if sign > 0 else known - taken
+            known = self._usage.get(name, resources.ZERO)
+            self._usage[name] = known + taken if sign > 0 else known - taken
         return path
 
-    def rebuild(self, tree: trees.Tree) -> None:
+    def rebuild(self, tree: trees.QueueTree) -> None:
         """The tree is another one: what queues that are gone had is the implicit queue's."""
-        self._sums.clear()
+        self._usage.clear()
         for leaf, taken in self._charges.values():
             self._add(tree, leaf, taken, 1)
 
-    def used(self, queue: str) -> resources.Amounts:
+    def usage(self, queue: str) -> resources.Amounts:
         """What a queue and its children have."""
-        return self._sums.get(queue, resources.NOTHING)
+        return self._usage.get(queue, resources.ZERO)
 
-    def own(self, tree: trees.Tree) -> Mapping[str, resources.Amounts]:
+    def own_usage(self, tree: trees.QueueTree) -> Mapping[str, resources.Amounts]:
         """What queues have without their children."""
         found: dict[str, resources.Amounts] = {}
         for name in tree.accepted:
-            rest = self.used(name)
+            rest = self.usage(name)
             for child in tree.children.get(name, ()):
-                rest -= self.used(child)
+                rest -= self.usage(child)
             found[name] = rest
         return found

@@ -15,17 +15,17 @@ _LN2 = math.log(2)
 @dataclass(slots=True)
 class _Record:
     half_life_s: float
-    at: float | None = None
-    used: float = 0.0
+    updated_at: float | None = None
+    usage_seconds: float = 0.0
 
 
-class History:
+class UsageHistory:
     """Of queues by name; those without a half-life have none."""
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
 
-    def keep(self, name: str, half_life_s: float) -> None:
+    def set_half_life(self, name: str, half_life_s: float) -> None:
         """A queue is there. Another half-life goes on from what is known; 0 forgets."""
         if half_life_s <= 0:
             self._records.pop(name, None)
@@ -35,7 +35,7 @@ class History:
             self._records[name] = _Record(half_life_s)
             return
         # The average stays, whatever the time over which it is taken.
-        known.used *= half_life_s / known.half_life_s
+        known.usage_seconds *= half_life_s / known.half_life_s
         known.half_life_s = half_life_s
 
     def forget(self, name: str) -> None:
@@ -45,8 +45,8 @@ class History:
     def resume(self, name: str, at: float, used: float) -> None:
         """What was written of a queue, where it is newer than what is known."""
         known = self._records.get(name)
-        if known is not None and (known.at is None or at > known.at):
-            known.at, known.used = at, used
+        if known is not None and (known.updated_at is None or at > known.updated_at):
+            known.updated_at, known.usage_seconds = at, used
 
     def advance(self, now: float, shares: Mapping[str, float]) -> None:
         """Time passed until `now`, with these shares in use since."""
@@ -55,25 +55,25 @@ class History:
 
     @staticmethod
     def _advance(one: _Record, now: float, share: float) -> None:
-        passed = 0.0 if one.at is None else now - one.at
-        if one.at is None:
-            one.at = now
+        passed = 0.0 if one.updated_at is None else now - one.updated_at
+        if one.updated_at is None:
+            one.updated_at = now
         if passed <= 0:
             return
         kept = math.exp2(-passed / one.half_life_s)
-        one.used = one.used * kept + share * one.half_life_s / _LN2 * (1 - kept)
-        one.at = now
+        one.usage_seconds = one.usage_seconds * kept + share * one.half_life_s / _LN2 * (1 - kept)
+        one.updated_at = now
 
-    def remembers(self, name: str) -> bool:
+    def has_history(self, name: str) -> bool:
         """Whether a queue has a half-life."""
         return name in self._records
 
     def average(self, name: str) -> float:
         """The decayed average share of a queue, as of the last `advance`; 0 without a past."""
         one = self._records.get(name)
-        return 0.0 if one is None else one.used * _LN2 / one.half_life_s
+        return 0.0 if one is None else one.usage_seconds * _LN2 / one.half_life_s
 
-    def used(self, name: str) -> float | None:
+    def usage_seconds(self, name: str) -> float | None:
         """Share-seconds to be written; None for a queue that has no half-life."""
         one = self._records.get(name)
-        return None if one is None else one.used
+        return None if one is None else one.usage_seconds

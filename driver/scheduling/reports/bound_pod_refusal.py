@@ -28,7 +28,7 @@ class Refusal:
 
     answer: allocator_types.Unschedulable
     text: str
-    near: nearest_fit.Nearest | None = None
+    near: nearest_fit.NearestFit | None = None
     fits: bool = False
 
 
@@ -48,31 +48,36 @@ class Reader:
         if held is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
-        match bound_pods.state(pod, ours(self.view, self.owners, held), node):
-            case bound_pods.Whole():
+        match bound_pods.binding_state(pod, ours(self.view, self.owners, held), node):
+            case bound_pods.Consistent():
                 return None
             case _ if node is None:
-                return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
-            case bound_pods.Open() as due:
+                return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node_message(pod))
+            case bound_pods.Unallocated() as due:
                 return self._on(
-                    pod.node, allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
+                    pod.node,
+                    allocator_types.Workload(
+                        pod, due.open_claims, due.allocated_claims, is_bound=True
+                    ),
                 )
-            case (bound_pods.Astray() | bound_pods.Blocked()) as due:
-                return _away(pod, bound_pods.elsewhere(due))
+            case (bound_pods.Misplaced() | bound_pods.Blocked()) as due:
+                return _away(pod, bound_pods.misplaced_message(due))
 
     def _on(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
-        pod, view = workload.pod, reservation_overlay.Without(self.view, (), [node])
+        pod, view = workload.pod, reservation_overlay.WithoutReservations(self.view, (), [node])
         answer = dra_allocator.allocate(view, workload, self.deciding)
         if isinstance(answer, allocator_types.Placement):
             return replace(_away(pod, _FITS), fits=True)
         near = None
         if answer.blocker is None:
             # An adviser of its own: those of many pods remember what they found on all nodes.
-            adviser = explainer.Adviser(self.deciding, self.find_claim, self.find_pod)
-            near = adviser.advise(view, workload, answer)
-        near = replace(near, alone=True) if near is not None else None
+            adviser = explainer.FitExplainer(self.deciding, self.find_claim, self.find_pod)
+            near = adviser.explain(view, workload, answer)
+        near = replace(near, is_only_node=True) if near is not None else None
         return Refusal(
-            answer, bound_pods.sentence(pod, allocator_messages.unschedulable_on_node(answer)), near
+            answer,
+            bound_pods.bound_pod_message(pod, allocator_messages.unschedulable_on_node(answer)),
+            near,
         )
 
 
@@ -89,7 +94,7 @@ def ours(
 
 
 def _away(pod: pods.Pod, detail: str) -> Refusal:
-    return _blocked(reasons.Reason.BOUND_AWAY, bound_pods.sentence(pod, detail))
+    return _blocked(reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, detail))
 
 
 def _blocked(reason: reasons.Reason, detail: str) -> Refusal:

@@ -41,8 +41,8 @@ class Objects:
     queues: Mapping[ids.Key, queues.Queue]
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
-    offer: shape_status.Offer | None = None
-    plan: backfill_plan.Planned | None = None
+    offer: shape_status.ShapeStatus | None = None
+    plan: backfill_plan.BackfillPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,13 +163,13 @@ class Seen:
         return tuple(one for one in there if one is not None)
 
     @functools.cached_property
-    def queues(self) -> tree.Tree:
+    def queues(self) -> tree.QueueTree:
         """The queues, as the controller takes them."""
-        return tree.build(self.objects.queues.values())
+        return tree.build_tree(self.objects.queues.values())
 
     def queue_of(self, pod: pods.Pod) -> str:
         """The queue of a pod, "" for none."""
-        return "" if self.queues.is_plain else self.queues.leaf_of(pod)
+        return "" if self.queues.is_implicit_only else self.queues.pod_queue(pod)
 
     def asks_ours(self, claim: resource_claims.Claim) -> bool:
         """Whether a claim has devices of ours, or asks a class that can mean some.

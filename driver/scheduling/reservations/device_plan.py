@@ -18,45 +18,45 @@ from driver.scheduling.snapshot import snapshot
 
 _ANY_NODE = (tolerations.Toleration("", "Exists", "", "", {}),)
 """Which taints the pods will tolerate is not known yet."""
-_ENTRY = "reserved"
+_CLAIM_ENTRY = "reserved"
 _ANYWHERE = topology.Topology()
 
 
-def at_start(
+def view_at_start(
     view: snapshot.Snapshot,
-    people: holders.Tenants,
+    people: holders.HolderIndex,
     one: reservations.Reservation,
     now: dt.datetime,
 ) -> snapshot.Snapshot:
     """A view as it will be when a Reservation starts, by what pods say of their run times."""
-    starts = term.starts(one)
+    starts = term.start_time(one)
     if starts <= now:
         return view
     leaving = [
         there
         for name in view.nodes
-        for there in people.of(name)
-        if term.is_over_by(there.pod, starts, now)
+        for there in people.node_holders(name)
+        if term.ends_by(there.pod, starts, now)
     ]
-    return without_pods.Absence(view, leaving) if leaving else view
+    return without_pods.WithoutPods(view, leaving) if leaving else view
 
 
-def plan(
+def plan_devices(
     view: snapshot.Snapshot, one: reservations.Reservation, deciding: settings.Settings
-) -> tuple[reservations.Held, ...] | gang_types.Unseated:
+) -> tuple[reservations.Held, ...] | gang_types.GangUnschedulable:
     """Devices for each of its pods, or why there are none.
 
     What is cordoned takes no pods that do not say so, and of these it is not known what they say.
     """
     open_to_all = [name for name, node in view.nodes.items() if not node.cordoned]
-    there = overlay.Without(view, (), open_to_all)
-    found = gang_placement.place(workloads(one), there, _ANYWHERE, deciding)
-    if isinstance(found, gang_types.Unseated):
+    there = overlay.WithoutReservations(view, (), open_to_all)
+    found = gang_placement.place_gang(workloads(one), there, _ANYWHERE, deciding)
+    if isinstance(found, gang_types.GangUnschedulable):
         return found
-    return of_seats(view, found.seats)
+    return held_devices(view, found.members)
 
 
-def fault(view: snapshot.Snapshot, one: reservations.Reservation) -> str:
+def class_fault(view: snapshot.Snapshot, one: reservations.Reservation) -> str:
     """The field of a Reservation that names a DeviceClass which does not exist; "" for none."""
     for place, asked in enumerate(one.spec.requests):
         at = f"spec.devices.requests[{place}]"
@@ -81,23 +81,23 @@ def _workload(one: reservations.Reservation, number: int) -> allocator_types.Wor
         name,
         ids.PodUid(f"{one.uid}-{number}"),
         tolerations=_ANY_NODE,
-        claims=(pods.PodClaim(_ENTRY, name),),
+        claims=(pods.PodClaim(_CLAIM_ENTRY, name),),
     )
     return allocator_types.Workload(pod, (claim,))
 
 
-def of_seats(
-    view: snapshot.Snapshot, seats: Iterable[gang_types.Seat]
+def held_devices(
+    view: snapshot.Snapshot, seats: Iterable[gang_types.MemberPlacement]
 ) -> tuple[reservations.Held, ...]:
     """The devices of places, each to be held for the pod of its number."""
     return tuple(
         held
         for number, seat in enumerate(seats)
-        for held in of_placement(view, number, seat.workload, seat.placement)
+        for held in placement_devices(view, number, seat.workload, seat.placement)
     )
 
 
-def of_placement(
+def placement_devices(
     view: snapshot.Snapshot,
     number: int,
     workload: allocator_types.Workload,

@@ -9,7 +9,7 @@ from driver.scheduling.snapshot import overlay as snapshot_overlay
 from driver.scheduling.snapshot import snapshot
 
 
-class Without(snapshot_overlay.WithoutHolders):
+class WithoutReservations(snapshot_overlay.WithoutHolders):
     """A ClusterView without some holders; with `only`, of these nodes alone."""
 
     def __init__(
@@ -19,12 +19,12 @@ class Without(snapshot_overlay.WithoutHolders):
         only: Collection[ids.NodeName] | None = None,
     ) -> None:
         super().__init__(below, holders)
-        self._only = None if only is None else frozenset(only)
+        self._node_names = None if only is None else frozenset(only)
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
         """Every node, or those alone."""
-        if self._only is None:
+        if self._node_names is None:
             return self._base.nodes
-        found = {name: one for name, one in self._base.nodes.items() if name in self._only}
+        found = {name: one for name, one in self._base.nodes.items() if name in self._node_names}
         return MappingProxyType(found)

@@ -16,17 +16,17 @@ _PREFIX = "reservation:"
 """No namespace has a colon in its name."""
 
 
-def key_of(reservation: reservations.Reservation) -> ids.Key:
+def holder_key(reservation: reservations.Reservation) -> ids.Key:
     """What its devices are held by in a view."""
     return ids.Key(f"{_PREFIX}{reservation.key}")
 
 
-def reserved_by(holder: ids.Key) -> ids.Key | None:
+def reservation_of(holder: ids.Key) -> ids.Key | None:
     """The Reservation that holds a device; None where it is a claim."""
     return ids.Key(holder.removeprefix(_PREFIX)) if holder.startswith(_PREFIX) else None
 
 
-def is_for(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
+def may_use(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
     """Whether a pod of a queue may use what is reserved."""
     to = one.holder
     if to.queue is not None:
@@ -42,7 +42,7 @@ def is_for(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
     return to.labels is not None and to.labels.items() <= pod.labels.items()
 
 
-def holder(one: reservations.Reservation) -> pods.Pod:
+def sample_holder(one: reservations.Reservation) -> pods.Pod:
     """A pod such as may use it, as far as its queue goes."""
     to = one.holder
     labels = dict(to.labels or {})
@@ -51,14 +51,14 @@ def holder(one: reservations.Reservation) -> pods.Pod:
     return pods.Pod(one.namespace, to.pod or one.name, ids.PodUid(""), labels=labels)
 
 
-def starts(one: reservations.Reservation) -> dt.datetime:
+def start_time(one: reservations.Reservation) -> dt.datetime:
     """From when on it is held against everybody."""
     return _moment(one.start or one.created)
 
 
-def ends(one: reservations.Reservation) -> dt.datetime:
+def end_time(one: reservations.Reservation) -> dt.datetime:
     """When what nobody has used is given back."""
-    return starts(one) + dt.timedelta(seconds=one.ttl_s)
+    return start_time(one) + dt.timedelta(seconds=one.ttl_s)
 
 
 def _moment(text: str) -> dt.datetime:
@@ -66,7 +66,7 @@ def _moment(text: str) -> dt.datetime:
     return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
 
 
-def is_over_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
+def ends_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
     """Whether a pod that starts now, or has started, says that it ends before a moment."""
     if pod.most_s is None:
         return False
@@ -74,7 +74,7 @@ def is_over_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
     return begun + dt.timedelta(seconds=pod.most_s) <= moment
 
 
-def allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
+def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
     """What is held, as a view counts it; None: nothing."""
     results = tuple(
         claims.Result(f"pod-{one.pod}", one.device, consumed=one.consumed) for one in held
@@ -82,7 +82,7 @@ def allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
     return claims.Allocation(results) if results else None
 
 
-def left(
+def unused_devices(
     one: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
 ) -> tuple[reservations.Held, ...]:
     """What none of its holder's claims has taken yet."""

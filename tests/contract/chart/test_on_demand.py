@@ -117,8 +117,8 @@ def a_placeholder() -> Raw:
         gpus=8,
     )
     guest = pods.parse(objects.a_pod("train-0", nodeSelector={"zone": "a"}))
-    kind = node_template.of_document(said, names.DRIVER)
-    ask = placeholder.Ask(kind, ("pod/default/train-0",), 0, (guest,))
+    kind = node_template.from_document(said, names.DRIVER)
+    ask = placeholder.NodeRequest(kind, ("pod/default/train-0",), 0, (guest,))
     made = copy.deepcopy(placeholder.render(ask, NAMESPACE, IMAGE))
     # As admission leaves it before policies are asked.
     made["spec"] |= {"serviceAccountName": "default", "priority": -10, "preemptionPolicy": "Never"}

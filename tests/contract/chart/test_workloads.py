@@ -94,7 +94,7 @@ def test_the_controller_takes_every_value() -> None:
         True,
     )
     assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
-    assert found.backfill == backfill_plan.Rules(1800.0, 300.0, 0.25, without_queues=True)
+    assert found.backfill == backfill_plan.BackfillRules(1800.0, 300.0, 0.25, without_queues=True)
     assert found.label_nodes
     assert found.pod_groups
     assert (found.metrics_address, found.log_level) == ("0.0.0.0:9000", "warning")

@@ -82,7 +82,7 @@ def test_what_the_pool_asks_for_can_be_bought_and_holds_what_the_shape_says() ->
     assert int(sold[name]["resources"]["cpu"]) > int(document().shapes[0].allocatable["cpu"])
 
 
-def waiting(owner: str) -> provisioning_demand.Wish:
+def waiting(owner: str) -> provisioning_demand.NodeDemand:
     """The pods of a Deployment or Job of work.yaml, with claims by its template."""
     raw = next(
         one for one in found("work.yaml") if one["metadata"]["name"] == owner and "spec" in one
@@ -91,7 +91,7 @@ def waiting(owner: str) -> provisioning_demand.Wish:
     asked = of_kind("ResourceClaimTemplate", "work.yaml")["spec"]["spec"]["devices"]["requests"]
     template = raw["spec"]["template"]["spec"]
     members = tuple(a_member(f"{owner}-{at}", asked, template) for at in range(count))
-    return provisioning_demand.Wish(f"gang/on-demand/{owner}", members)
+    return provisioning_demand.NodeDemand(f"gang/on-demand/{owner}", members)
 
 
 def a_member(name: str, asked: list[Any], template: Any) -> allocator_types.Workload:
@@ -102,15 +102,15 @@ def a_member(name: str, asked: list[Any], template: Any) -> allocator_types.Work
     )
 
 
-def brought(*found: provisioning_demand.Wish) -> planner.Plan:
-    made = tuple(node_template.of_document(one, names.DRIVER) for one in document().shapes)
+def brought(*found: provisioning_demand.NodeDemand) -> planner.Plan:
+    made = tuple(node_template.from_document(one, names.DRIVER) for one in document().shapes)
     return shapes.plan(*found, shapes=made, most=document().most)
 
 
 def test_the_work_brings_a_node_for_the_server_and_two_for_the_gang() -> None:
-    assert len(brought(waiting("serve")).asks) == 1
-    assert len(brought(waiting("train")).asks) == 2
-    assert len(brought(waiting("serve"), waiting("train")).asks) == 3
+    assert len(brought(waiting("serve")).requests) == 1
+    assert len(brought(waiting("train")).requests) == 2
+    assert len(brought(waiting("serve"), waiting("train")).requests) == 3
 
 
 def test_the_how_to_shows_the_examples_as_they_stand() -> None:

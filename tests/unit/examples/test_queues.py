@@ -34,7 +34,7 @@ def shown(found: dict[str, Fraction]) -> str:
 
 
 def test_the_example_is_accepted_as_it_stands() -> None:
-    made = tree.build(the_queues())
+    made = tree.build_tree(the_queues())
     assert not made.faults
     assert made.leaves == ("", "serving", "speech", "vision")
 
@@ -51,29 +51,29 @@ def test_the_example_is_accepted_as_it_stands() -> None:
 def test_the_shares_that_are_told_are_those_that_are_computed(
     case: str, wants: dict[str, int]
 ) -> None:
-    made = tree.build(the_queues())
+    made = tree.build_tree(the_queues())
     leaves = ("vision", "speech", "serving")
     demand = {name: Fraction(wants.get(name, 2 * GPUS), GPUS) for name in leaves}
-    found = in_gpus(fair_share.shares(made, some(GPUS), demand), GPUS)
+    found = in_gpus(fair_share.fair_shares(made, some(GPUS), demand), GPUS)
     assert f"| {case} | {shown(found)} |" in PAGE
 
 
 def test_the_limit_that_is_told_is_told_so() -> None:
     made = an_engine(GPUS, *the_queues())
     made.charge("x", "serving", some(6))
-    found = made.may("serving", some(1))
+    found = made.exceeded_limit("serving", some(1))
     assert found is not None
-    assert f"    {queue_messages.over(found)}\n" in PAGE
+    assert f"    {queue_messages.limit_message(found)}\n" in PAGE
 
 
 def test_the_past_counts_as_it_is_told() -> None:
     made = an_engine(8, *(queue(name, half_life_s=6 * 3600) for name in ("first", "second")))
-    made.standings(NOON)
+    made.queue_statuses(NOON)
     made.charge("x", "first", some(8), NOON)
-    made.line([a_workload(f"s{n}", "second") for n in range(8)], NOON + 6 * 3600)
-    found = in_gpus(made.fair(), 8)
+    made.schedule_order([a_workload(f"s{n}", "second") for n in range(8)], NOON + 6 * 3600)
+    found = in_gpus(made.fair_shares(), 8)
     assert [float(found[name]) for name in ("first", "second")] == pytest.approx([2.0, 6.0])
-    average = made.standings(NOON + 6 * 3600)["first"].past
+    average = made.queue_statuses(NOON + 6 * 3600)["first"].average_share
     assert average is not None
     assert average * 8 == pytest.approx(4.0)
     assert "average is 4. Now" in PAGE
@@ -84,12 +84,12 @@ def test_the_status_that_is_shown_is_written_so() -> None:
     made = an_engine(GPUS, queue("vision", deserved=4), queue("other"))
     made.charge("x", "vision", some(6.5))
     others = [a_workload(f"o{n}", "other") for n in range(GPUS)]
-    made.line([a_workload("v", "vision", since=-7500), *others], NOON)
+    made.schedule_order([a_workload("v", "vision", since=-7500), *others], NOON)
     _, fence, rest = HOW_TO.partition("```yaml\nstatus:\n")
     told = yaml.safe_load("status:\n" + rest.partition("```")[0])["status"]
     assert fence
     moment = dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC)
-    found = status.render(made.standings(NOON)["vision"], None, 1, moment, {})
+    found = status.render(made.queue_statuses(NOON)["vision"], None, 1, moment, {})
     assert {name: found[name] for name in told} == told
 
 
@@ -111,13 +111,13 @@ def test_the_listing_that_is_shown_is_printed_so() -> None:
     for name, gpus in (("vision", 10), ("speech", 2), ("serving", 4)):
         made.charge(name, name, some(gpus))
     waiting = [("vision", 300, 2), ("speech", 7500, 1), ("serving", 40, 1)]
-    made.line([a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON)
+    made.schedule_order([a_workload(n, n, gpus, since=-age) for n, age, gpus in waiting], NOON)
     moment = dt.datetime.fromtimestamp(NOON, dt.UTC)
     columns = [one for one in kinds.QUEUE.columns if one.head != "Age"]
     lines = [["NAME", *(one.head.upper() for one in columns)]]
     for raw in sorted(RAW, key=lambda one: str(one["metadata"]["name"])):
         name = raw["metadata"]["name"]
-        shown = status.render(made.standings(NOON)[name], None, 1, moment, {})
+        shown = status.render(made.queue_statuses(NOON)[name], None, 1, moment, {})
         spec = {"weight": 1, **raw["spec"]}
         cells = [cell({"spec": spec, "status": shown}, one.path) for one in columns]
         lines.append([name, *(one for one in cells if one)])
@@ -127,7 +127,7 @@ def test_the_listing_that_is_shown_is_printed_so() -> None:
 
 
 def test_the_fault_that_is_shown_is_told_so() -> None:
-    fault = tree.build([queue("vision", deserved=4, limit=3)]).faults["vision"]
+    fault = tree.build_tree([queue("vision", deserved=4, limit=3)]).faults["vision"]
     assert f"    {fault}\n" in HOW_TO
 
 

@@ -22,10 +22,10 @@ class BoundPods:
 
     def __init__(
         self,
-        shared: state.State,
-        hands: write_pool.Writers,
-        tools: write_pool.Tools,
-        placer: scheduler_results.Placing,
+        shared: state.SchedulerContext,
+        hands: write_pool.WritePool,
+        tools: write_pool.WriteDeps,
+        placer: scheduler_results.ResultHandler,
         owners: ownership.OwnershipResolver,
     ) -> None:
         self._known = shared
@@ -33,47 +33,56 @@ class BoundPods:
         self._tools = tools
         self._placing = placer
         self._owners = owners
-        self._pacing = eviction_backoff.Pacing()
+        self._pacing = eviction_backoff.EvictionBackoff()
 
-    def look(
-        self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
-    ) -> pending.Candidate | float | None:
+    def reconcile(
+        self,
+        item: write_pool.WorkItem,
+        pod: pods.Pod,
+        held: tuple[claims.Claim, ...],
+        *,
+        stale: bool,
+    ) -> pending.PendingWorkload | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
-        node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
+        node = self._known.refresh_view().nodes.get(pod.node) if pod.node is not None else None
         mine = bound_pod_refusal.ours(self._known.view, self._owners, held)
-        due = bound_pods.state(pod, mine, node)
-        if isinstance(due, bound_pods.Whole):
+        due = bound_pods.binding_state(pod, mine, node)
+        if isinstance(due, bound_pods.Consistent):
             self._known.memory.astray.pop(pod.uid, None)
             return None
         now = self._known.clock.monotonic()
         left_s = self._known.memory.astray.setdefault(pod.uid, now) + bound_pods.GRACE_S - now
         if left_s > 0 or stale:
-            return max(left_s, actions.STALE_WAIT_S if stale else 0.0)
+            return max(left_s, actions.STALE_RETRY_S if stale else 0.0)
         if node is None:
-            self._tell(pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node(pod))
+            self._tell(
+                pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node_message(pod)
+            )
             return None
         match due:
             case bound_pods.Blocked(claim=claim) as blocked:
-                return self.give_up(pod, (claim,), bound_pods.elsewhere(blocked))
-            case bound_pods.Astray(claims=astray):
+                return self.give_up(pod, (claim,), bound_pods.misplaced_message(blocked))
+            case bound_pods.Misplaced(claims=astray):
                 self._clear(pod, astray)
                 return _AGAIN_S
-            case bound_pods.Open():
+            case bound_pods.Unallocated():
                 return self._candidate(item, pod, due)
 
     def _candidate(
-        self, item: write_pool.Item, pod: pods.Pod, due: bound_pods.Open
-    ) -> pending.Candidate | None:
-        if any(claim.key in self._known.memory.writing for claim in due.open):
+        self, item: write_pool.WorkItem, pod: pods.Pod, due: bound_pods.Unallocated
+    ) -> pending.PendingWorkload | None:
+        if any(claim.key in self._known.memory.writing for claim in due.open_claims):
             return None  # its end brings the pod back
-        workload = allocator_types.Workload(pod, due.open, due.settled, is_bound=True)
-        return pending.Candidate(item, (workload,))
+        workload = allocator_types.Workload(
+            pod, due.open_claims, due.allocated_claims, is_bound=True
+        )
+        return pending.PendingWorkload(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
         elsewhere = ", ".join(sorted({str(snapshot.pinned_node(claim)) for claim in astray}))
         words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
-        self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
-        self._tools.metrics.decided("repaired")
+        self._tools.reporter.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
+        self._tools.metrics.count_decision("repaired")
         self._writers.clear_bound(astray)
 
     def give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
@@ -83,22 +92,22 @@ class BoundPods:
         names its node itself would meet the same again. Returns the seconds until the next eviction
         is allowed, None where there will be none.
         """
-        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.sentence(pod, words))
+        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, words))
         owner = pod.owner
         scheduled = pod.uid in self._known.memory.unbound
         if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):
             return None
         now = self._known.clock.monotonic()
-        left_s = self._pacing.left_s(owner.uid, now)
+        left_s = self._pacing.remaining_s(owner.uid, now)
         if left_s <= 0:
-            self._pacing.evicted(owner.uid, now)
+            self._pacing.record_eviction(owner.uid, now)
             text = f"Evicted, so that {owner.kind} {owner.name} makes another: {words}"
             self._writers.evict(held[0], pod, text)
-            left_s = self._pacing.left_s(owner.uid, now)
+            left_s = self._pacing.remaining_s(owner.uid, now)
         return left_s
 
     def _tell(
         self, pod: pods.Pod, held: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
     ) -> None:
-        if self._known.memory.told.get(pod.uid) != words:
-            self._placing.tell(pod, held, reason, words)
+        if self._known.memory.messages.get(pod.uid) != words:
+            self._placing.report(pod, held, reason, words)

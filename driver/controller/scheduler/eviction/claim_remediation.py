@@ -13,29 +13,31 @@ from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
 
 
-class Attendant:
+class ClaimRemediation:
     """One turn of a claim at a time. What it remembers may be lost."""
 
     def __init__(
         self,
         known: store.Store[pods.Pod],
-        hands: write_pool.Writers,
-        rules: claim_remediation.Rules,
+        hands: write_pool.WritePool,
+        rules: claim_remediation.RemediationRules,
         time: clock.Clock,
     ) -> None:
         self._pods = known
         self._writers = hands
         self._rules = rules
         self._clock = time
-        self._pacing = eviction_backoff.Pacing()
+        self._pacing = eviction_backoff.EvictionBackoff()
         self._told: dict[ids.Key, str] = {}
 
-    def attend(self, claim: claims.Claim) -> float | None:
+    def reconcile(self, claim: claims.Claim) -> float | None:
         """Do what is due for the claim's pods; seconds until it is to be looked at again."""
         if not claim.said:
             self.forget(claim.key)
             return None
-        acts = claim_remediation.due(claim, self._pods.snapshot(), self._clock.now(), self._rules)
+        acts = claim_remediation.actions_for(
+            claim, self._pods.snapshot(), self._clock.now(), self._rules
+        )
         waits = [self._act(claim, act) for act in acts]
         return min((wait for wait in waits if wait is not None), default=None)
 
@@ -43,17 +45,17 @@ class Attendant:
         """The claim is gone, or nothing is said of it any more."""
         self._told.pop(claim, None)
 
-    def _act(self, claim: claims.Claim, act: claim_remediation.Act) -> float | None:
+    def _act(self, claim: claims.Claim, act: claim_remediation.Action) -> float | None:
         match act:
-            case claim_remediation.Nudge(pod=pod, stamp=stamp):
-                self._writers.nudge(claim, pod, stamp)
+            case claim_remediation.RetryPrepare(pod=pod, cleared_at=stamp):
+                self._writers.retry_prepare(claim, pod, stamp)
             case claim_remediation.Evict():
                 return self._evict(claim, act)
-            case claim_remediation.Keep(pod=pod, since=since, message=message):
+            case claim_remediation.ReportKept(pod=pod, since=since, message=message):
                 if self._told.get(claim.key) != since:
                     self._told[claim.key] = since
-                    self._writers.tell_kept(claim, pod, message)
-            case claim_remediation.Look(after_s=after_s):
+                    self._writers.report_kept(claim, pod, message)
+            case claim_remediation.Recheck(after_s=after_s):
                 return after_s
             case _:
                 assert_never(act)
@@ -61,11 +63,11 @@ class Attendant:
 
     def _evict(self, claim: claims.Claim, act: claim_remediation.Evict) -> float | None:
         now = self._clock.monotonic()
-        left_s = self._pacing.left_s(act.owner.uid, now)
+        left_s = self._pacing.remaining_s(act.owner.uid, now)
         if left_s > 0:
             return left_s
-        self._pacing.evicted(act.owner.uid, now)
+        self._pacing.record_eviction(act.owner.uid, now)
         text = f"Evicted, so that {act.owner.kind} {act.owner.name} makes another: {act.message}"
         self._writers.evict(claim, act.pod, text)
         # What a disruption budget forbids now is tried again, at this owner's pace.
-        return self._pacing.left_s(act.owner.uid, now)
+        return self._pacing.remaining_s(act.owner.uid, now)

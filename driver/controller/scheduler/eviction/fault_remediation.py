@@ -38,15 +38,15 @@ _OF_ONE_POD = frozenset(
 """Labels that the next pod of an owner does not have in common with this one."""
 
 
-class Replacing:
+class FaultRemediation:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
-        book: victims.Book,
-        kept: eviction_reservations.Reserving,
-        placer: scheduler_results.Placing,
+        known: state.SchedulerContext,
+        book: victims.VictimIndex,
+        kept: eviction_reservations.ReservationController,
+        placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
     ) -> None:
         self._known = known
@@ -55,73 +55,77 @@ class Replacing:
         self._placing = placer
         self._deciding = deciding
 
-    def look(self, node: ids.NodeName) -> float | None:
+    def reconcile(self, node: ids.NodeName) -> float | None:
         """Have the work on devices of a node that failed go elsewhere, where it is to.
 
         Seconds until it is to be looked at again, where something is there that failed.
         """
-        view = self._known.bring()
-        found: dict[victims.UnitKey, faulty.Fault] = {}
-        for fault in faulty.devices(view, node):
+        view = self._known.refresh_view()
+        found: dict[victims.VictimKey, faulty.Fault] = {}
+        for fault in faulty.faulty_devices(view, node):
             for holder in view.holders(fault.device):
                 for pod in self._users(holder.claim):
-                    found.setdefault(victims.key_of(pod), fault)
+                    found.setdefault(victims.victim_key(pod), fault)
         for key, fault in found.items():
-            unit = self._book.all(view).get(key)
-            if unit is not None and faulty.is_replaced(unit):
+            unit = self._book.all_victims(view).get(key)
+            if unit is not None and faulty.should_replace(unit):
                 self._replace(unit, fault)
         return _AGAIN_S if found else None
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
         """The pods of a claim that run."""
-        there = stores.users(self._known.stores, claim)
+        there = stores.claim_users(self._known.stores, claim)
         return [pod for pod in there if pod.node and not pod.deleting]
 
-    def _replace(self, unit: victims.Unit, fault: faulty.Fault) -> None:
-        first = unit.people[0].pod
-        if self._reserving.is_going(first):
+    def _replace(self, unit: victims.Victim, fault: faulty.Fault) -> None:
+        first = unit.pods[0].pod
+        if self._reserving.is_victim(first):
             return
-        stays = faulty.stays(unit)
+        stays = faulty.irreplaceable_reason(unit)
         if stays:
-            self._placing.wait(first, (), fault.kept, f"{fault.words}; it stays: {stays}")
+            self._placing.report_pending(
+                first, (), fault.kept_reason, f"{fault.message}; it stays: {stays}"
+            )
             return
         seats = self._seats(unit)
-        held = device_plan.of_seats(self._known.view, seats)
+        held = device_plan.held_devices(self._known.view, seats)
         where = ", ".join(sorted({seat.placement.node for seat in seats}))
         then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
-        words = f"Evicted with all of {unit.words}: {fault.words}; {then}"
-        _log.info("replacing", unit=unit.name, why=fault.words, nodes=where)
+        words = f"Evicted with all of {unit.description}: {fault.message}; {then}"
+        _log.info("replacing", unit=unit.name, why=fault.message, nodes=where)
         made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
-        said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.people}
-        self._reserving.begin(made, held, evictions.Words(said, fault.evicted))
+        said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.pods}
+        self._reserving.create_for_eviction(
+            made, held, evictions.EvictionMessages(said, fault.eviction_reason)
+        )
 
-    def _seats(self, unit: victims.Unit) -> Sequence[gang_types.Seat]:
+    def _seats(self, unit: victims.Victim) -> Sequence[gang_types.MemberPlacement]:
         """Places for all of it on what works, as if it were gone; none where there are none."""
-        view = without_pods.Absence(self._known.view, unit.people)
-        members = [self._afresh(one.pod) for one in unit.people]
-        found = gang_placement.place(members, view, _near(unit), self._deciding)
-        return found.seats if isinstance(found, gang_types.Seated) else ()
+        view = without_pods.WithoutPods(self._known.view, unit.pods)
+        members = [self._afresh(one.pod) for one in unit.pods]
+        found = gang_placement.place_gang(members, view, _near(unit), self._deciding)
+        return found.members if isinstance(found, gang_types.GangPlacement) else ()
 
     def _afresh(self, pod: pods.Pod) -> allocator_types.Workload:
         """A pod as its owner will make it again."""
-        there = stores.claims_of(self._known.stores, pod)
+        there = stores.pod_claims(self._known.stores, pod)
         asked = tuple(replace(one, allocation=None, consumers=()) for one in there)
         return allocator_types.Workload(replace(pod, node=None), asked)
 
 
-def _near(unit: victims.Unit) -> topology.Topology:
-    found = tuple(one.pod for one in unit.people)
+def _near(unit: victims.Victim) -> topology.Topology:
+    found = tuple(one.pod for one in unit.pods)
     if not found[0].gang:
         return topology.Topology()
     try:
-        gang = gang_index.read(ids.Key(unit.name), found, None)
+        gang = gang_index.read_gang(ids.Key(unit.name), found, None)
     except errors.BadInput:
         return topology.Topology()
-    return gang.near if gang is not None else topology.Topology()
+    return gang.topology_request if gang is not None else topology.Topology()
 
 
-def _reservation(unit: victims.Unit, now: str) -> reservations.Reservation:
-    first = unit.people[0].pod
+def _reservation(unit: victims.Victim, now: str) -> reservations.Reservation:
+    first = unit.pods[0].pod
     labels = {key: value for key, value in first.labels.items() if key not in _OF_ONE_POD}
     holder = api.Holder(gang=first.gang) if first.gang else api.Holder(labels=labels or None)
     return reservations.Reservation(
@@ -132,8 +136,8 @@ def _reservation(unit: victims.Unit, now: str) -> reservations.Reservation:
         created=now,
         holder=holder,
         ttl_s=crd.seconds(preemption.TTL),
-        since=min(one.pod.created for one in unit.people),
+        since=min(one.pod.created for one in unit.pods),
         evicting=tuple(
-            reservations.Victim(one.pod.namespace, one.pod.name, one.pod.uid) for one in unit.people
+            reservations.Victim(one.pod.namespace, one.pod.name, one.pod.uid) for one in unit.pods
         ),
     )

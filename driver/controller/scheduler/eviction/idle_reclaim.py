@@ -17,40 +17,42 @@ _AGAIN_S = 60.0
 """What was evicted and is still there is looked at again."""
 
 
-class Reclaiming:
+class IdleReclaim:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
-        fair: engine.Engine,
-        book: victims.Book,
-        hands: object_writer.Scribe,
+        known: state.SchedulerContext,
+        fair: engine.QueueEngine,
+        book: victims.VictimIndex,
+        hands: object_writer.ObjectWriter,
     ) -> None:
         self._known = known
         self._engine = fair
         self._book = book
         self._hands = hands
-        self._told: dict[victims.UnitKey, str] = {}
+        self._told: dict[victims.VictimKey, str] = {}
 
-    def look(self, claim: claims.Claim) -> float | None:
+    def reconcile(self, claim: claims.Claim) -> float | None:
         """Do what is due for the pods of a claim; seconds until it is to be looked at again."""
         if not any(one.activity is not None for one in claim.said):
             return None
-        waits = [self._unit(key) for key in sorted({victims.key_of(p) for p in self._users(claim)})]
+        waits = [
+            self._unit(key) for key in sorted({victims.victim_key(p) for p in self._users(claim)})
+        ]
         return min((one for one in waits if one is not None), default=None)
 
     def _users(self, claim: claims.Claim) -> list[pods.Pod]:
-        there = stores.users(self._known.stores, claim.key)
+        there = stores.claim_users(self._known.stores, claim.key)
         return [one for one in there if one.node and not one.deleting]
 
-    def _unit(self, key: victims.UnitKey) -> float | None:
-        unit = self._book.all(self._known.bring()).get(key)
+    def _unit(self, key: victims.VictimKey) -> float | None:
+        unit = self._book.all_victims(self._known.refresh_view()).get(key)
         if unit is None:
             return None
-        leaf = self._engine.leaf_of(unit.people[0].pod)
+        leaf = self._engine.pod_queue(unit.pods[0].pod)
         wanted = self._engine.queue(leaf).idle
-        since = idle.since(unit, self._known.stores.claims.get) if wanted is not None else None
+        since = idle.idle_since(unit, self._known.stores.claims.get) if wanted is not None else None
         if wanted is None or since is None:
             self._told.pop(key, None)
             return None
@@ -60,14 +62,14 @@ class Reclaiming:
         return self._act(unit, leaf, wanted, idle_s)
 
     def _act(
-        self, unit: victims.Unit, leaf: str, wanted: queues.IdleReclaim, idle_s: float
+        self, unit: victims.Victim, leaf: str, wanted: queues.IdleReclaim, idle_s: float
     ) -> float | None:
         """Told once; evicted until it is gone, unless nobody would make it again."""
         words = (
-            f"{unit.words} did nothing with its GPUs for {durations.text(idle_s)}; queue {leaf} "
-            f"allows {durations.text(wanted.after_s)}"
+            f"{unit.description} did nothing with its GPUs for {durations.text(idle_s)}; "
+            f"queue {leaf} allows {durations.text(wanted.after_s)}"
         )
-        stays = faulty.stays(unit)
+        stays = faulty.irreplaceable_reason(unit)
         if wanted.action == "evict" and not stays:
             _log.info("idle", unit=unit.name, idle_s=idle_s)
             self._tell(unit, reasons.Reason.IDLE_EVICTED, f"Evicted: {words}")
@@ -78,11 +80,11 @@ class Reclaiming:
             self._tell(unit, reasons.Reason.IDLE, said)
         return None
 
-    def _tell(self, unit: victims.Unit, reason: reasons.Reason, words: str) -> None:
-        for one in unit.people:
-            found = stores.claims_of(self._known.stores, one.pod)
+    def _tell(self, unit: victims.Victim, reason: reasons.Reason, words: str) -> None:
+        for one in unit.pods:
+            found = stores.pod_claims(self._known.stores, one.pod)
             if reason is reasons.Reason.IDLE_EVICTED:
-                item = write_pool.Item("claim", found[0].key) if found else write_pool.WAKE
+                item = write_pool.WorkItem("claim", found[0].key) if found else write_pool.WAKE
                 self._hands.evict(item, one.pod, found, reason, words)
             else:
                 self._hands.warn(one.pod, found, reason, words)

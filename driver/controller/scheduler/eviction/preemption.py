@@ -47,37 +47,40 @@ _PATIENT_S = 5.0
 """What found nobody to evict looks again after so long at the earliest."""
 
 
-class Leaves:
+class QueueStates:
     """The queues as the law of preemption reads them, as of one moment."""
 
     def __init__(
-        self, known: state.State, fair: engine.Engine, book: preemption_victims.Book
+        self,
+        known: state.SchedulerContext,
+        fair: engine.QueueEngine,
+        book: preemption_victims.VictimIndex,
     ) -> None:
         self._known = known
         self._engine = fair
         self._book = book
-        self._leaves: dict[str, preemption_policy.Leaf] = {}
+        self._leaves: dict[str, preemption_policy.QueueState] = {}
 
-    def of(self, pod: pods.Pod) -> preemption_policy.Leaf:
+    def queue_state(self, pod: pods.Pod) -> preemption_policy.QueueState:
         """The queue of a pod."""
-        if self._engine.tree.is_plain:
-            return preemption_policy.Leaf()
-        name = self._engine.leaf_of(pod)
+        if self._engine.tree.is_implicit_only:
+            return preemption_policy.QueueState()
+        name = self._engine.pod_queue(pod)
         queue = self._engine.queue(name)
         if name not in self._leaves:
-            self._leaves[name] = preemption_policy.Leaf(
+            self._leaves[name] = preemption_policy.QueueState(
                 name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
             )
         leaf = self._leaves[name]
         wanted = queue.idle
         if wanted is None or wanted.action != "preferAsVictim":
             return leaf
-        return replace(leaf, idle=self._idle_s(pod) >= wanted.after_s)
+        return replace(leaf, is_idle=self._idle_s(pod) >= wanted.after_s)
 
     def _idle_s(self, pod: pods.Pod) -> float:
         """For how long it did nothing, as far as that is known."""
-        unit = self._book.all(self._known.view).get(preemption_victims.key_of(pod))
-        since = idle.since(unit, self._known.stores.claims.get) if unit is not None else None
+        unit = self._book.all_victims(self._known.view).get(preemption_victims.victim_key(pod))
+        since = idle.idle_since(unit, self._known.stores.claims.get) if unit is not None else None
         return (self._known.clock.now() - since).total_seconds() if since is not None else 0.0
 
 
@@ -86,25 +89,25 @@ class Preemption:
 
     def __init__(
         self,
-        known: state.State,
-        fair: engine.Engine,
-        kept: eviction_reservations.Reserving,
-        placer: scheduler_results.Placing,
+        known: state.SchedulerContext,
+        fair: engine.QueueEngine,
+        kept: eviction_reservations.ReservationController,
+        placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
     ) -> None:
         self._known = known
         self._engine = fair
-        self.reserving = kept
-        self.placer = placer
-        self.deciding = deciding
-        self.book = preemption_victims.Book()
+        self.reservations = kept
+        self.results = placer
+        self.settings = deciding
+        self.victims = preemption_victims.VictimIndex()
         self._planner = planner.Planner(deciding)
-        self._next: dict[write_pool.Item, float] = {}
-        self._told: dict[write_pool.Item, str] = {}
+        self._next: dict[write_pool.WorkItem, float] = {}
+        self._told: dict[write_pool.WorkItem, str] = {}
         self._free = 0.0
         self._least = (-1, _NOBODY)
 
-    def consider(self, one: pending.Candidate, leaf: str) -> float | None:
+    def try_preempt(self, one: pending.PendingWorkload, leaf: str) -> float | None:
         """Have pods make room for a candidate that found none, if they may go for it.
 
         Seconds until it is worth another look, where time alone may change the answer.
@@ -115,21 +118,21 @@ class Preemption:
         until = max(self._next.get(one.item, 0.0), self._free)
         if until > moment:
             return until - moment
-        if self.reserving.evicting() >= _MOST:
+        if self.reservations.evicting_count() >= _MOST:
             return _PATIENT_S
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
-        ask = preemption_types.Ask(
-            self._known.view, one.workloads, self.deciding, one.near, refused=True
+        ask = preemption_types.PreemptionRequest(
+            self._known.view, one.workloads, self.settings, one.topology, is_unschedulable=True
         )
-        found = self._planner.plan(ask, right, self.book, step_budget.Meter(_STEPS))
+        found = self._planner.plan(ask, right, self.victims, step_budget.StepBudget(_STEPS))
         ended = self._known.clock.monotonic()
         self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, preemption_types.NoPlan):
             self._in_vain(one, found)
-            return _LATER_S if found.barred.keys() & _PASSING else None
-        if found.leaving:
+            return _LATER_S if found.ineligible.keys() & _PASSING else None
+        if found.victims:
             self._go(one, found, right)
         return None
 
@@ -140,74 +143,79 @@ class Preemption:
             self._next = {item: at for item, at in self._next.items() if item in waiting}
             self._told = {item: said for item, said in self._told.items() if item in waiting}
 
-    def _in_vain(self, one: pending.Candidate, found: preemption_types.NoPlan) -> None:
+    def _in_vain(self, one: pending.PendingWorkload, found: preemption_types.NoPlan) -> None:
         """Say once why nobody goes for it, where there is anybody at all."""
-        said = plan_words.no_plan(found)
-        if found.barred and self._told.get(one.item) != said:
+        said = plan_words.no_plan_message(found)
+        if found.ineligible and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
-                self.placer.also(
+                self.results.report_event(
                     work.pod, work.open_claims, reasons.Reason.PREEMPTION_IN_VAIN, said
                 )
 
-    def _may(self, one: pending.Candidate) -> bool:
+    def _may(self, one: pending.PendingWorkload) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
             return False
-        if self.reserving.is_underway(one):
+        if self.reservations.has_pending_eviction(one):
             return False
-        return not self._engine.tree.is_plain or self._lowest() < one.priority
+        return not self._engine.tree.is_implicit_only or self._lowest() < one.priority
 
     def _lowest(self) -> int:
         """The lowest priority of all that has something."""
         mark, known = self._least
         if mark != self._known.view.revision:
-            there = self.book.all(self._known.view).values()
+            there = self.victims.all_victims(self._known.view).values()
             known = min((unit.priority for unit in there), default=_NOBODY)
             self._least = self._known.view.revision, known
         return known
 
-    def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.Law:
-        asked = self._engine.asked(self._known.view, one.open)
+    def _law(self, one: pending.PendingWorkload, leaf: str) -> preemption_policy.PreemptionPolicy:
+        asked = self._engine.requested_amounts(self._known.view, one.open_claims)
         preemptor = preemption_policy.Preemptor(
             one.priority,
-            "" if self._engine.tree.is_plain else leaf,
+            "" if self._engine.tree.is_implicit_only else leaf,
             preempts=True,
-            within=self._engine.within(leaf, asked),
-            own=frozenset(preemption_victims.key_of(work.pod) for work in one.workloads),
+            is_within_fair_share=self._engine.is_within_fair_share(leaf, asked),
+            own_victims=frozenset(
+                preemption_victims.victim_key(work.pod) for work in one.workloads
+            ),
         )
-        guards = disruption_budgets.Guards(self._known.stores.guards.snapshot().values())
-        leaves = Leaves(self._known, self._engine, self.book)
+        guards = disruption_budgets.Guards(self._known.stores.budgets.snapshot().values())
+        leaves = QueueStates(self._known, self._engine, self.victims)
         idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
-        return preemption_policy.Law(
+        return preemption_policy.PreemptionPolicy(
             preemptor, leaves, guards, self._known.clock.now(), idles=idles
         )
 
     def _go(
-        self, one: pending.Candidate, found: preemption_types.Plan, right: preemption_policy.Law
+        self,
+        one: pending.PendingWorkload,
+        found: preemption_types.Plan,
+        right: preemption_policy.PreemptionPolicy,
     ) -> None:
         """What it needs is held first; the evictions follow once that is written."""
         name = f"pod {one.first.key}" if one.gang is None else f"gang {one.gang.key}"
-        held = device_plan.of_seats(self._known.view, found.seats)
+        held = device_plan.held_devices(self._known.view, found.members)
         said = {
-            tenant.pod.uid: plan_words.victim(found, judged, right, name)
-            for judged in found.leaving
-            for tenant in judged.unit.people
+            tenant.pod.uid: plan_words.victim_message(found, judged, right, name)
+            for judged in found.victims
+            for tenant in judged.victim.pods
         }
         victims = tuple(
             reservations.Victim(tenant.pod.namespace, tenant.pod.name, tenant.pod.uid)
-            for judged in found.leaving
-            for tenant in judged.unit.people
+            for judged in found.victims
+            for tenant in judged.victim.pods
         )
         made = _reservation(one, victims, self._known.clock.now())
-        message = plan_words.preemptor(found, right)
+        message = plan_words.preemptor_message(found, right)
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
-        self.reserving.begin(made, held, evictions.Words(said))
+        self.reservations.create_for_eviction(made, held, evictions.EvictionMessages(said))
         for work in one.workloads:
-            self.placer.tell(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
+            self.results.report(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(
-    one: pending.Candidate, victims: Sequence[reservations.Victim], now: dt.datetime
+    one: pending.PendingWorkload, victims: Sequence[reservations.Victim], now: dt.datetime
 ) -> reservations.Reservation:
     first = one.first
     gang = one.gang is not None

@@ -14,20 +14,20 @@ from driver.scheduling.snapshot import allocation_hold, snapshot
 _MOST_PODS = 2
 
 
-class Holders:
+class HolderNames:
     """On the decider's thread; `plan` gives the plan of now, if there is one."""
 
     def __init__(
         self,
-        shared: state.State,
-        claims_now: in_flight.Underway,
-        plan: Callable[[], backfill_plan.Planned | None],
+        shared: state.SchedulerContext,
+        claims_now: in_flight.InFlightClaims,
+        plan: Callable[[], backfill_plan.BackfillPlan | None],
     ) -> None:
         self._known = shared
         self._claims = claims_now
         self._plan = plan
 
-    def of_refusal(
+    def describe_rejection(
         self,
         view: snapshot.Snapshot,
         answer: allocator_types.Unschedulable,
@@ -38,13 +38,13 @@ class Holders:
             device_holders.rejection_holders(view, answer, first), self.name
         )
 
-    def of_plan(self, *, own: bool) -> str:
+    def describe_plan(self, *, own: bool) -> str:
         """`6 GPUs of node-1 are kept for team/b until ...`: those nobody uses; "" without."""
         plan = self._plan()
         if plan is None:
             return ""
-        free = backfill_plan.idle(plan, self._known.view)
-        words = backfill_plan.OWN if own else f"Kept for {plan.key} until"
+        free = backfill_plan.idle_gpus(plan, self._known.view)
+        words = backfill_plan.PLAN_SENTENCE if own else f"Kept for {plan.key} until"
         parts = (f"{device_holders.format_gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
         return f"{words} {plan.end}: {listed or 'no GPU yet'}"
@@ -54,7 +54,7 @@ class Holders:
         plan = self._plan()
         if key == backfill_plan.KEY:
             return f"kept for {plan.key} until {plan.end}" if plan else "kept"
-        reservation = term.reserved_by(key)
+        reservation = term.reservation_of(key)
         if reservation is not None:
             return f"held by Reservation {reservation}"
         claim = self._claims.claim(key)

@@ -53,23 +53,23 @@ BACKFILL_END: Final = Family(
     "Until when they are kept, in Unix time; 0 where none are.",
 )
 FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
-Waits = tuple[write_pool.Item, pending.Candidate | None]
+Waits = tuple[write_pool.WorkItem, pending.PendingWorkload | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PendingState:
     """What the decider remembers of now. `why` is what pods were told last."""
 
     waiting: tuple[Waits, ...] = ()
     uids: Mapping[ids.Key, ids.PodUid] = field(default_factory=dict)
-    why: Mapping[ids.PodUid, reasons.Reason] = field(default_factory=dict)
+    pending_reasons: Mapping[ids.PodUid, reasons.Reason] = field(default_factory=dict)
     gangs: int = 0
     in_flight: int = 0
     in_doubt: int = 0
-    plan: backfill_plan.Planned | None = None
+    plan: backfill_plan.BackfillPlan | None = None
 
 
-def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -> Figures:
+def pending_values(found: PendingState, reserved: Iterable[reservations.Reservation]) -> Figures:
     """The figures of all that."""
     why = Counter(_why(found, uid) for one in found.waiting for uid in _pods(one, found.uids))
     phases = Counter(one.phase for one in reserved)
@@ -81,14 +81,16 @@ def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -
         FLIGHT.name: {NO_LABELS: found.in_flight},
         DOUBT.name: {NO_LABELS: found.in_doubt},
         RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
-        BACKFILL.name: {(why.value,): _planned(found.plan, why) for why in backfill_plan.Why},
+        BACKFILL.name: {
+            (why.value,): _planned(found.plan, why) for why in backfill_plan.PlanReason
+        },
         BACKFILL_END.name: {NO_LABELS: found.plan.until.timestamp() if found.plan else 0.0},
     }
 
 
-def _planned(plan: backfill_plan.Planned | None, why: backfill_plan.Why) -> int:
+def _planned(plan: backfill_plan.BackfillPlan | None, why: backfill_plan.PlanReason) -> int:
     """GPUs of a plan on such grounds."""
-    return sum(map(len, plan.gpus.values())) if plan is not None and plan.why is why else 0
+    return sum(map(len, plan.gpus.values())) if plan is not None and plan.reason is why else 0
 
 
 def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:
@@ -98,6 +100,6 @@ def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid
     return [uids.get(item.key)]
 
 
-def _why(found: Standing, uid: ids.PodUid | None) -> str:
-    told = found.why.get(uid) if uid is not None else None
+def _why(found: PendingState, uid: ids.PodUid | None) -> str:
+    told = found.pending_reasons.get(uid) if uid is not None else None
     return told.value if told is not None and told.value in REASONS else PENDING

@@ -60,8 +60,8 @@ FAMILIES: Final = (
 )
 
 
-def of_standings(
-    found: Mapping[str, status_types.Standing], known: Mapping[str, queues.Queue]
+def queue_values(
+    found: Mapping[str, status_types.QueueStatus], known: Mapping[str, queues.Queue]
 ) -> Figures:
     """The figures of the queues that stand; `known` are they by name."""
     made: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in FAMILIES}
@@ -69,21 +69,21 @@ def of_standings(
         labels = (name or NO_QUEUE,)
         for family, value in _values(one):
             made[family.name][labels] = value
-        limit = quota.limit(known[name]).gpus if name in known else None
+        limit = quota.effective_limit(known[name]).gpus if name in known else None
         if limit is not None:
             made[LIMIT.name][labels] = limit / queue_resources.FULL
     return made
 
 
-def _values(one: status_types.Standing) -> tuple[tuple[Family, float], ...]:
+def _values(one: status_types.QueueStatus) -> tuple[tuple[Family, float], ...]:
     return (
-        (DESERVED, one.deserved_share * one.whole / queue_resources.FULL),
-        (ALLOCATED, one.used.gpus / queue_resources.FULL),
-        (MEMORY, one.used.memory),
+        (DESERVED, one.deserved_share * one.fleet_gpus / queue_resources.FULL),
+        (ALLOCATED, one.usage.gpus / queue_resources.FULL),
+        (MEMORY, one.usage.memory),
         (FAIR, one.fair_gpus / queue_resources.FULL),
         (SHARE, one.share),
         (BORROWED, one.borrowed / queue_resources.FULL),
-        (WAITING, one.waiting),
-        (OLDEST, one.oldest_s or 0.0),
-        (STARVING, one.starving),
+        (WAITING, one.pending),
+        (OLDEST, one.oldest_wait_s or 0.0),
+        (STARVING, one.is_starving),
     )

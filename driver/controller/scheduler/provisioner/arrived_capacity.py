@@ -18,10 +18,10 @@ from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
 
-class Keeping:
+class ArrivedCapacity:
     """On the decider's thread. What it remembers may be lost: the next look finds it again."""
 
-    def __init__(self, world: state.State) -> None:
+    def __init__(self, world: state.SchedulerContext) -> None:
         self._world = world
         self._held: set[str] = set()
 
@@ -33,11 +33,13 @@ class Keeping:
         """The picture as what they are kept for sees it."""
         if wish not in self._held:
             return self._world.view
-        return reservation_overlay.Without(self._world.view, [provisioning_demand.kept_by(wish)])
+        return reservation_overlay.WithoutReservations(
+            self._world.view, [provisioning_demand.provisioned_key(wish)]
+        )
 
-    def renew(
+    def refresh(
         self,
-        seats: Mapping[str, Sequence[gang_types.Seat]],
+        seats: Mapping[str, Sequence[gang_types.MemberPlacement]],
         brought: Mapping[str, Iterable[ids.NodeName]],
         arriving: Mapping[ids.NodeName, pools.Pool],
     ) -> None:
@@ -51,18 +53,20 @@ class Keeping:
             found = [one for one in seats.get(wish, ()) if self._is_there(one)]
             if not there and len(found) == len(seats.get(wish, ())):
                 continue
-            held = term.allocation(device_plan.of_seats(self._world.view, found))
+            held = term.held_allocation(device_plan.held_devices(self._world.view, found))
             whole = [one for name in there & arriving.keys() for one in _all(arriving[name])]
             results = (*(held.results if held else ()), *whole)
             if results:
                 wanted[wish] = claims.Allocation(results)
         for wish in self._held - wanted.keys():
-            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), None)
+            self._world.view.set_reserved_devices(provisioning_demand.provisioned_key(wish), None)
         for wish, allocation in wanted.items():
-            self._world.view.set_reserved_devices(provisioning_demand.kept_by(wish), allocation)
+            self._world.view.set_reserved_devices(
+                provisioning_demand.provisioned_key(wish), allocation
+            )
         self._held = {*wanted}
 
-    def _is_there(self, one: gang_types.Seat) -> bool:
+    def _is_there(self, one: gang_types.MemberPlacement) -> bool:
         return one.placement.node in self._world.view.nodes
 
 

@@ -18,24 +18,24 @@ _log = structlog.get_logger(__name__)
 _KEY_END = ".json.gz"
 
 
-class Known:
+class ShapeCatalog:
     """On the decider's thread; what it learns is written on the pool."""
 
     def __init__(
         self,
-        world: state.State,
-        tools: write_pool.Tools,
-        how: provisioning_settings.OnDemand,
+        world: state.SchedulerContext,
+        tools: write_pool.WriteDeps,
+        how: provisioning_settings.ProvisionerSettings,
         driver: str,
     ) -> None:
         self._world = world
         self._tools = tools
         self._how = how
         self._written = {
-            one.name: node_template.of_document(one, driver) for one in how.document.shapes
+            one.name: node_template.from_document(one, driver) for one in how.document.shapes
         }
         self._driver = driver
-        self._seen: dict[str, observed_shapes.Seen] | None = None
+        self._seen: dict[str, observed_shapes.ObservedShape] | None = None
         self._kept: dict[str, bytes] = {}
         self._looked: dict[str, pools.Pool] = {}
         self._told: set[tuple[str, str]] = set()
@@ -45,7 +45,9 @@ class Known:
         if self._seen is not None:
             return
         try:
-            found = self._tools.writer.get(gvr.CONFIG_MAPS, self._how.seen, self._how.namespace)
+            found = self._tools.writer.get(
+                gvr.CONFIG_MAPS, self._how.observed_configmap, self._how.namespace
+            )
         except errors.NotFound:
             found = {}
         self._seen = {}
@@ -55,7 +57,9 @@ class Known:
     def _read(self, name: str, text: str) -> None:
         try:
             packed = base64.b64decode(text)
-            seen = observed_shapes.unpacked(packed, f"ConfigMap {self._how.seen}, {name}")
+            seen = observed_shapes.decode(
+                packed, f"ConfigMap {self._how.observed_configmap}, {name}"
+            )
         except (errors.BadInput, ValueError) as error:
             _log.warning("not learned", error=str(error))
             return
@@ -63,36 +67,40 @@ class Known:
         self._past[name] = seen
 
     @property
-    def _past(self) -> dict[str, observed_shapes.Seen]:
+    def _past(self) -> dict[str, observed_shapes.ObservedShape]:
         if self._seen is None:
             self._seen = {}
         return self._seen
 
-    def shapes(self) -> tuple[node_template.Shape, ...]:
+    def shapes(self) -> tuple[node_template.NodeTemplate, ...]:
         """Every shape, as far as it is known now."""
         return tuple(
-            observed_shapes.applied(one, self._past.get(name, observed_shapes.Seen()))
+            observed_shapes.apply_observed(
+                one, self._past.get(name, observed_shapes.ObservedShape())
+            )
             for name, one in self._written.items()
         )
 
     def measured(self) -> frozenset[str]:
         """The shapes whose start-up is that of nodes that came."""
-        return frozenset(name for name, past in self._past.items() if past.starts_s)
+        return frozenset(name for name, past in self._past.items() if past.startup_s)
 
-    def named(self, name: str) -> node_template.Shape | None:
+    def get(self, name: str) -> node_template.NodeTemplate | None:
         """The shape of that name; None where the document has it no more."""
         one = self._written.get(name)
         return (
-            observed_shapes.applied(one, self._past.get(name, observed_shapes.Seen()))
+            observed_shapes.apply_observed(
+                one, self._past.get(name, observed_shapes.ObservedShape())
+            )
             if one
             else None
         )
 
-    def of_node(self, node: nodes.Node) -> node_template.Shape | None:
+    def node_shape(self, node: nodes.Node) -> node_template.NodeTemplate | None:
         """The shape that a node is of."""
-        return next((one for one in self._written.values() if one.has(node)), None)
+        return next((one for one in self._written.values() if one.matches(node)), None)
 
-    def look(self) -> Iterator[tuple[nodes.Node, str, str]]:
+    def learn(self) -> Iterator[tuple[nodes.Node, str, str]]:
         """Learn from the node of each shape that has the most GPUs; where its document is wrong.
 
         A node with a GPU missing does not stand for its shape as long as there is a better one.
@@ -103,17 +111,17 @@ class Known:
                 continue
             node, found = best
             self._looked[said.name] = found
-            before = self._past.get(said.name, observed_shapes.Seen())
+            before = self._past.get(said.name, observed_shapes.ObservedShape())
             there = self._world.view.pods_on(node.name).values()
-            self._keep(said.name, observed_shapes.of_node(before, node, found, there))
-            for path, words in observed_shapes.contradictions(place, said, node, found):
+            self._keep(said.name, observed_shapes.observe_node(before, node, found, there))
+            for path, words in observed_shapes.document_errors(place, said, node, found):
                 if (path, words) not in self._told:
                     self._told.add((path, words))
                     yield node, path, words
 
-    def started(self, name: str, took_s: float) -> None:
+    def record_startup(self, name: str, took_s: float) -> None:
         """A node of a shape took so long to come."""
-        self._keep(name, self._past.get(name, observed_shapes.Seen()).started(took_s))
+        self._keep(name, self._past.get(name, observed_shapes.ObservedShape()).with_startup(took_s))
 
     def is_complete(self, name: ids.NodeName) -> pools.Pool | None:
         """The pool of our driver that a node has, once all of it is published."""
@@ -129,21 +137,21 @@ class Known:
     def _complete(self, name: str) -> Iterator[tuple[nodes.Node, pools.Pool]]:
         one = self._written[name]
         for node in self._world.view.nodes.values():
-            if one.has(node) and node.ready:
+            if one.matches(node) and node.ready:
                 found = self.is_complete(node.name)
                 if found is not None:
                     yield node, found
 
-    def _keep(self, name: str, seen: observed_shapes.Seen) -> None:
+    def _keep(self, name: str, seen: observed_shapes.ObservedShape) -> None:
         self._past[name] = seen
-        packed = observed_shapes.packed(seen)
+        packed = observed_shapes.encode(seen)
         if self._kept.get(name) != packed:
             self._kept[name] = packed
             self._tools.pool.submit(self._write, dict(self._kept))
 
     def _write(self, kept: dict[str, bytes]) -> None:
         data = {f"{k}{_KEY_END}": base64.b64encode(v).decode() for k, v in kept.items()}
-        name, namespace = self._how.seen, self._how.namespace
+        name, namespace = self._how.observed_configmap, self._how.namespace
         try:
             try:
                 self._tools.writer.patch(
@@ -166,4 +174,4 @@ class Known:
 
 
 def _by_gpus(one: tuple[nodes.Node, pools.Pool]) -> tuple[int, str]:
-    return observed_shapes.gpus_of(one[1]), one[0].name
+    return observed_shapes.gpu_count(one[1]), one[0].name

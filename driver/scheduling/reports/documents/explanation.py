@@ -20,13 +20,15 @@ def by(answers: Answers) -> Callable[[ids.Key], model.Explanation | None]:
         found = answers(pod)
         if found is None:
             return None
-        return of(found.answer, found.at, found.near).model_copy(update={"message": found.text})
+        return of(found.result, found.time, found.nearest).model_copy(
+            update={"message": found.text}
+        )
 
     return explain
 
 
 def of(
-    answer: explanation.Answer, at: str, near: nearest_fit.Nearest | None = None
+    answer: explanation.Result, at: str, near: nearest_fit.NearestFit | None = None
 ) -> model.Explanation:
     """An answer of the allocator's at a time (RFC 3339), with the nearest fit."""
     if isinstance(answer, allocator_types.Placement):
@@ -65,10 +67,10 @@ def _refusals(answer: allocator_types.Unschedulable) -> Iterator[model.Refusal]:
         )
 
 
-def _nearest(near: nearest_fit.Nearest) -> model.Nearest:
+def _nearest(near: nearest_fit.NearestFit) -> model.Nearest:
     return model.Nearest(
         node=near.node,
-        summary=explain_messages.of(near),
-        ever=near.ever,
+        summary=explain_messages.nearest_fit_message(near),
+        ever=near.can_ever_fit,
         leaving=tuple(near.leaving),
     )

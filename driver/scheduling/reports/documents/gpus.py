@@ -223,7 +223,7 @@ def _kept(
                 holder=f"{plan.kind} {plan.key}",
                 since=clock.rfc3339(plan.since),
                 until=plan.end,
-                why=plan.why.value,
+                why=plan.reason.value,
                 device=slot.device,
                 mode=slot.mode,
                 start=slot.start,

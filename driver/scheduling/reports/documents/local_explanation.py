@@ -57,8 +57,10 @@ class Working:
         answer = dra_allocator.Allocator(deciding).decide(self._view, workload)
         near = None
         if isinstance(answer, allocator_types.Unschedulable) and answer.blocker is None:
-            adviser = explainer.Adviser(deciding, self._caches.claims.get, self._caches.pods.get)
-            near = adviser.advise(self._view, workload, answer)
+            adviser = explainer.FitExplainer(
+                deciding, self._caches.claims.get, self._caches.pods.get
+            )
+            near = adviser.explain(self._view, workload, answer)
         return explanation.of(answer, self._at, near)
 
     @functools.cached_property

@@ -14,13 +14,15 @@ def every(found: read_model.Seen) -> tuple[model.Shape, ...]:
     known = found.objects.offer
     if known is None:
         return ()
-    coming: dict[str, list[model.Coming]] = {one.name: [] for one in known.shapes}
+    coming: dict[str, list[model.Coming]] = {one.name: [] for one in known.templates}
     for asked in _asked(found, known):
         coming.setdefault(asked.shape, []).append(_coming(asked))
-    return tuple(_of(found, known, one, tuple(coming[one.name])) for one in known.shapes)
+    return tuple(_of(found, known, one, tuple(coming[one.name])) for one in known.templates)
 
 
-def _asked(found: read_model.Seen, known: shape_status.Offer) -> Iterator[placeholder.Placeholder]:
+def _asked(
+    found: read_model.Seen, known: shape_status.ShapeStatus
+) -> Iterator[placeholder.Placeholder]:
     """Nodes that are asked for, the oldest first."""
     there = found.objects.pods.values()
     mine = (pod for pod in there if node_usage.is_placeholder(pod, known.namespace))
@@ -29,22 +31,22 @@ def _asked(found: read_model.Seen, known: shape_status.Offer) -> Iterator[placeh
 
 
 def _coming(asked: placeholder.Placeholder) -> model.Coming:
-    return model.Coming(wanted_for=asked.wish, since=asked.pod.created, node=asked.node or "")
+    return model.Coming(wanted_for=asked.demand, since=asked.pod.created, node=asked.node or "")
 
 
 def _of(
     found: read_model.Seen,
-    known: shape_status.Offer,
-    one: node_template.Shape,
+    known: shape_status.ShapeStatus,
+    one: node_template.NodeTemplate,
     coming: tuple[model.Coming, ...],
 ) -> model.Shape:
     arriving = {asked.node for asked in coming}
     live = [
         node.name
         for node in found.objects.nodes.values()
-        if one.has(node) and node.name not in arriving
+        if one.matches(node) and node.name not in arriving
     ]
-    whole = [device for part in one.published for device in part.devices if _is_gpu(device)]
+    whole = [device for part in one.resource_slices for device in part.devices if _is_gpu(device)]
     products = {str(device.attributes.get(names.ATTR_PRODUCT, "")) for device in whole}
     return model.Shape(
         name=one.name,
@@ -52,14 +54,14 @@ def _of(
         gpus=len(whole),
         product=", ".join(sorted(products - {""})),
         cost=one.cost,
-        most=one.most,
-        startup_seconds=one.starts_s,
+        most=one.max_in_flight,
+        startup_seconds=one.startup_s,
         measured=one.name in known.measured,
-        learned=one.seen,
+        learned=one.is_observed,
         nodes=len(live),
         gpus_there=sum(_gpus_on(found, name) for name in live),
         coming=coming,
-        resting=known.resting.get(one.name, ""),
+        resting=known.paused.get(one.name, ""),
     )
 
 

@@ -108,29 +108,33 @@ def why(found: read_model.Seen, one: pods.Pod) -> _Word:
 
 def _is_astray(cluster_now: read_model.Seen, subject: pods.Pod) -> bool:
     return subject.phase == "Pending" and not isinstance(
-        _of_bound(cluster_now, subject), bound_pods.Whole
+        _of_bound(cluster_now, subject), bound_pods.Consistent
     )
 
 
-def _of_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> bound_pods.State:
+def _of_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> bound_pods.BindingState:
     """The state of a bound pod; of a node that was not read only what is allocated nowhere."""
     node = cluster_now.objects.nodes.get(ids.Key(subject.node or ""))
     ours = (claim for claim in cluster_now.claims_of(subject) if cluster_now.asks_ours(claim))
-    due = bound_pods.state(subject, ours, node)
-    return due if node is not None or isinstance(due, bound_pods.Open) else bound_pods.Whole()
+    due = bound_pods.binding_state(subject, ours, node)
+    return (
+        due
+        if node is not None or isinstance(due, bound_pods.Unallocated)
+        else bound_pods.Consistent()
+    )
 
 
 def _why_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> _Word:
     """The words for a pod that is bound to a node where its claims are not allocated."""
     due = _of_bound(cluster_now, subject)
-    if isinstance(due, bound_pods.Astray | bound_pods.Blocked):
-        text = bound_pods.elsewhere(due)
+    if isinstance(due, bound_pods.Misplaced | bound_pods.Blocked):
+        text = bound_pods.misplaced_message(due)
     else:
         lacking = (
             claim.name for claim in cluster_now.claims_of(subject) if claim.allocation is None
         )
         text = f"without devices: {', '.join(lacking)}"
-    return reasons.Reason.BOUND_AWAY.value, bound_pods.sentence(subject, text)
+    return reasons.Reason.BOUND_AWAY.value, bound_pods.bound_pod_message(subject, text)
 
 
 def _why_waiting(found: read_model.Seen, one: pods.Pod) -> _Word:

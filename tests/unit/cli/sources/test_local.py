@@ -11,7 +11,7 @@ from tests import fleets
 from tests.fakes import clock
 
 KEPT = (
-    f"No node fits. {backfill_plan.OWN} 2026-11-22T12:00:00Z: "
+    f"No node fits. {backfill_plan.PLAN_SENTENCE} 2026-11-22T12:00:00Z: "
     "6 GPUs of gpu-2.example, 1 GPU of gpu-3"
 )
 

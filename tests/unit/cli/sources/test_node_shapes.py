@@ -29,7 +29,7 @@ def seen(text: str, key: str = "h100-8.json.gz") -> dict[str, Any]:
     return a_map(node_shapes.NAMES[1], binaryData={key: text})
 
 
-def read(*found: dict[str, Any]) -> tuple[shape_status.Offer | None, list[str]]:
+def read(*found: dict[str, Any]) -> tuple[shape_status.ShapeStatus | None, list[str]]:
     problems: list[str] = []
     return node_shapes.read(found, names.DRIVER, problems), problems
 
@@ -41,18 +41,18 @@ def test_without_a_document_there_is_none() -> None:
 def test_the_document_is_known_by_its_kind_and_asks_in_its_namespace() -> None:
     found, problems = read(document(shapes.document("h100-8")))
     assert found is not None
-    assert (found.namespace, [one.name for one in found.shapes]) == ("ration-system", ["h100-8"])
+    assert (found.namespace, [one.name for one in found.templates]) == ("ration-system", ["h100-8"])
     assert found.measured == frozenset()
     assert problems == []
 
 
 def test_what_was_learned_counts_for_more() -> None:
     past = base64.b64encode(
-        observed_shapes.packed(observed_shapes.Seen(starts_s=(90.0, 80.0)))
+        observed_shapes.encode(observed_shapes.ObservedShape(startup_s=(90.0, 80.0)))
     ).decode()
     found, problems = read(document(shapes.document("h100-8")), seen(past))
     assert found is not None
-    assert (found.measured, found.shapes[0].starts_s) == (frozenset({"h100-8"}), 90.0)
+    assert (found.measured, found.templates[0].startup_s) == (frozenset({"h100-8"}), 90.0)
     assert problems == []
 
 

@@ -186,7 +186,7 @@ def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> Non
 def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
     known = DEMAND.found.objects
     assert known.offer is not None
-    rests = dataclasses.replace(known.offer, resting={"h100-1": "is left alone for a while"})
+    rests = dataclasses.replace(known.offer, paused={"h100-1": "is left alone for a while"})
     found = catalog.Reading(read_model.Seen(dataclasses.replace(known, offer=rests)), fleets.AT)
     shown = text_of(nodes.answer(found), wide=True).splitlines()
     assert shown[2].split()[0] == "h100-1"

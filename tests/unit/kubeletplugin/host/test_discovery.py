@@ -159,7 +159,7 @@ def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> No
     before = fake.inventory()
     sick = before.gpus[2]
     fake.hangs[sick.uuid] = a_hang(sick.uuid)
-    gpus = discovery.Discovery(fake, memory=Memory())
+    gpus = discovery.Discovery(fake, store=Memory())
     assert gpus.current().gpus == ()
     assert gpus.refresh().lost == (sick,)
     assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"

@@ -55,9 +55,9 @@ def test_anybody_may_use_the_label_elsewhere() -> None:
 def test_a_placeholder_counts_for_everybody_who_looks_from_above() -> None:
     asking, other = a_placeholder(), objects.pod("other", nodeName=A)
     world = view(objects.node(), asking, other)
-    gone = without_pods.Absence(world, [holders.Tenant(other, A, ())])
-    above = overlay.Overlay(world)
-    above.take(snapshot.InFlight(objects.pod("coming"), A, {}))
+    gone = without_pods.WithoutPods(world, [holders.DeviceHolder(other, A, ())])
+    above = overlay.DecisionOverlay(world)
+    above.apply(snapshot.InFlight(objects.pod("coming"), A, {}))
     for each in (gone, above):
         refused = why(each, objects.pod())
         assert refused is not None

@@ -17,14 +17,14 @@ def opted(crowd: crowds.Crowd, name: str, node: str, *devices: str, **spec: Any)
 
 
 def plan(crowd: crowds.Crowd, count: int = 2) -> defrag.Plan:
-    found = defrag.make(crowd.world, crowds.gpus(count))
+    found = defrag.make_plan(crowd.world, crowds.gpus(count))
     assert isinstance(found, defrag.Plan)
     return found
 
 
 def moves(found: defrag.Plan) -> dict[str, ids.NodeName | None]:
     """Where each pod goes, by name."""
-    return {one.tenant.pod.name: getattr(one.again, "node", None) for one in found.moves}
+    return {one.holder.pod.name: getattr(one.result, "node", None) for one in found.moves}
 
 
 def test_what_fits_moves_nobody() -> None:
@@ -47,7 +47,7 @@ def test_a_plan_whose_pods_all_find_a_place_is_better_than_a_shorter_one() -> No
         opted(crowd, f"b{at}", "node-b", f"gpu-{at}")
     found = plan(crowd, 4)
     assert moves(found) == dict.fromkeys(("b0", "b1", "b2"), "node-c")
-    assert found.waiting == ()
+    assert found.pending_moves == ()
 
 
 def test_without_such_a_plan_the_fewest_wait() -> None:
@@ -55,7 +55,7 @@ def test_without_such_a_plan_the_fewest_wait() -> None:
     opted(crowd, "p", "node-a", "gpu-0")
     found = plan(crowd)
     assert moves(found) == {"p": None}
-    assert [one.tenant.pod.name for one in found.waiting] == ["p"]
+    assert [one.holder.pod.name for one in found.pending_moves] == ["p"]
 
 
 def test_two_that_move_do_not_get_the_same_place() -> None:
@@ -69,7 +69,7 @@ def test_a_pod_without_a_claim_goes_where_there_is_cpu() -> None:
     crowd = crowds.of_sizes({"node-a": 1, "node-b": 0})
     asking = [{"name": "main", "resources": {"requests": {"cpu": "7"}}}]
     opted(crowd, "busy", "node-a", containers=asking)
-    found = defrag.make(crowd.world, crowds.asks(objects.a_request(), cpu="4"))
+    found = defrag.make_plan(crowd.world, crowds.asks(objects.a_request(), cpu="4"))
     assert isinstance(found, defrag.Plan)
     assert moves(found) == {"busy": "node-b"}
 
@@ -87,19 +87,19 @@ def test_pods_with_a_claim_in_common_move_together() -> None:
 def test_who_did_not_opt_in_stays_though_he_is_in_the_way() -> None:
     crowd = crowds.of_sizes({"node-a": 2})
     crowd.run("stays", "node-a", "gpu-0")
-    found = defrag.make(crowd.world, crowds.gpus(2))
-    assert found == defrag.NoPlan(found.refused, 0, all_seen=True)  # type: ignore[union-attr]
+    found = defrag.make_plan(crowd.world, crowds.gpus(2))
+    assert found == defrag.NoPlan(found.refused, 0, is_exhaustive=True)  # type: ignore[union-attr]
 
 
 def test_a_search_that_ends_says_so() -> None:
     crowd = crowds.of_sizes({"node-a": 2, "node-b": 1})
     opted(crowd, "p", "node-a", "gpu-0")
-    early = defrag.make(crowd.world, crowds.gpus(2), most=0)
+    early = defrag.make_plan(crowd.world, crowds.gpus(2), most=0)
     assert isinstance(early, defrag.NoPlan)
-    assert (early.candidates, early.all_seen) == (1, False)
-    late = defrag.make(crowd.world, crowds.gpus(2), most=1)
+    assert (early.candidates, early.is_exhaustive) == (1, False)
+    late = defrag.make_plan(crowd.world, crowds.gpus(2), most=1)
     assert isinstance(late, defrag.Plan)
-    assert (moves(late), late.least) == ({"p": "node-b"}, False)
+    assert (moves(late), late.is_optimal) == ({"p": "node-b"}, False)
 
 
 @pytest.mark.parametrize(
@@ -116,6 +116,6 @@ def test_a_search_that_ends_says_so() -> None:
 )
 def test_who_is_not_to_be_moved(change: dict[str, Any], why: str) -> None:
     pod = replace(objects.pod(nodeName="node-a"), movable=True, owner=OWNER)
-    found = defrag.why_not(replace(pod, **change))
+    found = defrag.immovable_reason(replace(pod, **change))
     assert found.startswith(why)
     assert bool(found) is bool(why)

@@ -9,8 +9,8 @@ from driver.scheduling.explain import explainer, nearest_fit
 from tests import allocating, clusters, crowds, objects, worlds
 
 
-def adviser(crowd: crowds.Crowd) -> explainer.Adviser:
-    return explainer.Adviser(worlds.DECIDING, crowd.held.get, crowd.known.get)
+def adviser(crowd: crowds.Crowd) -> explainer.FitExplainer:
+    return explainer.FitExplainer(worlds.DECIDING, crowd.held.get, crowd.known.get)
 
 
 def refused(
@@ -23,7 +23,7 @@ def refused(
 def found(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
     """The workloads for which it was looked."""
     asked: list[allocator_types.Workload] = []
-    real = nearest_fit.of
+    real = nearest_fit.find_nearest_fit
 
     def of(*args: object) -> object:
         asked.append(args[1])  # type: ignore[arg-type]
@@ -41,12 +41,12 @@ def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
     advised, workload = adviser(crowd), crowds.gpus()
     other = replace(workload, pod=replace(workload.pod, name="other", uid=ids.PodUid("other")))
     answers = [
-        advised.advise(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
+        advised.explain(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
     ]
     assert [one and one.leaving for one in answers] == [("default/p",)] * 3
     assert len(found) == 1
     crowd.run("q", "node-a")
-    advised.advise(crowd.view, other, refused(crowd, other))
+    advised.explain(crowd.view, other, refused(crowd, other))
     assert len(found) == 2
 
 
@@ -58,7 +58,7 @@ def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
     advised, workload = adviser(crowd), crowds.gpus()
     workload = replace(workload, avoided_nodes={ids.NodeName("node-b"): "refused"})
     for _ in range(2):
-        advised.advise(crowd.view, workload, refused(crowd, workload))
+        advised.explain(crowd.view, workload, refused(crowd, workload))
     assert len(found) == 2
 
 
@@ -72,8 +72,8 @@ def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -
     waiting = [crowds.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
     answer = refused(crowd, waiting[0])
     at_once = [one for one in waiting if _advised(advised, crowd, one, answer)]
-    assert explainer.SAVED / nearest_fit.STEPS < len(at_once) < len(waiting)
-    assert advised.affords(crowd.view, waiting[0])
+    assert explainer.MAX_SAVED_STEPS / nearest_fit.MAX_STEPS < len(at_once) < len(waiting)
+    assert advised.can_explain(crowd.view, waiting[0])
     rest = [one for one in waiting if one not in at_once]
     crowd.run("another", "node-00")
     again = [_advised(advised, crowd, rest[0], answer) for _ in range(40)]
@@ -81,14 +81,14 @@ def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -
 
 
 def _advised(
-    advised: explainer.Adviser,
+    advised: explainer.FitExplainer,
     crowd: crowds.Crowd,
     workload: allocator_types.Workload,
     answer: allocator_types.Unschedulable,
 ) -> bool:
-    if not advised.affords(crowd.view, workload):
+    if not advised.can_explain(crowd.view, workload):
         return False
-    assert advised.advise(crowd.view, workload, answer) is not None
+    assert advised.explain(crowd.view, workload, answer) is not None
     return True
 
 
@@ -102,5 +102,5 @@ def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
     advised, workload = adviser(crowd), crowds.gpus()
     for app in ("web", "db"):
         labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))
-        advised.advise(crowd.view, labelled, refused(crowd, labelled))
+        advised.explain(crowd.view, labelled, refused(crowd, labelled))
     assert len(found) == 2

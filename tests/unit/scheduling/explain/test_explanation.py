@@ -15,7 +15,7 @@ def decided(count: int) -> allocator_types.Placement | allocator_types.Unschedul
 
 
 def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
-    found = explanation.of_placement(allocating.placed(decided(1)))
+    found = explanation.placement_document(allocating.placed(decided(1)))
     assert [one["node"] for one in found["considered"]] == ["node-a", "node-b", "node-c"]
     assert found["considered"][0]["scores"] == {
         "mig-layout": 100,
@@ -28,7 +28,7 @@ def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() ->
 
 
 def test_a_refusal_tells_what_every_node_lacks() -> None:
-    found = explanation.of_no_fit(allocating.refused(decided(3)))
+    found = explanation.unschedulable_document(allocating.refused(decided(3)))
     assert found == {
         "refusals": [
             {
@@ -43,7 +43,7 @@ def test_a_refusal_tells_what_every_node_lacks() -> None:
 
 def test_what_holds_everywhere_is_told_once() -> None:
     answer = allocator_types.Unschedulable(reasons.Reason.CLASS_MISSING, "claim x: no class y")
-    assert explanation.of_no_fit(answer) == {
+    assert explanation.unschedulable_document(answer) == {
         "reason": "ClassMissing",
         "detail": "claim x: no class y",
     }
@@ -51,7 +51,7 @@ def test_what_holds_everywhere_is_told_once() -> None:
 
 def test_a_node_that_does_not_fit_itself_is_told_with_its_reason() -> None:
     refusal = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "asks 9000m cpu, 8000m free")
-    found = explanation.of_no_fit(
+    found = explanation.unschedulable_document(
         allocator_types.Unschedulable(rejections={refusal: [ids.NodeName("node-a")]})
     )
     assert found["refusals"] == [
@@ -71,7 +71,9 @@ def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
 
 
 def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -> None:
-    near = nearest_fit.Nearest(ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), least=True)
+    near = nearest_fit.NearestFit(
+        ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), is_optimal=True
+    )
     found = explanation.Explanation(ids.Key("default/p"), AT, decided(3), near).document()
     assert found["refusals"][0]["wanted"] == 3
     assert found["nearest"] == {

@@ -15,9 +15,9 @@ def test_the_pods_of_a_node_are_its_tenants_with_what_they_hold() -> None:
     found.run("with", "node-a", "gpu-0", "gpu-1")
     found.run("without", "node-a")
     on = found.on("node-a")
-    (lease,) = on["with"].leases
+    (lease,) = on["with"].claims
     assert [one.device.device for one in lease.results] == ["gpu-0", "gpu-1"]
-    assert on["without"].leases == ()
+    assert on["without"].claims == ()
 
 
 def test_a_pod_elsewhere_that_holds_a_device_which_the_node_reaches_is_one_too() -> None:
@@ -52,8 +52,8 @@ def test_a_claim_is_free_once_all_who_have_it_are_gone() -> None:
     both = [found.put(objects.pod(name, "one", nodeName="node-a")) for name in ("p", "q")]
     found.hold("one", "node-a", "gpu-0", by=both)
     on = found.on("node-a")
-    assert holders.freed([on["p"]]) == frozenset()
-    assert holders.freed([on["p"], on["q"]]) == {"default/one"}
+    assert holders.freed_claims([on["p"]]) == frozenset()
+    assert holders.freed_claims([on["p"], on["q"]]) == {"default/one"}
 
 
 def test_what_something_else_has_reserved_too_no_pod_frees() -> None:
@@ -62,7 +62,7 @@ def test_what_something_else_has_reserved_too_no_pod_frees() -> None:
     claim = found.hold("one", "node-a", "gpu-0", by=[pod])
     thing = claims.Consumer("example.com", "things", "x", "y")
     found.put_claim(replace(claim, consumers=(*claim.consumers, thing)))
-    assert holders.freed(found.on("node-a").values()) == frozenset()
+    assert holders.freed_claims(found.on("node-a").values()) == frozenset()
 
 
 def test_a_pod_that_names_a_claim_and_has_not_reserved_it_does_not_have_it() -> None:
@@ -71,4 +71,4 @@ def test_a_pod_that_names_a_claim_and_has_not_reserved_it_does_not_have_it() -> 
     found.put(objects.pod("waits", "one", nodeName="node-a"))
     found.hold("one", "node-a", "gpu-0", by=[user])
     on = found.on("node-a")
-    assert (len(on["user"].leases), len(on["waits"].leases)) == (1, 0)
+    assert (len(on["user"].claims), len(on["waits"].claims)) == (1, 0)

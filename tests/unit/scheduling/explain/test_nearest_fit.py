@@ -17,18 +17,18 @@ from tests.fakes import simulated_pool
 
 
 def near(
-    crowd: crowds.Crowd, workload: allocator_types.Workload, most: int = nearest_fit.STEPS
-) -> nearest_fit.Nearest:
+    crowd: crowds.Crowd, workload: allocator_types.Workload, most: int = nearest_fit.MAX_STEPS
+) -> nearest_fit.NearestFit:
     answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
-    found = nearest_fit.of(
-        crowd.view, workload, answer, crowd.people, worlds.DECIDING, step_budget.Meter(most)
+    found = nearest_fit.find_nearest_fit(
+        crowd.view, workload, answer, crowd.people, worlds.DECIDING, step_budget.StepBudget(most)
     )
     assert found is not None
     return found
 
 
 def told(crowd: crowds.Crowd, workload: allocator_types.Workload) -> str:
-    return explain_messages.of(near(crowd, workload))
+    return explain_messages.nearest_fit_message(near(crowd, workload))
 
 
 def hgx(*nodes: str) -> crowds.Crowd:
@@ -67,11 +67,13 @@ def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> N
     crowd = crowds.of_sizes({"node-b": 4})
     crowd.node("node-a", objects.a_slice("node-a", [device, *map(objects.a_device, "abcd")]))
 
-    def found(count: int) -> nearest_fit.Nearest | None:
+    def found(count: int) -> nearest_fit.NearestFit | None:
         wanted = crowds.gpus(count)
         answer = allocating.refused(dra_allocator.allocate(crowd.view, wanted, worlds.DECIDING))
-        meter = step_budget.Meter(nearest_fit.STEPS)
-        return nearest_fit.of(crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter)
+        meter = step_budget.StepBudget(nearest_fit.MAX_STEPS)
+        return nearest_fit.find_nearest_fit(
+            crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter
+        )
 
     assert found(5) is None
     assert found(6) is not None
@@ -81,15 +83,15 @@ def test_memory_is_told_of_the_device_that_has_most() -> None:
     crowd = hgx("node-b")
     fill(crowd, "node-b", 8)
     found = near(crowd, by_need("40Gi"))
-    assert found.gap == shortage.Amount(
+    assert found.gap == shortage.CapacityGap(
         ids.NodeName("node-b"),
         "memory",
         quantities.parse("40Gi"),
         quantities.parse("32407Mi"),
         "gpu-0000-53-00-0-mps",
     )
-    assert (found.ever, found.least, found.all_seen) == (True, True, True)
-    assert explain_messages.of(found) == (
+    assert (found.can_ever_fit, found.is_optimal, found.is_exhaustive) == (True, True, True)
+    assert explain_messages.nearest_fit_message(found) == (
         "Needs 40Gi of one GPU; best is node-b gpu-0000-53-00-0-mps: 32407Mi free; "
         "freeing pod default/node-b-0 would do"
     )
@@ -100,8 +102,8 @@ def test_memory_that_no_gpu_has_is_told_so() -> None:
     fill(crowd, "node-b", 8)
     fill(crowd, "node-a", 8)
     found = near(crowd, by_need("141Gi"))
-    assert (found.ever, found.leaving) == (False, ())
-    text = explain_messages.of(found)
+    assert (found.can_ever_fit, found.leaving) == (False, ())
+    text = explain_messages.nearest_fit_message(found)
     assert text.startswith("No GPU here has 141Gi: the most is 81559Mi, of node-")
 
 
@@ -112,8 +114,8 @@ def test_gpus_are_counted_on_the_node_that_costs_least() -> None:
     for at in range(2):
         crowd.run(f"b{at}", "node-b", f"gpu-{at}")
     found = near(crowd, crowds.gpus(4))
-    assert found.gap == shortage.Count(ids.NodeName("node-b"), "GPU", 4, 2)
-    assert explain_messages.of(found) == (
+    assert found.gap == shortage.CountGap(ids.NodeName("node-b"), "GPU", 4, 2)
+    assert explain_messages.nearest_fit_message(found) == (
         "Needs 4 GPUs of one node; best is node-b: 2 free; "
         "freeing pods default/b0 and default/b1 would do"
     )
@@ -123,7 +125,9 @@ def test_requests_that_ask_the_same_are_counted_together() -> None:
     crowd = crowds.of_sizes({"node-a": 4})
     crowd.run("p", "node-a", "gpu-0", "gpu-1")
     two = [objects.a_request(name, 2) for name in ("left", "right")]
-    assert near(crowd, crowds.asks(*two)).gap == shortage.Count(ids.NodeName("node-a"), "GPU", 4, 2)
+    assert near(crowd, crowds.asks(*two)).gap == shortage.CountGap(
+        ids.NodeName("node-a"), "GPU", 4, 2
+    )
 
 
 def test_gpus_that_no_node_has_are_told_so() -> None:
@@ -156,8 +160,8 @@ def test_cpu_of_the_node_is_told_where_that_is_short() -> None:
     asking = [{"name": "main", "resources": {"requests": {"cpu": "6500m"}}}]
     crowd.run("busy", "node-a", containers=asking)
     found = near(crowd, crowds.asks(objects.a_request(), cpu="3"))
-    assert found.gap == shortage.OfNode(ids.NodeName("node-a"), "cpu", 3000, 1500)
-    assert explain_messages.of(found) == (
+    assert found.gap == shortage.NodeResourceGap(ids.NodeName("node-a"), "cpu", 3000, 1500)
+    assert explain_messages.nearest_fit_message(found) == (
         "Needs 3 CPUs; best is node-a: 1500m of CPU free; freeing pod default/busy would do"
     )
 
@@ -183,8 +187,11 @@ def test_devices_that_no_pod_frees_are_in_nobodys_way() -> None:
     crowd = crowds.of_sizes({"node-a": 1})
     crowd.hold("kept", "node-a", "gpu-0")
     found = near(crowd, crowds.gpus())
-    assert (found.ever, found.leaving) == (True, ())
-    assert explain_messages.of(found) == "Needs 1 GPU of one node; best is node-a: 0 free"
+    assert (found.can_ever_fit, found.leaving) == (True, ())
+    assert (
+        explain_messages.nearest_fit_message(found)
+        == "Needs 1 GPU of one node; best is node-a: 0 free"
+    )
 
 
 def test_a_pod_that_would_be_back_on_the_same_node_is_in_nobodys_way() -> None:
@@ -222,9 +229,9 @@ def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
         answer,
         crowd.people,
         worlds.DECIDING,
-        step_budget.Meter(nearest_fit.STEPS),
+        step_budget.StepBudget(nearest_fit.MAX_STEPS),
     )
-    assert nearest_fit.of(*args) is None
+    assert nearest_fit.find_nearest_fit(*args) is None
 
 
 def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
@@ -237,37 +244,40 @@ def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
         answer,
         crowd.people,
         worlds.DECIDING,
-        step_budget.Meter(nearest_fit.STEPS),
+        step_budget.StepBudget(nearest_fit.MAX_STEPS),
     )
-    assert nearest_fit.of(*args) is None
+    assert nearest_fit.find_nearest_fit(*args) is None
 
 
-@pytest.mark.parametrize("most", [0, 50, 200, nearest_fit.STEPS])
+@pytest.mark.parametrize("most", [0, 50, 200, nearest_fit.MAX_STEPS])
 def test_steps_are_bounded_whatever_the_size(most: int) -> None:
     crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(40)})
     for at in range(40):
         for gpu in range(1 + at % 4):
             crowd.run(f"p{at}-{gpu}", f"node-{at:03}", f"gpu-{gpu}")
     found = near(crowd, crowds.gpus(4), most)
-    assert found.all_seen is (most == nearest_fit.STEPS)
+    assert found.is_exhaustive is (most == nearest_fit.MAX_STEPS)
     if not found.leaving:
-        assert not found.least
+        assert not found.is_optimal
 
 
 def test_many_pods_are_not_all_named() -> None:
     leaving = [f"ns/p{at}" for at in range(7)]
     assert (
-        explain_messages.freed(leaving)
+        explain_messages.freed_message(leaving)
         == "freeing pods ns/p0, ns/p1, ns/p2, ns/p3 and 3 more would do"
     )
-    assert explain_messages.freed(leaving[:2]) == "freeing pods ns/p0 and ns/p1 would do"
-    assert explain_messages.freed(leaving[:1]) == "freeing pod ns/p0 would do"
+    assert explain_messages.freed_message(leaving[:2]) == "freeing pods ns/p0 and ns/p1 would do"
+    assert explain_messages.freed_message(leaving[:1]) == "freeing pod ns/p0 would do"
 
 
 def test_a_long_refusal_is_cut_and_the_nearest_fit_stays_whole() -> None:
     """An event's note has 1024 bytes."""
-    joined = explain_messages.joined("ä" * 1000, "Nearest is node-b")
+    joined = explain_messages.join_sentence("ä" * 1000, "Nearest is node-b")
     assert joined.endswith("ä... Nearest is node-b")
     assert 1022 <= len(joined.encode()) <= 1024
-    assert explain_messages.joined("No node fits", "Nearest is x") == "No node fits. Nearest is x"
-    assert explain_messages.joined("No node fits", "") == "No node fits"
+    assert (
+        explain_messages.join_sentence("No node fits", "Nearest is x")
+        == "No node fits. Nearest is x"
+    )
+    assert explain_messages.join_sentence("No node fits", "") == "No node fits"

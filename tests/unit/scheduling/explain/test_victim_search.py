@@ -101,9 +101,11 @@ def test_a_node_is_tried_with_its_own_tenants_and_the_cheapest_node_wins() -> No
     for number, node in enumerate(("node-a", "node-a", "node-b")):
         crowd.run(f"p{number}", node, f"gpu-{number % 2}")
     search = crowds.search(crowd, crowds.gpus(2))
-    found = victim_search.best(search, [(one, crowd.people.of(one.name)) for one in _nodes(crowd)])
-    assert found.freed is not None
-    assert (found.freed.node, found.freed.names, found.all_seen) == (
+    found = victim_search.find_best(
+        search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)]
+    )
+    assert found.victims is not None
+    assert (found.victims.node, found.victims.names, found.is_exhaustive) == (
         "node-b",
         ("default/p2",),
         True,
@@ -117,35 +119,37 @@ def test_nodes_that_are_alike_are_tried_once() -> None:
     steps = {}
     for count in (1, 40):
         search = crowds.search(crowd, crowds.gpus(2))
-        victim_search.best(
-            search, [(one, crowd.people.of(one.name)) for one in _nodes(crowd)[:count]]
+        victim_search.find_best(
+            search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)[:count]]
         )
-        steps[count] = search.meter.steps
+        steps[count] = search.budget.steps
     assert steps[40] - steps[1] == 39 * 10
 
 
 def test_where_the_steps_end_a_set_that_does_is_told_as_such() -> None:
     crowd = full(*(f"p{at}" for at in range(8)))
     search = crowds.search(crowd, crowds.gpus(4), most=60)
-    (found,) = victim_search.ways(search, crowd.view.nodes[A], crowd.people.of(A))
-    assert (len(found.leaving), found.least) == (4, False)
+    (found,) = victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
+    assert (len(found.victims), found.is_optimal) == (4, False)
 
 
 def test_four_of_eight_alike_are_found_in_few_steps() -> None:
     crowd = full(*(f"p{at}" for at in range(8)))
     search = crowds.search(crowd, crowds.gpus(4))
-    found = next(victim_search.ways(search, crowd.view.nodes[A], crowd.people.of(A)))
-    assert [one.pod.name for one in found.leaving] == ["p0", "p1", "p2", "p3"]
-    assert search.meter.steps < 300
+    found = next(
+        victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
+    )
+    assert [one.pod.name for one in found.victims] == ["p0", "p1", "p2", "p3"]
+    assert search.budget.steps < 300
 
 
 class LowestPriority:
     """As preemption prices: the highest priority that goes, then how many."""
 
-    def of(self, leaving: Sequence[holders.Tenant]) -> cost.Cost:
+    def cost(self, leaving: Sequence[holders.DeviceHolder]) -> cost.Cost:
         return max((one.pod.priority for one in leaving), default=-1), len(leaving)
 
-    def look(self, tenant: holders.Tenant) -> Hashable:
+    def signature(self, tenant: holders.DeviceHolder) -> Hashable:
         return tenant.pod.priority
 
 
@@ -155,8 +159,8 @@ def test_another_price_chooses_other_pods() -> None:
     crowd.run("p", "node-a", "gpu-2", priority=1)
     crowd.run("q", "node-a", "gpu-3", priority=2)
     search = crowds.search(crowd, crowds.gpus(2), price=LowestPriority())
-    found = victim_search.ways(search, crowd.view.nodes[A], crowd.people.of(A))
-    assert [[one.pod.name for one in freed.leaving] for freed in found] == [["p", "q"], ["wide"]]
+    found = victim_search.victim_sets(search, crowd.view.nodes[A], crowd.people.node_holders(A))
+    assert [[one.pod.name for one in freed.victims] for freed in found] == [["p", "q"], ["wide"]]
 
 
 @pytest.mark.parametrize("most", [1, 50])
@@ -164,8 +168,10 @@ def test_without_steps_not_all_is_seen(most: int) -> None:
     crowd = crowds.of_sizes({"node-a": 1, "node-b": 2})
     crowd.run("p", "node-a", "gpu-0")
     search = crowds.search(crowd, crowds.gpus(2), most=most)
-    found = victim_search.best(search, [(one, crowd.people.of(one.name)) for one in _nodes(crowd)])
-    assert found.all_seen is False
+    found = victim_search.find_best(
+        search, [(one, crowd.people.node_holders(one.name)) for one in _nodes(crowd)]
+    )
+    assert found.is_exhaustive is False
 
 
 def _nodes(crowd: crowds.Crowd) -> list[nodes.Node]:

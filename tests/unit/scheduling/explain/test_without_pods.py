@@ -13,7 +13,7 @@ def test_who_is_gone_takes_nothing_and_what_is_below_stays() -> None:
     crowd.run("stays", "node-a", "part-0")
     crowd.run("goes", "node-a", "part-1")
     before = drawing.shown(crowd.view)
-    view = without_pods.Absence(crowd.view, [crowd.on("node-a")["goes"]])
+    view = without_pods.WithoutPods(crowd.view, [crowd.on("node-a")["goes"]])
     (share,) = view.reachable_pools(A)
     assert view.used_devices(share.pool) == {"part-0"}
     assert [*view.remaining_counters(share.pool).values()] == [2_000_000_000]
@@ -27,6 +27,6 @@ def test_a_port_that_another_has_too_stays_taken() -> None:
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     for name in ("p", "q"):
         crowd.run(name, "node-a", containers=ports)
-    view = without_pods.Absence(crowd.view, [crowd.on("node-a")["p"]])
+    view = without_pods.WithoutPods(crowd.view, [crowd.on("node-a")["p"]])
     assert len(view.usage[A].ports) == 1
-    assert A not in without_pods.Absence(crowd.view, [*crowd.on("node-a").values()]).usage
+    assert A not in without_pods.WithoutPods(crowd.view, [*crowd.on("node-a").values()]).usage

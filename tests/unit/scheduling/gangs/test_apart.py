@@ -34,7 +34,7 @@ def test_members_that_keep_apart_are_seated_apart() -> None:
 def test_where_there_are_too_few_nodes_to_keep_apart_none_is_seated() -> None:
     answer = gangs.unseated(gangs.place(gangs.racks([[[4, 4]]]), members(3, **APART)))
     (found,) = answer.shortages
-    refused = {refusal.node_reason for refusal in found.nodes}
+    refused = {refusal.node_reason for refusal in found.rejections}
     assert refused == {reasons.Reason.NODE_POD_ANTI_AFFINITY}
 
 

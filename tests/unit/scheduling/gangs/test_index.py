@@ -30,10 +30,10 @@ def group(least: int) -> pod_groups.PodGroup:
 
 
 def test_pods_are_in_the_gang_whose_label_they_have() -> None:
-    found = gang_index.Roster()
+    found = gang_index.GangIndex()
     for pod in members(a_member("a"), a_member("b")):
-        found.put(pod.key, pod)
-    found.put(ids.Key("default/alone"), objects.pod("alone"))
+        found.set_pod(pod.key, pod)
+    found.set_pod(ids.Key("default/alone"), objects.pod("alone"))
     assert [one.name for one in found.members(KEY)] == ["a", "b"]
 
 
@@ -41,17 +41,17 @@ def test_pods_are_in_the_gang_whose_label_they_have() -> None:
     "status", [{"phase": "Succeeded"}, {"phase": "Failed"}], ids=lambda one: one["phase"]
 )
 def test_a_pod_that_ended_does_not_count(status: dict[str, str]) -> None:
-    found = gang_index.Roster()
+    found = gang_index.GangIndex()
     pod = pods.parse({**a_member("a"), "status": status})
-    found.put(pod.key, pod)
+    found.set_pod(pod.key, pod)
     assert found.members(KEY) == ()
 
 
 def test_a_pod_that_is_gone_leaves_its_gang() -> None:
-    found = gang_index.Roster()
+    found = gang_index.GangIndex()
     (pod,) = members(a_member("a"))
-    found.put(pod.key, pod)
-    found.put(pod.key, None)
+    found.set_pod(pod.key, pod)
+    found.set_pod(pod.key, None)
     assert found.members(KEY) == ()
 
 
@@ -59,27 +59,27 @@ def test_a_pod_that_is_gone_leaves_its_gang() -> None:
 def test_the_labels_of_the_coscheduling_plugin_name_a_gang(label: str) -> None:
     pod = objects.a_pod("a")
     pod["metadata"]["labels"] = {label: "train"}
-    assert gang_index.key_of(pods.parse(pod)) == KEY
+    assert gang_index.gang_key(pods.parse(pod)) == KEY
 
 
 def test_a_pod_of_kubernetes_own_pod_group_is_of_its_gang() -> None:
-    assert gang_index.key_of(objects.pod("a", schedulingGroup={"podGroupName": "train"})) == KEY
+    assert gang_index.gang_key(objects.pod("a", schedulingGroup={"podGroupName": "train"})) == KEY
 
 
 def test_the_size_is_what_the_pods_say() -> None:
-    gang = gang_index.read(KEY, members(a_member("a"), a_member("b")), None)
+    gang = gang_index.read_gang(KEY, members(a_member("a"), a_member("b")), None)
     assert gang is not None
-    assert (gang.wanted, gang.exact) == (2, True)
+    assert (gang.min_members, gang.is_exact) == (2, True)
 
 
 def test_a_pod_group_says_how_many_have_to_run_at_once() -> None:
-    gang = gang_index.read(KEY, members(a_member("a", ""), a_member("b", "")), group(1))
+    gang = gang_index.read_gang(KEY, members(a_member("a", ""), a_member("b", "")), group(1))
     assert gang is not None
-    assert (gang.wanted, gang.exact) == (1, False)
+    assert (gang.min_members, gang.is_exact) == (1, False)
 
 
 def test_a_pod_group_that_wants_none_at_once_is_no_gang() -> None:
-    assert gang_index.read(KEY, members(a_member("a", "")), group(0)) is None
+    assert gang_index.read_gang(KEY, members(a_member("a", "")), group(0)) is None
 
 
 @pytest.mark.parametrize(
@@ -96,21 +96,25 @@ def test_a_size_that_makes_no_gang_is_told_with_its_path(
     raw: list[dict[str, Any]], words: str
 ) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        gang_index.read(KEY, members(*raw), None)
+        gang_index.read_gang(KEY, members(*raw), None)
     assert caught.value.location == "metadata.annotations[ration.dev/gang-size]"
     assert words in str(caught.value)
 
 
 def test_a_timeout_that_is_none_is_told_with_its_path() -> None:
     with pytest.raises(errors.BadInput, match=r"gang-timeout\]: 'soon' is no duration"):
-        gang_index.read(KEY, members(a_member("a", **{names.GANG_TIMEOUT: "soon"})), None)
+        gang_index.read_gang(KEY, members(a_member("a", **{names.GANG_TIMEOUT: "soon"})), None)
 
 
 def test_levels_of_topology_are_those_the_pods_name() -> None:
     said = {names.TOPOLOGY_REQUIRED: "zone", names.TOPOLOGY_PREFERRED: "rack"}
-    gang = gang_index.read(KEY, members(a_member("a", "1", **said)), None)
+    gang = gang_index.read_gang(KEY, members(a_member("a", "1", **said)), None)
     assert gang is not None
-    assert (gang.near.levels, gang.near.required, gang.near.preferred) == (
+    assert (
+        gang.topology_request.levels,
+        gang.topology_request.required,
+        gang.topology_request.preferred,
+    ) == (
         ("zone", "rack"),
         "zone",
         "rack",

@@ -46,20 +46,20 @@ def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_
 
 def due(
     *members: gang_lifecycle.Member, wanted: int = 2, exact: bool = True
-) -> gang_lifecycle.Turn:
+) -> gang_lifecycle.Action:
     gang = gang_index.Gang(KEY, tuple(one.pod for one in members), wanted, exact)
-    return gang_lifecycle.of_gang(gang, members, NOW)
+    return gang_lifecycle.next_action(gang, members, NOW)
 
 
 def test_members_that_wait_are_seated_together() -> None:
     found = due(waiting("a"), waiting("b"))
-    assert isinstance(found, gang_lifecycle.Seat)
+    assert isinstance(found, gang_lifecycle.Place)
     assert [one.pod.name for one in found.members] == ["a", "b"]
 
 
 def test_members_that_are_written_wait_until_the_scheduler_has_reached_all() -> None:
     node = ids.NodeName("node-a")
-    assert due(written("a", nominated=node), written("b")) == gang_lifecycle.Look(1.0)
+    assert due(written("a", nominated=node), written("b")) == gang_lifecycle.Recheck(1.0)
     assert isinstance(
         due(written("a", nominated=node), written("b", nominated=node)), gang_lifecycle.Ready
     )
@@ -74,7 +74,7 @@ def test_a_member_that_ran_before_needs_no_nomination() -> None:
 
 def test_what_is_ready_is_given_until_its_timeout() -> None:
     found = due(written("a", said=names.GANG_READY), written("b", said=names.GANG_READY))
-    assert found == gang_lifecycle.Look(gang_index.TIMEOUT_S - 5.0)
+    assert found == gang_lifecycle.Recheck(gang_index.TIMEOUT_S - 5.0)
 
 
 def test_past_the_timeout_it_is_given_up_and_what_started_with_it_is_told() -> None:
@@ -94,19 +94,19 @@ def test_what_ran_long_before_a_new_member_is_left_alone() -> None:
 
 def test_devices_are_freed_only_when_the_scheduler_has_heard() -> None:
     found = due(written("a", said=names.GANG_FAILED), written("b", said=names.GANG_FAILED))
-    assert found == gang_lifecycle.Look(gang_lifecycle.HEARD_S - 2.0)
+    assert found == gang_lifecycle.Recheck(gang_lifecycle.OBSERVED_AFTER_S - 2.0)
 
 
 def test_a_gang_that_lost_a_member_before_it_started_is_given_up() -> None:
     found = due(written("a"))
     assert isinstance(found, gang_lifecycle.Fail)
-    assert found.why == "waits for 1 more of its 2 pods"
+    assert found.reason == "waits for 1 more of its 2 pods"
 
 
 def test_a_member_that_is_done_before_another_is_bound_stops_nobody() -> None:
     """All could be bound: a short one may be over before kube-scheduler has bound the last."""
     left = written("a", said=names.GANG_READY)
-    assert isinstance(due(left), gang_lifecycle.Look)
+    assert isinstance(due(left), gang_lifecycle.Recheck)
     late = written("a", age_s=gang_index.TIMEOUT_S + 1, said=names.GANG_READY)
     assert isinstance(due(late), gang_lifecycle.Fail)
 

@@ -14,13 +14,13 @@ A = ids.NodeName("node-a")
 
 def taken(
     view: snapshot.Snapshot, workload: allocator_types.Workload
-) -> tuple[overlay.Overlay, snapshot.InFlight]:
+) -> tuple[overlay.DecisionOverlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
     placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
     made = allocation_result.build_allocations(view, workload, placement, "")
     decision = snapshot.InFlight(workload.pod, placement.node, made)
-    layer = overlay.Overlay(view)
-    layer.take(decision)
+    layer = overlay.DecisionOverlay(view)
+    layer.apply(decision)
     return layer, decision
 
 
@@ -48,7 +48,7 @@ def test_what_is_taken_back_was_never_there() -> None:
 def test_the_node_of_a_decision_is_told_as_changed() -> None:
     view = gangs.racks([[[2, 2]]])
     layer, decision = taken(view, gangs.member("one"))
-    assert overlay.Overlay(view).revision == 0
+    assert overlay.DecisionOverlay(view).revision == 0
     assert layer.changed_since(0) == (1, [decision.node])
 
 

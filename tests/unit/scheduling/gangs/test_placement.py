@@ -13,19 +13,21 @@ TWO_RACKS = [[[4, 4], [4, 4]]]
 
 def test_all_members_get_places_in_the_order_given() -> None:
     answer = gangs.seated(gangs.place(gangs.racks([[[2, 2]]]), gangs.alike(4)))
-    assert [one.workload.pod.name for one in answer.seats] == [f"worker-{at:03}" for at in range(4)]
+    assert [one.workload.pod.name for one in answer.members] == [
+        f"worker-{at:03}" for at in range(4)
+    ]
     assert len({pick.device for one in answer.placements for pick in one.assignments}) == 4
 
 
 def test_a_gang_of_none_has_its_places() -> None:
-    assert gangs.seated(gangs.place(gangs.racks(TWO_RACKS), [])).seats == ()
+    assert gangs.seated(gangs.place(gangs.racks(TWO_RACKS), [])).members == ()
 
 
 def test_where_one_finds_no_place_none_has_one() -> None:
     answer = gangs.unseated(gangs.place(gangs.racks([[[2, 2]]]), gangs.alike(5)))
     (found,) = answer.shortages
-    assert (found.fits, answer.wanted) == (4, 5)
-    (refusal,) = found.nodes
+    assert (found.fits, answer.requested) == (4, 5)
+    (refusal,) = found.rejections
     assert dict(refusal.device_reasons) == {reasons.Reason.DEVICE_TAKEN: 2}
 
 
@@ -117,7 +119,7 @@ def test_who_has_least_to_choose_from_sits_down_first() -> None:
 def test_cpus_limit_how_many_a_node_takes() -> None:
     view = gangs.world({"node-a": 8}, [gangs.node("node-a", cpu="3")])
     answer = gangs.unseated(gangs.place(view, gangs.alike(4)))
-    (refusal,) = answer.shortages[0].nodes
+    (refusal,) = answer.shortages[0].rejections
     assert (answer.shortages[0].fits, refusal.node_reason) == (3, reasons.Reason.NODE_FULL)
 
 
@@ -137,7 +139,7 @@ def test_a_claim_of_two_members_is_given_once_and_both_sit_where_it_is() -> None
     assert gangs.where(answer) == {"node-0-0-0": 2}
     given = [
         allocation_result.build_allocations(view, one.workload, one.placement, "")
-        for one in answer.seats
+        for one in answer.members
     ]
     assert [len(one) for one in given] == [1, 0]
 
@@ -164,13 +166,15 @@ def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
     found = replace(gangs.member("one"), open_claims=(missing,))
     answer = gangs.unseated(gangs.place(gangs.racks(TWO_RACKS), [found]))
     assert answer.blocker is not None
-    assert "ClassMissing" in gang_messages.unseated(answer, topology.Topology())
+    assert "ClassMissing" in gang_messages.gang_unschedulable(answer, topology.Topology())
 
 
 def test_a_no_counts_each_domain_in_words() -> None:
     view = gangs.racks([[[2], [1], [1]]])
     answer = gangs.unseated(gangs.place(view, gangs.alike(3), gangs.RACK))
-    assert gang_messages.unseated(answer, topology.Topology(gangs.LEVELS, gangs.RACK)) == (
+    assert gang_messages.gang_unschedulable(
+        answer, topology.Topology(gangs.LEVELS, gangs.RACK)
+    ) == (
         "No place for all 3 of the gang in one example.com/rack. rack r0 of block b0: at most 2 of "
         "3. rack r1 of block b0, rack r2 of block b0: at most 1 of 3. Then, in rack r0 of block "
         "b0: No node fits. node-0-0-0: 0 of 1 devices fit, 1 lacking (2 DeviceTaken)"

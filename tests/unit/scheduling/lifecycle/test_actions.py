@@ -11,7 +11,7 @@ from driver.scheduling.lifecycle import actions
 from driver.scheduling.snapshot import allocation_hold
 from tests import objects, worlds
 
-PATIENCE = actions.Patience(refused_s=30, silent_s=45, unreserved_s=30)
+PATIENCE = actions.BindTimeouts(refused_s=30, silent_s=45, unreserved_s=30)
 NODE = ids.NodeName("node-a")
 
 
@@ -25,9 +25,9 @@ def reserved_by(name: str, *entries: claims.Consumer) -> claims.Claim:
 
 
 def due(
-    pod: pods.Pod, placed: actions.Placed | None, now: float, *found: claims.Claim
-) -> actions.Turn:
-    return actions.of_pod(pod, found or (held_by(pod),), placed, now, PATIENCE)
+    pod: pods.Pod, placed: actions.WrittenPod | None, now: float, *found: claims.Claim
+) -> actions.Action:
+    return actions.pod_action(pod, found or (held_by(pod),), placed, now, PATIENCE)
 
 
 def test_an_open_claim_is_decided_and_a_settled_one_comes_along() -> None:
@@ -56,17 +56,17 @@ def gated(*gates: str, **spec: Any) -> pods.Pod:
 def test_a_pod_under_our_gate_is_decided_for_and_then_ungated() -> None:
     pod = gated(names.ALLOCATION_GATE)
     assert due(pod, None, 0, objects.claim()) == actions.Decide((objects.claim(),), ())
-    assert due(pod, actions.Placed(NODE, 0, ""), 1000, held_by(pod)) == actions.Ungate()
+    assert due(pod, actions.WrittenPod(NODE, 0, ""), 1000, held_by(pod)) == actions.Ungate()
     foreign = objects.claim(status=objects.allocated("node-a", "gpu-0"))
     assert due(pod, None, 0, foreign) == actions.Ungate()
-    assert actions.of_pod(pod, (), None, 0, PATIENCE) == actions.Ungate()
+    assert actions.pod_action(pod, (), None, 0, PATIENCE) == actions.Ungate()
 
 
 def test_under_anothers_gate_our_own_stays_and_nothing_is_decided() -> None:
     pod = gated(names.ALLOCATION_GATE, "kueue.x-k8s.io/admission")
     for found in (objects.claim(), held_by(pod)):
         assert due(pod, None, 0, found) == actions.Nothing()
-    assert actions.of_pod(pod, (), None, 0, PATIENCE) == actions.Nothing()
+    assert actions.pod_action(pod, (), None, 0, PATIENCE) == actions.Nothing()
 
 
 def test_a_gate_says_nothing_to_a_pod_that_is_leaving() -> None:
@@ -77,11 +77,11 @@ def test_a_gate_says_nothing_to_a_pod_that_is_leaving() -> None:
 
 def test_a_pod_that_fits_nowhere_loses_our_gate_unless_its_namespace_asks_for_it() -> None:
     pod = gated(names.ALLOCATION_GATE)
-    assert actions.loses_gate(pod, {})
-    assert actions.loses_gate(pod, {names.GATE_LABEL: "false"})
-    assert not actions.loses_gate(pod, {names.GATE_LABEL: "true"})
-    assert not actions.loses_gate(gated("kueue.x-k8s.io/admission"), {})
-    assert not actions.loses_gate(objects.pod(), {})
+    assert actions.should_ungate(pod, {})
+    assert actions.should_ungate(pod, {names.GATE_LABEL: "false"})
+    assert not actions.should_ungate(pod, {names.GATE_LABEL: "true"})
+    assert not actions.should_ungate(gated("kueue.x-k8s.io/admission"), {})
+    assert not actions.should_ungate(objects.pod(), {})
 
 
 def test_a_claim_that_is_being_deleted_is_not_allocated() -> None:
@@ -93,33 +93,33 @@ def test_a_claim_that_is_being_deleted_is_not_allocated() -> None:
 def test_an_allocation_without_our_hold_is_not_ours_to_take_back() -> None:
     foreign = objects.claim(status=objects.allocated("node-a", "gpu-0"))
     pod = objects.pod(status=objects.refused())
-    assert due(pod, actions.Placed(NODE, 0, ""), 1000, foreign) == actions.Nothing()
+    assert due(pod, actions.WrittenPod(NODE, 0, ""), 1000, foreign) == actions.Nothing()
 
 
 def test_a_pod_met_without_memory_counts_as_written_now() -> None:
     pod = objects.pod(status=objects.refused("words"))
-    assert actions.observe(None, pod, NODE, 7.0) == actions.Placed(NODE, 7.0, "words")
+    assert actions.observe(None, pod, NODE, 7.0) == actions.WrittenPod(NODE, 7.0, "words")
 
 
 def test_new_words_of_the_scheduler_are_a_refusal_since_our_write() -> None:
-    placed = actions.Placed(NODE, 0.0, "cannot allocate all claims")
+    placed = actions.WrittenPod(NODE, 0.0, "cannot allocate all claims")
     pod = objects.pod(status=objects.refused("1 node(s) were unschedulable"))
     seen = actions.observe(placed, pod, NODE, 3.0)
     assert seen.refused_at == 3.0
-    assert due(pod, seen, 32.9) == actions.Look(30.0 + 3.0 - 32.9)
+    assert due(pod, seen, 32.9) == actions.Recheck(30.0 + 3.0 - 32.9)
     back = due(pod, seen, 33.0)
-    assert back == actions.TakeBack((held_by(pod),), NODE, "1 node(s) were unschedulable")
+    assert back == actions.ReleaseAllocation((held_by(pod),), NODE, "1 node(s) were unschedulable")
 
 
 def test_a_definite_refusal_of_our_node_is_acted_on_at_once() -> None:
-    placed = actions.Placed(NODE, 0.0, "cannot allocate all claims")
+    placed = actions.WrittenPod(NODE, 0.0, "cannot allocate all claims")
     message = (
         "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
         "2 resourceclaim not available on the node. no new claims to deallocate"
     )
     pod = objects.pod(status=objects.refused(message))
     seen = actions.observe(placed, pod, NODE, 3.0)
-    assert due(pod, seen, 3.0) == actions.TakeBack((held_by(pod),), NODE, message)
+    assert due(pod, seen, 3.0) == actions.ReleaseAllocation((held_by(pod),), NODE, message)
 
 
 @pytest.mark.parametrize("reason", ["pod topology spread constraints", "pod affinity rules"])
@@ -129,17 +129,17 @@ def test_a_refusal_that_pods_in_flight_may_lift_is_left_alone_for_a_while(reason
         "2 resourceclaim not available on the node. no new claims to deallocate"
     )
     pod = objects.pod(status=objects.refused(message))
-    seen = actions.observe(actions.Placed(NODE, 0.0, "before"), pod, NODE, 3.0)
-    assert due(pod, seen, 3.0) == actions.Look(PATIENCE.awaiting_s)
-    assert due(pod, seen, 8.0) == actions.TakeBack((held_by(pod),), NODE, message)
+    seen = actions.observe(actions.WrittenPod(NODE, 0.0, "before"), pod, NODE, 3.0)
+    assert due(pod, seen, 3.0) == actions.Recheck(PATIENCE.awaiting_s)
+    assert due(pod, seen, 8.0) == actions.ReleaseAllocation((held_by(pod),), NODE, message)
 
 
 def test_a_claim_that_its_unbound_pod_has_reserved_is_parted_from_it_first() -> None:
     pod = objects.pod(status=objects.refused("new words"))
     reserved = reserved_by("one", allocation_hold.pod_hold(pod), allocation_hold.pod_entry(pod))
-    placed = actions.Placed(NODE, 0.0, "before", refused_at=0.0)
+    placed = actions.WrittenPod(NODE, 0.0, "before", refused_at=0.0)
     held = held_by(pod, "two")
-    assert due(pod, placed, 40.0, reserved, held) == actions.Part((reserved,))
+    assert due(pod, placed, 40.0, reserved, held) == actions.RemoveReservation((reserved,))
 
 
 def test_a_claim_that_another_pod_has_reserved_is_never_taken_back() -> None:
@@ -147,12 +147,12 @@ def test_a_claim_that_another_pod_has_reserved_is_never_taken_back() -> None:
     shared = reserved_by(
         "one", allocation_hold.pod_hold(pod), allocation_hold.pod_entry(objects.pod("other"))
     )
-    placed = actions.Placed(NODE, 0.0, "before", refused_at=0.0)
+    placed = actions.WrittenPod(NODE, 0.0, "before", refused_at=0.0)
     assert due(pod, placed, 40.0, shared) == actions.Nothing()
 
 
 def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
-    placed = actions.Placed(NODE, 0.0, "before", refused_at=3.0)
+    placed = actions.WrittenPod(NODE, 0.0, "before", refused_at=3.0)
     pod = objects.pod(status=objects.refused("other words"))
     assert actions.observe(placed, pod, NODE, 20.0).refused_at == 3.0
 
@@ -165,20 +165,20 @@ def test_a_definite_refusal_that_stood_before_is_acted_on_once_it_must_be_of_thi
     )
     pod = objects.pod(status=objects.refused(message))
     placed = actions.observe(None, pod, NODE, 3.0)
-    assert due(pod, placed, 3.0) == actions.Look(PATIENCE.unchanged_s)
-    assert due(pod, placed, 15.0) == actions.TakeBack((held_by(pod),), NODE, message)
+    assert due(pod, placed, 3.0) == actions.Recheck(PATIENCE.unchanged_s)
+    assert due(pod, placed, 15.0) == actions.ReleaseAllocation((held_by(pod),), NODE, message)
 
 
 @pytest.mark.parametrize(
     ("written", "kind"),
     [
-        ("2026-11-21T09:00:09Z", actions.TakeBack),
-        ("2026-11-21T09:00:08Z", actions.Look),
-        ("", actions.Look),
+        ("2026-11-21T09:00:09Z", actions.ReleaseAllocation),
+        ("2026-11-21T09:00:08Z", actions.Recheck),
+        ("", actions.Recheck),
     ],
 )
 def test_a_new_leader_acts_at_once_on_a_definite_refusal_since_the_allocation(
-    written: str, kind: type[actions.Turn]
+    written: str, kind: type[actions.Action]
 ) -> None:
     message = (
         "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
@@ -208,36 +208,38 @@ def test_an_allocation_is_of_the_moment_of_the_last_claim_with_the_pods_hold() -
         )
         for name, at in (("one", "2026-11-21T09:00:01Z"), ("two", "2026-11-21T09:00:02Z"))
     )
-    assert actions.allocated_at(pod, (early, late, foreign)) == "2026-11-21T09:00:02Z"
-    assert actions.allocated_at(pod, (objects.claim(),)) == ""
+    assert actions.last_allocated(pod, (early, late, foreign)) == "2026-11-21T09:00:02Z"
+    assert actions.last_allocated(pod, (objects.claim(),)) == ""
 
 
 def test_unchanged_words_give_the_scheduler_longer() -> None:
     pod = objects.pod(status=objects.refused("same"))
-    placed = actions.observe(actions.Placed(NODE, 0.0, "same"), pod, NODE, 10.0)
-    assert due(pod, placed, 44.0) == actions.Look(1.0)
-    assert isinstance(due(pod, placed, 45.0), actions.TakeBack)
+    placed = actions.observe(actions.WrittenPod(NODE, 0.0, "same"), pod, NODE, 10.0)
+    assert due(pod, placed, 44.0) == actions.Recheck(1.0)
+    assert isinstance(due(pod, placed, 45.0), actions.ReleaseAllocation)
 
 
 def test_a_pod_the_scheduler_never_refused_is_only_looked_at_again() -> None:
-    assert isinstance(due(objects.pod(), actions.Placed(NODE, 0.0, ""), 1000.0), actions.Look)
+    assert isinstance(
+        due(objects.pod(), actions.WrittenPod(NODE, 0.0, ""), 1000.0), actions.Recheck
+    )
 
 
 def test_nothing_is_taken_back_while_room_is_being_made_on_our_node() -> None:
     status = {**objects.refused("preempting"), "nominatedNodeName": "node-a"}
     pod = objects.pod(status=status)
-    placed = actions.Placed(NODE, 0.0, "before", refused_at=1.0)
+    placed = actions.WrittenPod(NODE, 0.0, "before", refused_at=1.0)
     seen = actions.observe(placed, pod, NODE, 500.0)
     assert seen.refused_at is None
-    assert isinstance(due(pod, seen, 500.0), actions.Look)
+    assert isinstance(due(pod, seen, 500.0), actions.Recheck)
     elsewhere = objects.pod(status={**status, "nominatedNodeName": "node-b"})
     assert actions.observe(placed, elsewhere, NODE, 500.0).refused_at == 1.0
 
 
 def claim_due(
     claim: claims.Claim, *found: pods.Pod, since: float | None = None, now: float = 0.0
-) -> actions.ClaimTurn:
-    return actions.of_claim(claim, {pod.key: pod for pod in found}.get, since, now, PATIENCE)
+) -> actions.ClaimAction:
+    return actions.claim_action(claim, {pod.key: pod for pod in found}.get, since, now, PATIENCE)
 
 
 def test_a_hold_stays_while_its_pod_waits_to_be_bound() -> None:
@@ -279,13 +281,13 @@ def test_a_hold_of_an_older_pod_of_the_same_name_is_dropped() -> None:
 
 def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:
     claim = objects.claim(status=objects.allocated("node-a", "gpu-0"))
-    assert claim_due(claim, since=10.0, now=20.0) == actions.Look(20.0)
+    assert claim_due(claim, since=10.0, now=20.0) == actions.Recheck(20.0)
     assert claim_due(claim, since=10.0, now=40.0) == actions.ClearUnused()
 
 
 def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() -> None:
     view = worlds.fleet({"node-a": 8})
-    assert actions.unused(objects.claim(status=objects.allocated("node-a", "gpu-0")), view)
+    assert actions.is_unused(objects.claim(status=objects.allocated("node-a", "gpu-0")), view)
     elsewhere = objects.claim(status=objects.allocated("node-z", "gpu-0"))
-    assert not actions.unused(elsewhere, view)
-    assert not actions.unused(held_by(objects.pod()), view)
+    assert not actions.is_unused(elsewhere, view)
+    assert not actions.is_unused(held_by(objects.pod()), view)

@@ -11,8 +11,8 @@ from tests import objects
 
 NOW = dt.datetime(2026, 11, 21, 9, 10, tzinfo=dt.UTC)
 SINCE = "2026-11-21T09:09:00Z"
-RULES = claim_remediation.Rules(names.DRIVER)
-STRICT = claim_remediation.Rules(names.DRIVER, evict_over_share=True)
+RULES = claim_remediation.RemediationRules(names.DRIVER)
+STRICT = claim_remediation.RemediationRules(names.DRIVER, evict_over_share=True)
 OVER = ("WithinShare", "False", "OverShare")
 CLEARED = ("Ready", "Unknown", "RefusalCleared")
 NEVER = (("Ready", "False", "ConfigInvalid"), ("Stalled", "True", "ConfigInvalid"))
@@ -45,21 +45,21 @@ def a_pod(
 
 
 def due(
-    claim: claims.Claim, pod: pods.Pod, rules: claim_remediation.Rules = RULES
-) -> tuple[claim_remediation.Act, ...]:
-    return claim_remediation.due(claim, {ids.Key("default/pod"): pod}, NOW, rules)
+    claim: claims.Claim, pod: pods.Pod, rules: claim_remediation.RemediationRules = RULES
+) -> tuple[claim_remediation.Action, ...]:
+    return claim_remediation.actions_for(claim, {ids.Key("default/pod"): pod}, NOW, rules)
 
 
 def test_the_kubelet_is_asked_again_once_a_refusal_is_cleared() -> None:
     pod = a_pod("")
-    assert due(a_claim(CLEARED), pod) == (claim_remediation.Nudge(pod, SINCE),)
+    assert due(a_claim(CLEARED), pod) == (claim_remediation.RetryPrepare(pod, SINCE),)
 
 
 def test_it_is_asked_once_a_clearing() -> None:
     asked = a_pod(annotations={names.PREPARE_AGAIN: SINCE})
     assert due(a_claim(CLEARED), asked) == ()
     (again,) = due(a_claim(CLEARED, since="2026-11-21T09:09:30Z"), asked)
-    assert isinstance(again, claim_remediation.Nudge)
+    assert isinstance(again, claim_remediation.RetryPrepare)
 
 
 @pytest.mark.parametrize("phase", ["Running", "Succeeded", "Failed"])
@@ -133,7 +133,7 @@ def test_a_share_that_is_exceeded_is_left_alone_unless_asked_for() -> None:
 
 def test_a_share_that_is_exceeded_for_a_minute_costs_the_pod_its_place() -> None:
     early = a_claim(OVER, since="2026-11-21T09:09:15Z")
-    assert due(early, a_pod(phase="Running"), STRICT) == (claim_remediation.Look(15.0),)
+    assert due(early, a_pod(phase="Running"), STRICT) == (claim_remediation.Recheck(15.0),)
     for owner in ("ReplicaSet", "DaemonSet"):
         (act,) = due(a_claim(OVER), a_pod(owner, phase="Running"), STRICT)
         assert isinstance(act, claim_remediation.Evict)
@@ -144,10 +144,10 @@ def test_a_share_that_is_exceeded_for_a_minute_costs_the_pod_its_place() -> None
 def test_a_bare_pod_that_exceeds_its_share_stays_and_is_told(owner: str) -> None:
     pod = a_pod(owner, phase="Running")
     words = "claim claim: OverShare: in words"
-    assert due(a_claim(OVER), pod, STRICT) == (claim_remediation.Keep(pod, SINCE, words),)
+    assert due(a_claim(OVER), pod, STRICT) == (claim_remediation.ReportKept(pod, SINCE, words),)
 
 
 @pytest.mark.parametrize("since", ["", "soon", "2026-11-21T10:00:00Z"])
 def test_a_time_that_makes_no_sense_is_given_the_whole_grace(since: str) -> None:
     (act,) = due(a_claim(OVER, since=since), a_pod(phase="Running"), STRICT)
-    assert act == claim_remediation.Look(claim_remediation.GRACE_S)
+    assert act == claim_remediation.Recheck(claim_remediation.GRACE_S)

@@ -18,39 +18,47 @@ def open_claim(**metadata: Any) -> claims.Claim:
 
 
 def test_a_claim_that_lost_its_allocation_waits_for_tries_that_began_before() -> None:
-    memory = released_claims.Releases()
-    memory.put(KEY, ALLOCATED, 10.0)
-    memory.put(KEY, open_claim(), 20.0)
-    assert memory.left_s([open_claim()], created=5.0, now=21.0) == released_claims.SETTLE_S - 1.0
-    assert memory.left_s([open_claim()], created=5.0, now=20.0 + released_claims.SETTLE_S) == 0.0
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, ALLOCATED, 10.0)
+    memory.set_claim(KEY, open_claim(), 20.0)
+    assert (
+        memory.allocate_delay_s([open_claim()], created=5.0, now=21.0)
+        == released_claims.SETTLE_S - 1.0
+    )
+    assert (
+        memory.allocate_delay_s([open_claim()], created=5.0, now=20.0 + released_claims.SETTLE_S)
+        == 0.0
+    )
 
 
 def test_a_pod_that_was_made_since_does_not_wait() -> None:
-    memory = released_claims.Releases()
-    memory.put(KEY, ALLOCATED, 10.0)
-    memory.put(KEY, open_claim(), 20.0)
-    assert memory.left_s([open_claim()], created=20.5, now=21.0) <= 0.0
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, ALLOCATED, 10.0)
+    memory.set_claim(KEY, open_claim(), 20.0)
+    assert memory.allocate_delay_s([open_claim()], created=20.5, now=21.0) <= 0.0
 
 
 def test_a_claim_that_never_had_one_does_not_wait() -> None:
-    memory = released_claims.Releases()
-    memory.put(KEY, open_claim(), 20.0)
-    memory.put(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.1)
-    assert memory.left_s([open_claim()], created=0.0, now=20.2) <= 0.0
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, open_claim(), 20.0)
+    memory.set_claim(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.1)
+    assert memory.allocate_delay_s([open_claim()], created=0.0, now=20.2) <= 0.0
 
 
 def test_another_leader_may_have_released_what_is_met_with_the_finalizer() -> None:
-    memory = released_claims.Releases()
-    memory.put(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.0)
-    assert memory.left_s([open_claim()], created=0.0, now=20.0) == released_claims.SETTLE_S
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, open_claim(finalizers=[names.CLAIM_FINALIZER]), 20.0)
+    assert (
+        memory.allocate_delay_s([open_claim()], created=0.0, now=20.0) == released_claims.SETTLE_S
+    )
 
 
 def test_a_claim_that_is_gone_or_allocated_again_is_forgotten() -> None:
-    memory = released_claims.Releases()
-    memory.put(KEY, ALLOCATED, 10.0)
-    memory.put(KEY, open_claim(), 20.0)
-    memory.put(KEY, ALLOCATED, 21.0)
-    assert memory.left_s([open_claim()], created=0.0, now=21.0) <= 0.0
-    memory.put(KEY, None, 22.0)
-    memory.put(KEY, open_claim(), 23.0)
-    assert memory.left_s([open_claim()], created=0.0, now=23.0) <= 0.0
+    memory = released_claims.ReleasedClaims()
+    memory.set_claim(KEY, ALLOCATED, 10.0)
+    memory.set_claim(KEY, open_claim(), 20.0)
+    memory.set_claim(KEY, ALLOCATED, 21.0)
+    assert memory.allocate_delay_s([open_claim()], created=0.0, now=21.0) <= 0.0
+    memory.set_claim(KEY, None, 22.0)
+    memory.set_claim(KEY, open_claim(), 23.0)
+    assert memory.allocate_delay_s([open_claim()], created=0.0, now=23.0) <= 0.0

@@ -20,14 +20,17 @@ TAIL = (
 )
 def test_the_reason_beside_the_nodes_without_the_claim_is_our_nodes(reason: str) -> None:
     message = f"0/3 nodes are available: 1 {reason}, {ELSEWHERE}. {TAIL}"
-    assert scheduler_message.definite(message) == reason
+    assert scheduler_message.definite_reasons(message) == reason
 
 
 def test_other_nodes_may_fail_an_earlier_filter() -> None:
     message = (
         f"0/4 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable, {ELSEWHERE}."
     )
-    assert scheduler_message.definite(message) == "Insufficient cpu, node(s) were unschedulable"
+    assert (
+        scheduler_message.definite_reasons(message)
+        == "Insufficient cpu, node(s) were unschedulable"
+    )
 
 
 @pytest.mark.parametrize(
@@ -42,7 +45,7 @@ def test_other_nodes_may_fail_an_earlier_filter() -> None:
     ],
 )
 def test_messages_that_do_not_speak_of_our_node_are_not_definite(message: str) -> None:
-    assert scheduler_message.definite(message) == ""
+    assert scheduler_message.definite_reasons(message) == ""
 
 
 def test_spread_and_affinity_depend_on_the_pods_of_other_nodes() -> None:

@@ -13,12 +13,14 @@ HOUR = dt.timedelta(hours=1)
 
 def kept(
     scene: preempting.Scene, *members: allocator_types.Workload, most: int = crowds.ENOUGH
-) -> earliest_start.Kept | None:
-    people = [one for unit in scene.book.all(scene.view).values() for one in unit.people]
-    return earliest_start.soonest(scene.ask(*members), people, NOW, step_budget.Meter(most))
+) -> earliest_start.PlannedStart | None:
+    people = [one for unit in scene.book.all_victims(scene.view).values() for one in unit.pods]
+    return earliest_start.find_earliest_start(
+        scene.ask(*members), people, NOW, step_budget.StepBudget(most)
+    )
 
 
-def starts(found: earliest_start.Kept | None) -> dt.datetime | None:
+def starts(found: earliest_start.PlannedStart | None) -> dt.datetime | None:
     assert found is not None
     return found.start
 
@@ -42,9 +44,9 @@ def test_a_pod_starts_where_enough_ends_first() -> None:
     one, two = kept(scene, crowds.gpus()), kept(scene, crowds.gpus(2))
     assert one is not None
     assert two is not None
-    assert (one.start, [*one.picks]) == (NOW + HOUR, ["node-b"])
-    assert (two.start, [*two.picks]) == (NOW + 3 * HOUR, ["node-a"])
-    assert [pick.device.device for pick in two.picks[two.seats[0].placement.node]] == [
+    assert (one.start, [*one.assignments]) == (NOW + HOUR, ["node-b"])
+    assert (two.start, [*two.assignments]) == (NOW + 3 * HOUR, ["node-a"])
+    assert [pick.device.device for pick in two.assignments[two.members[0].placement.node]] == [
         "gpu-0",
         "gpu-1",
     ]
@@ -59,10 +61,10 @@ def test_a_gang_starts_when_all_of_it_can() -> None:
 def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now() -> None:
     scene = preempting.of_sizes(a=1)
     pod = scene.work("p", "node-a", "gpu-0", most_s=60.0)
-    assert earliest_start.end(pod, NOW) == NOW
-    assert earliest_start.end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
-    assert earliest_start.end(replace(pod, most_s=None), NOW) is None
-    assert earliest_start.end(replace(pod, most_s=None, deleting=True), NOW) == NOW
+    assert earliest_start.latest_end(pod, NOW) == NOW
+    assert earliest_start.latest_end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
+    assert earliest_start.latest_end(replace(pod, most_s=None), NOW) is None
+    assert earliest_start.latest_end(replace(pod, most_s=None, deleting=True), NOW) == NOW
 
 
 def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:
@@ -75,7 +77,7 @@ def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None
     assert found is not None
     assert found.start is None
     assert found.waits_for == ("default/p",)
-    assert [*found.picks] == ["node-a"]
+    assert [*found.assignments] == ["node-a"]
     gang = kept(scene, *gangs.alike(2))
     assert gang is not None
     assert gang.waits_for == ("default/q",)

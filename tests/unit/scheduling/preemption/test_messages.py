@@ -11,15 +11,15 @@ def planned(found: preemption_types.Plan | preemption_types.NoPlan) -> preemptio
 
 def test_who_waits_is_told_who_goes_and_what_is_lost() -> None:
     scene = preempting.of_sizes(a=2)
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", reclaim="Any", surplus=4000)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", reclaim="Any", surplus=4000)}
     for at, name in enumerate("pq"):
         scene.work(name, "node-a", f"gpu-{at}", ran=2700, labels={"queue": "batch"})
-    right = scene.right(0, "vision", within=True)
+    right = scene.right(0, "vision", is_within_fair_share=True)
     plan = planned(scene.plan(crowds.gpus(2), right=right))
-    assert preemption_messages.preemptor(plan, right) == (
+    assert preemption_messages.preemptor_message(plan, right) == (
         "Evicts 2 pods of queue batch on node-a, 1.5 GPU-hours lost: default/p, default/q"
     )
-    assert preemption_messages.victim(plan, plan.leaving[0], right, "pod default/new") == (
+    assert preemption_messages.victim_message(plan, plan.victims[0], right, "pod default/new") == (
         "Evicted for pod default/new (queue batch has 4 GPUs more than its fair share), which "
         "needs gpu-0 on node-a"
     )
@@ -30,10 +30,10 @@ def test_without_queues_the_priority_is_told() -> None:
     scene.work("p", "node-a", "gpu-0", ran=36)
     right = scene.right(1000)
     plan = planned(scene.plan(crowds.gpus(), right=right))
-    assert preemption_messages.preemptor(plan, right) == (
+    assert preemption_messages.preemptor_message(plan, right) == (
         "Evicts 1 pod on node-a, 0.0 GPU-hours lost: default/p"
     )
-    assert preemption_messages.victim(plan, plan.leaving[0], right, "pod default/new") == (
+    assert preemption_messages.victim_message(plan, plan.victims[0], right, "pod default/new") == (
         "Evicted for pod default/new (priority 1000 > 0), which needs gpu-0 on node-a"
     )
 
@@ -44,11 +44,11 @@ def test_of_a_gang_that_goes_all_nodes_are_told_and_of_many_pods_the_first() -> 
         scene.work(f"g-{at}", f"node-{'ab'[at // 3]}", f"gpu-{at % 3}", gang="g")
     right = scene.right(1)
     plan = planned(scene.plan(*gangs.alike(2, 3), right=right))
-    assert preemption_messages.preemptor(plan, right) == (
+    assert preemption_messages.preemptor_message(plan, right) == (
         "Evicts 6 pods on node-a, node-b, 6.0 GPU-hours lost: "
         "default/g-0, default/g-1, default/g-2, default/g-3, 2 more"
     )
-    assert preemption_messages.victim(plan, plan.leaving[0], right, "gang default/w") == (
+    assert preemption_messages.victim_message(plan, plan.victims[0], right, "gang default/w") == (
         "Evicted with all of gang default/g (6 pods) for gang default/w (priority 1 > 0), which "
         "needs gpu-0, gpu-1, gpu-2 on node-a; gpu-0, gpu-1, gpu-2 on node-b"
     )
@@ -59,15 +59,15 @@ def test_why_nobody_goes() -> None:
     scene.work("p", "node-a", "gpu-0", priority=10)
     scene.work("q", "node-a", "gpu-1", owner=None)
     found = preempting.none(scene.plan(crowds.gpus()))
-    assert preemption_messages.no_plan(found) == (
+    assert preemption_messages.no_plan_message(found) == (
         "Evicting all who may go would not make room for it: of 2 pods and gangs "
         "1 NotMadeAgain, 1 PriorityNotLower"
     )
-    never = preemption_types.NoPlan(preemption_types.Why.NEVER)
+    never = preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
     assert (
-        preemption_messages.no_plan(never)
+        preemption_messages.no_plan_message(never)
         == "Nobody is evicted for it: its preemptionPolicy is Never"
     )
-    assert preemption_messages.no_plan(
-        preemption_types.NoPlan(preemption_types.Why.SPENT)
+    assert preemption_messages.no_plan_message(
+        preemption_types.NoPlan(preemption_types.NoPlanReason.BUDGET_EXCEEDED)
     ).startswith("Whom to evict")

@@ -26,7 +26,7 @@ def test_who_ran_least_goes_wherever_it_is() -> None:
     assert preempting.leaving(found) == ["b"]
     assert preempting.where(found) == ["node-b"]
     assert isinstance(found, preemption_types.Plan)
-    assert (found.lost_s, found.least) == (100.0, True)
+    assert (found.lost_s, found.is_optimal) == (100.0, True)
 
 
 def test_two_that_lose_less_go_rather_than_one() -> None:
@@ -73,7 +73,10 @@ def test_a_waiting_gang_gets_all_or_nobody_goes() -> None:
     scene.work("r", "node-b", "gpu-0", ran=30)
     assert preempting.leaving(scene.plan(*gangs.alike(2))) == ["p", "q"]
     assert preempting.leaving(scene.plan(*gangs.alike(3))) == ["p", "q", "r"]
-    assert preempting.none(scene.plan(*gangs.alike(4))).why is preemption_types.Why.IN_VAIN
+    assert (
+        preempting.none(scene.plan(*gangs.alike(4))).reason
+        is preemption_types.NoPlanReason.NOT_HELPFUL
+    )
 
 
 def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
@@ -86,8 +89,8 @@ def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
     for at, ran in enumerate((10, 90, 40, 50)):
         scene.work(f"p-{at}", f"node-{at}", "gpu-0", ran=ran)
     near = topology.Topology(gangs.LEVELS, required=gangs.RACK)
-    ask = preemption_types.Ask(scene.view, gangs.alike(2), worlds.DECIDING, near)
-    found = planning.plan(ask, scene.right(), scene.book)
+    ask = preemption_types.PreemptionRequest(scene.view, gangs.alike(2), worlds.DECIDING, near)
+    found = planning.make_plan(ask, scene.right(), scene.book)
     assert preempting.leaving(found) == ["p-2", "p-3"]
 
 
@@ -102,7 +105,10 @@ def test_no_more_than_a_disruption_budget_allows_go() -> None:
     assert preempting.leaving(scene.plan(crowds.gpus(2))) == ["r", "s"]
     assert preempting.leaving(scene.plan(*gangs.alike(2))) == ["p", "r"]
     assert preempting.leaving(scene.plan(*gangs.alike(3))) == ["p", "r", "s"]
-    assert preempting.none(scene.plan(*gangs.alike(4))).why is preemption_types.Why.IN_VAIN
+    assert (
+        preempting.none(scene.plan(*gangs.alike(4))).reason
+        is preemption_types.NoPlanReason.NOT_HELPFUL
+    )
 
 
 def test_why_there_is_none_is_told_in_counts() -> None:
@@ -111,17 +117,21 @@ def test_why_there_is_none_is_told_in_counts() -> None:
     scene.work("q", "node-a", "gpu-1", owner=None)
     scene.work("r", "node-a", "gpu-2", owner=None)
     found = preempting.none(scene.plan(crowds.gpus()))
-    assert (found.why, found.units) == (preemption_types.Why.IN_VAIN, 3)
-    assert found.barred == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
+    assert (found.reason, found.victim_count) == (preemption_types.NoPlanReason.NOT_HELPFUL, 3)
+    assert found.ineligible == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
 
 
 def test_who_never_preempts_makes_nobody_go() -> None:
     scene = preempting.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0")
     right = scene.right(preempts=False)
-    assert preempting.none(scene.plan(crowds.gpus(), right=right)).why is preemption_types.Why.NEVER
     assert (
-        preempting.none(scene.plan(*gangs.alike(1), right=right)).why is preemption_types.Why.NEVER
+        preempting.none(scene.plan(crowds.gpus(), right=right)).reason
+        is preemption_types.NoPlanReason.NEVER
+    )
+    assert (
+        preempting.none(scene.plan(*gangs.alike(1), right=right)).reason
+        is preemption_types.NoPlanReason.NEVER
     )
 
 
@@ -152,7 +162,10 @@ def test_a_node_that_is_to_be_avoided_is() -> None:
 def test_when_the_steps_end_that_is_told() -> None:
     scene = preempting.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0")
-    assert preempting.none(scene.plan(crowds.gpus(), most=0)).why is preemption_types.Why.SPENT
+    assert (
+        preempting.none(scene.plan(crowds.gpus(), most=0)).reason
+        is preemption_types.NoPlanReason.BUDGET_EXCEEDED
+    )
 
 
 def test_a_view_is_left_as_it_is() -> None:

@@ -9,7 +9,7 @@ from driver.resources.core import node_selectors, pods
 from driver.scheduling.preemption import policy as preemption_policy
 from tests import preempting
 
-BATCH = preemption_policy.Leaf("batch", reclaim="Any", surplus=2500)
+BATCH = preemption_policy.QueueState("batch", reclaim="Any", surplus=2500)
 
 
 def one(**more: Any) -> preempting.Scene:
@@ -18,8 +18,10 @@ def one(**more: Any) -> preempting.Scene:
     return scene
 
 
-def barred(scene: preempting.Scene, right: preemption_policy.Law | None = None) -> Reason | None:
-    return scene.judged("p", right).barred
+def barred(
+    scene: preempting.Scene, right: preemption_policy.PreemptionPolicy | None = None
+) -> Reason | None:
+    return scene.judged("p", right).ineligible
 
 
 def test_without_queues_lower_priority_goes_and_equal_does_not() -> None:
@@ -46,8 +48,10 @@ def reclaimed(
     reclaim: api.Reclaim, priority: int, surplus: int, *, within: bool = True
 ) -> Reason | None:
     scene = one(labels={"queue": "batch"})
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", reclaim=reclaim, surplus=surplus)}
-    return barred(scene, scene.right(priority, "vision", within=within))
+    scene.leaves = {
+        "batch": preemption_policy.QueueState("batch", reclaim=reclaim, surplus=surplus)
+    }
+    return barred(scene, scene.right(priority, "vision", is_within_fair_share=within))
 
 
 def test_another_queue_gives_back_what_it_has_beyond_its_fair_share() -> None:
@@ -61,32 +65,35 @@ def test_another_queue_gives_back_what_it_has_beyond_its_fair_share() -> None:
 
 def test_in_its_own_queue_a_share_says_nothing() -> None:
     scene = one(labels={"queue": "batch"})
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", reclaim="Never", surplus=-9)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", reclaim="Never", surplus=-9)}
     assert barred(scene, scene.right(1, "batch")) is None
-    assert barred(scene, scene.right(0, "batch", within=True)) is Reason.PRIORITY_NOT_LOWER
+    assert (
+        barred(scene, scene.right(0, "batch", is_within_fair_share=True))
+        is Reason.PRIORITY_NOT_LOWER
+    )
 
 
 def test_a_queue_that_is_not_preemptible_keeps_its_pods() -> None:
     scene = one(labels={"queue": "batch"})
     scene.leaves = {
-        "batch": preemption_policy.Leaf("batch", preemptible=False, reclaim="Any", surplus=9)
+        "batch": preemption_policy.QueueState("batch", preemptible=False, reclaim="Any", surplus=9)
     }
     assert barred(scene, scene.right(1, "batch")) is Reason.QUEUE_NOT_PREEMPTIBLE
 
 
 def test_nobody_goes_before_the_minimum_run_time_of_its_queue() -> None:
     scene = one(labels={"queue": "batch"}, ran=599)
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", min_run_s=600)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=600)}
     right = scene.right(1, "batch")
     assert barred(scene, right) is Reason.RAN_TOO_SHORTLY
     scene = one(labels={"queue": "batch"}, ran=600)
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", min_run_s=600)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=600)}
     assert barred(scene, scene.right(1, "batch")) is None
 
 
 def test_who_did_not_start_yet_did_not_run_whenever_it_was_made() -> None:
     scene = one(labels={"queue": "batch"}, started="", created="2026-11-01T00:00:00Z")
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", min_run_s=1)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=1)}
     assert barred(scene, scene.right(1, "batch")) is Reason.RAN_TOO_SHORTLY
 
 
@@ -95,21 +102,21 @@ def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g", owner=None)
     found = scene.judged("g")
-    assert found.barred is Reason.NOT_MADE_AGAIN
-    assert found.why == "pod default/q"
+    assert found.ineligible is Reason.NOT_MADE_AGAIN
+    assert found.message == "pod default/q"
 
 
 def test_the_highest_priority_of_a_gang_counts_for_all() -> None:
     scene = preempting.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g", priority=1)
     scene.work("q", "node-a", "gpu-1", gang="g", priority=10)
-    assert scene.judged("g").barred is Reason.PRIORITY_NOT_LOWER
+    assert scene.judged("g").ineligible is Reason.PRIORITY_NOT_LOWER
 
 
 def test_who_waits_does_not_go_for_itself() -> None:
     scene = one(gang="g")
-    right = scene.right(own=frozenset({("gang", "default/g")}))
-    assert scene.judged("g", right).barred is Reason.PRIORITY_NOT_LOWER
+    right = scene.right(own_victims=frozenset({("gang", "default/g")}))
+    assert scene.judged("g", right).ineligible is Reason.PRIORITY_NOT_LOWER
 
 
 def three(allowed: int, **more: Any) -> preempting.Scene:
@@ -125,22 +132,22 @@ def test_no_more_go_than_a_disruption_budget_allows_together() -> None:
     scene = three(2)
     right = scene.right()
     p, q, r = (scene.judged(name, right) for name in "pqr")
-    assert right.allows([p, q])
-    assert not right.allows([p, q, r])
+    assert right.may_evict([p, q])
+    assert not right.may_evict([p, q, r])
 
 
 def test_a_budget_with_nothing_left_bars() -> None:
-    assert three(0).judged("p").barred is Reason.DISRUPTION_BUDGET
+    assert three(0).judged("p").ineligible is Reason.DISRUPTION_BUDGET
     found = three(2, gang="g").judged("g")
-    assert (found.barred, found.why) == (Reason.DISRUPTION_BUDGET, "default/web")
+    assert (found.ineligible, found.message) == (Reason.DISRUPTION_BUDGET, "default/web")
 
 
 def test_a_pod_that_two_budgets_guard_is_never_evicted() -> None:
     scene = three(3)
     scene.disruptions = [*scene.disruptions, disruption_budgets.Budget("default", "all", (), 3)]
     found = scene.judged("p")
-    assert found.barred is Reason.DISRUPTION_BUDGET
-    assert found.why == "pod default/p is guarded by default/all and default/web"
+    assert found.ineligible is Reason.DISRUPTION_BUDGET
+    assert found.message == "pod default/p is guarded by default/all and default/web"
 
 
 def test_a_surplus_is_taken_no_further_than_one_unit_below() -> None:
@@ -148,28 +155,28 @@ def test_a_surplus_is_taken_no_further_than_one_unit_below() -> None:
     for at, name in enumerate("pqrs"):
         scene.work(name, "node-a", f"gpu-{at}", labels={"queue": "batch"})
     scene.leaves = {"batch": BATCH}
-    right = scene.right(0, "vision", within=True)
+    right = scene.right(0, "vision", is_within_fair_share=True)
     found = [scene.judged(name, right) for name in "pqrs"]
-    assert right.allows(found[:3])
-    assert not right.allows(found)
+    assert right.may_evict(found[:3])
+    assert not right.may_evict(found)
 
 
 def test_the_largest_is_let_go_last() -> None:
-    assert preemption_policy.Limit(2500, last=True).allows([8000, 2000])
-    assert not preemption_policy.Limit(2000, last=True).allows([8000, 2000])
-    assert not preemption_policy.Limit(0, last=True).allows([0])
+    assert preemption_policy.Limit(2500, excludes_largest=True).allows([8000, 2000])
+    assert not preemption_policy.Limit(2000, excludes_largest=True).allows([8000, 2000])
+    assert not preemption_policy.Limit(0, excludes_largest=True).allows([0])
 
 
 def test_what_is_idle_in_a_queue_that_wants_such_to_go_first_loses_nothing() -> None:
     scene = one(labels={"queue": "batch"})
-    scene.leaves = {"batch": preemption_policy.Leaf("batch", idle=True)}
+    scene.leaves = {"batch": preemption_policy.QueueState("batch", is_idle=True)}
     assert scene.judged("p", scene.right(1, "batch")).lost == 0
 
 
 def test_the_right_is_told() -> None:
     scene = one(labels={"queue": "batch"})
     scene.leaves = {"batch": BATCH}
-    mine, other = scene.right(1000, "batch"), scene.right(0, "vision", within=True)
-    assert mine.words(scene.judged("p", mine)) == "priority 1000 > 0"
-    words = other.words(scene.judged("p", other))
+    mine, other = scene.right(1000, "batch"), scene.right(0, "vision", is_within_fair_share=True)
+    assert mine.grounds(scene.judged("p", mine)) == "priority 1000 > 0"
+    words = other.grounds(scene.judged("p", other))
     assert words == "queue batch has 2.5 GPUs more than its fair share"

@@ -11,40 +11,43 @@ def test_a_pod_alone_is_a_unit() -> None:
     scene = preempting.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
     scene.work("q", "node-a", "gpu-1")
-    assert sorted(scene.book.all(scene.view)) == [("pod", "default/p"), ("pod", "default/q")]
+    assert sorted(scene.book.all_victims(scene.view)) == [
+        ("pod", "default/p"),
+        ("pod", "default/q"),
+    ]
 
 
 def test_a_gang_is_one_unit_over_all_its_nodes() -> None:
     scene = preempting.of_sizes(a=1, b=1)
     scene.work("p", "node-a", "gpu-0", gang="g", priority=5)
     scene.work("q", "node-b", "gpu-0", gang="g", priority=7)
-    (found,) = scene.book.all(scene.view).values()
-    assert [one.key for one in found.people] == ["default/p", "default/q"]
+    (found,) = scene.book.all_victims(scene.view).values()
+    assert [one.key for one in found.pods] == ["default/p", "default/q"]
     assert found.priority == 7
     for name in ("node-a", "node-b"):
-        assert scene.book.on(scene.view, scene.view.nodes[ids.NodeName(name)]) == (found,)
+        assert scene.book.node_victims(scene.view, scene.view.nodes[ids.NodeName(name)]) == (found,)
 
 
 def test_a_gang_of_another_namespace_is_another() -> None:
     scene = preempting.of_sizes(a=1)
     pod = scene.work("p", "node-a", "gpu-0", gang="g")
     scene.put(replace(pod, namespace="other", uid=ids.PodUid("u"), claims=()))
-    assert len(scene.book.all(scene.view)) == 2
+    assert len(scene.book.all_victims(scene.view)) == 2
 
 
 def test_who_has_nothing_is_no_unit() -> None:
     scene = preempting.of_sizes(a=1)
     scene.put(objects.pod("waiting"))
     scene.work("over", "node-a", "gpu-0", phase="Succeeded")
-    assert not scene.book.all(scene.view)
+    assert not scene.book.all_victims(scene.view)
 
 
 def test_lost_is_gpus_times_seconds_since_each_pod_started() -> None:
     scene = preempting.of_sizes(a=3)
     scene.work("p", "node-a", "gpu-0", "gpu-1", ran=100, gang="g")
     scene.work("q", "node-a", "gpu-2", ran=10, gang="g")
-    (found,) = scene.book.all(scene.view).values()
-    assert found.lost(NOW) == 1000 * (2 * 100 + 1 * 10)
+    (found,) = scene.book.all_victims(scene.view).values()
+    assert found.lost_at(NOW) == 1000 * (2 * 100 + 1 * 10)
 
 
 def test_who_did_not_start_counts_from_when_it_was_made() -> None:
@@ -88,24 +91,24 @@ def test_a_book_kept_by_changes_says_what_a_new_one_says() -> None:
     first = scene.work("p", "node-a", "gpu-0", gang="g")
     second = scene.work("q", "node-a", "gpu-1")
     book = scene.book
-    assert len(book.all(scene.view)) == 2
+    assert len(book.all_victims(scene.view)) == 2
     book.set_pod(first.key, scene.put(replace(first, gang="", priority=3)))
-    assert book.all(scene.view) == scene.book.all(scene.view)
+    assert book.all_victims(scene.view) == scene.book.all_victims(scene.view)
     book.set_pod(second.key, scene.put(replace(second, gang="g")))
-    assert book.all(scene.view) == scene.book.all(scene.view)
+    assert book.all_victims(scene.view) == scene.book.all_victims(scene.view)
     claim = scene.held.pop(ids.Key("default/q-gpu"))
     book.set_claim(claim.key, None)
     scene.view.set_claim(claim.key, None)
-    assert book.all(scene.view) == scene.book.all(scene.view)
+    assert book.all_victims(scene.view) == scene.book.all_victims(scene.view)
     del scene.known[first.key]
     book.set_pod(first.key, None)
     scene.view.set_pod(first.key, None)
-    assert book.all(scene.view) == scene.book.all(scene.view)
+    assert book.all_victims(scene.view) == scene.book.all_victims(scene.view)
     third = scene.work("r", "node-b", "gpu-0")
     book.set_pod(third.key, third)
     for claim in scene.held.values():
         book.set_claim(claim.key, claim)
-    assert book.all(scene.view) == scene.book.all(scene.view)
+    assert book.all_victims(scene.view) == scene.book.all_victims(scene.view)
 
 
 def test_a_pool_that_changed_is_measured_again() -> None:
@@ -113,10 +116,10 @@ def test_a_pool_that_changed_is_measured_again() -> None:
     scene.node("node-a", objects.a_slice("node-a", [objects.a_share_device("ts-0")]))
     scene.work("p", "node-a", objects.a_share("ts-0", memory="20Gi"))
     book = scene.book
-    (before,) = book.all(scene.view).values()
+    (before,) = book.all_victims(scene.view).values()
     whole = objects.a_slice("node-a", [objects.a_device("ts-0")], generation=2)
     scene.node("node-a", whole)
-    (after,) = book.all(scene.view).values()
+    (after,) = book.all_victims(scene.view).values()
     assert (before.thousandths, after.thousandths) == (250, 1000)
 
 
@@ -124,5 +127,5 @@ def test_names_are_told_with_how_many_go() -> None:
     scene = preempting.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g")
-    assert scene.judged("g").unit.words == "gang default/g (2 pods)"
-    assert victims.key_of(objects.pod("x")) == ("pod", "default/x")
+    assert scene.judged("g").victim.description == "gang default/g (2 pods)"
+    assert victims.victim_key(objects.pod("x")) == ("pod", "default/x")

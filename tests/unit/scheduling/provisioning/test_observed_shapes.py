@@ -18,15 +18,17 @@ from tests import objects, shapes, worlds
 def a_pool(gpus: int = 8) -> pools.Pool:
     """What a node of so many GPUs publishes."""
     one = shapes.a_shape(gpus=gpus)
-    return pools.newest(one.slices_of(ids.NodeName("n1")))
+    return pools.newest(one.build_slices(ids.NodeName("n1")))
 
 
 def a_node(**more: Any) -> nodes.Node:
     return dataclasses.replace(objects.node("n1"), labels={shapes.INSTANCE: "h100-8"}, **more)
 
 
-def seen(gpus: int = 8, *there: pods.Pod) -> observed_shapes.Seen:
-    return observed_shapes.of_node(observed_shapes.Seen(), a_node(), a_pool(gpus), there)
+def seen(gpus: int = 8, *there: pods.Pod) -> observed_shapes.ObservedShape:
+    return observed_shapes.observe_node(
+        observed_shapes.ObservedShape(), a_node(), a_pool(gpus), there
+    )
 
 
 def said(**more: Any) -> node_shapes.NodeShape:
@@ -34,34 +36,34 @@ def said(**more: Any) -> node_shapes.NodeShape:
 
 
 def paths(found: node_shapes.NodeShape, node: nodes.Node, gpus: int = 8) -> list[str]:
-    return [path for path, _ in observed_shapes.contradictions(2, found, node, a_pool(gpus))]
+    return [path for path, _ in observed_shapes.document_errors(2, found, node, a_pool(gpus))]
 
 
 def test_what_is_kept_is_read_back_as_it_was() -> None:
-    known = seen().started(61.25)
-    assert observed_shapes.unpacked(observed_shapes.packed(known), "map") == known
+    known = seen().with_startup(61.25)
+    assert observed_shapes.decode(observed_shapes.encode(known), "map") == known
 
 
 def test_equal_nodes_are_kept_as_equal_texts() -> None:
-    assert observed_shapes.packed(seen()) == observed_shapes.packed(seen())
+    assert observed_shapes.encode(seen()) == observed_shapes.encode(seen())
 
 
 def test_a_shape_that_was_seen_is_as_its_node_was() -> None:
-    one = observed_shapes.applied(shapes.a_shape(gpus=4), seen(8).started(90.0))
-    assert one.seen
-    assert one.starts_s == 90.0
-    view = hypothetical_nodes.Imagined(
+    one = observed_shapes.apply_observed(shapes.a_shape(gpus=4), seen(8).with_startup(90.0))
+    assert one.is_observed
+    assert one.startup_s == 90.0
+    view = hypothetical_nodes.HypotheticalNodes(
         cluster_state.ClusterState(names.DRIVER), {ids.NodeName("new"): one}
     )
     (found,) = view.pools.values()
-    assert observed_shapes.gpus_of(found) == 8
+    assert observed_shapes.gpu_count(found) == 8
 
 
 def test_the_longest_of_the_last_five_starts_counts() -> None:
-    known = observed_shapes.Seen()
+    known = observed_shapes.ObservedShape()
     for took_s in (900.0, 50.0, 60.0, 70.0, 40.0, 30.0):
-        known = known.started(took_s)
-    assert observed_shapes.applied(shapes.a_shape(), known).starts_s == 70.0
+        known = known.with_startup(took_s)
+    assert observed_shapes.apply_observed(shapes.a_shape(), known).startup_s == 70.0
 
 
 def test_what_daemons_take_of_a_node_no_new_one_has() -> None:
@@ -90,14 +92,16 @@ def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
         )
         for part in found.slices
     )
-    known = observed_shapes.of_node(observed_shapes.Seen(), a_node(), pools.newest(parts), ())
-    devices = [one for part in known.published for one in part.devices]
+    known = observed_shapes.observe_node(
+        observed_shapes.ObservedShape(), a_node(), pools.newest(parts), ()
+    )
+    devices = [one for part in known.resource_slices for one in part.devices]
     assert devices
     assert not any(names.ATTR_UUID in one.attributes for one in devices)
     assert {taint.key for one in devices for taint in one.taints} <= names.OWN_TAINTS
 
 
-ZIPPED = observed_shapes.packed(observed_shapes.Seen())
+ZIPPED = observed_shapes.encode(observed_shapes.ObservedShape())
 BOMB = gzip.compress(b" " * (64 << 20), compresslevel=1, mtime=0)
 INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}', mtime=0)
 
@@ -117,7 +121,7 @@ INFINITE = gzip.compress(b'{"version": 1, "gpus": Infinity}', mtime=0)
 )
 def test_what_cannot_be_read_is_said_to_be_so(text: bytes) -> None:
     with pytest.raises(errors.BadInput, match="map, h100-8: cannot be read"):
-        observed_shapes.unpacked(text, "map, h100-8")
+        observed_shapes.decode(text, "map, h100-8")
 
 
 def test_a_document_that_is_right_contradicts_nothing() -> None:
@@ -149,7 +153,7 @@ def test_a_taint_that_the_document_lacks_is_told_unless_it_passes() -> None:
 
 def test_imagined_nodes_have_all_that_their_shape_publishes_and_hide_nothing() -> None:
     below = worlds.view(objects.a_slice("node-a", 2))
-    view = hypothetical_nodes.Imagined(below, {ids.NodeName("new"): shapes.EIGHT})
+    view = hypothetical_nodes.HypotheticalNodes(below, {ids.NodeName("new"): shapes.EIGHT})
     assert [*view.nodes] == ["node-a", "new"]
     assert sorted(name for _, name in view.pools) == ["new", "node-a"]
     (share,) = view.reachable_pools(ids.NodeName("new"))

@@ -13,7 +13,7 @@ SHAPE = shapes.a_shape(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}
 
 def rendered(*guests: dict[str, Any], place: int = 0) -> dict[str, Any]:
     found = tuple(pods.parse(one) for one in guests or (objects.a_pod("train"),))
-    ask = placeholder.Ask(SHAPE, ("pod/team/train",), place, found)
+    ask = placeholder.NodeRequest(SHAPE, ("pod/team/train",), place, found)
     return placeholder.render(ask, "ration-system", "pause:1")
 
 
@@ -89,7 +89,7 @@ def test_each_node_of_a_wish_has_its_own_name_which_is_the_same_every_time() -> 
 def test_what_it_was_made_for_is_read_back() -> None:
     made = rendered()
     one = placeholder.Placeholder(pods.parse(made))
-    assert (one.shape, one.wish) == ("h100-8", "pod/team/train")
+    assert (one.shape, one.demand) == ("h100-8", "pod/team/train")
 
 
 def test_a_pod_with_the_label_elsewhere_is_none() -> None:

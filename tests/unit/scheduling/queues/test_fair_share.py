@@ -13,7 +13,7 @@ FLEET = some(GPUS)
 def shares(demand: dict[str, float], *found: queues.Queue) -> dict[str, Fraction]:
     """In GPUs, of a fleet of 16."""
     asked = {name: Fraction(of) / GPUS for name, of in demand.items()}
-    return in_gpus(fair_share.shares(tree.build(found), FLEET, asked), GPUS)
+    return in_gpus(fair_share.fair_shares(tree.build_tree(found), FLEET, asked), GPUS)
 
 
 def test_by_weight_where_all_ask_for_more() -> None:
@@ -76,38 +76,38 @@ def test_nothing_is_fair_where_nothing_is_asked() -> None:
 
 
 def test_past_use_beyond_what_is_deserved_lessens_what_is_fair_now() -> None:
-    made = tree.build([queue("a", deserved=4), queue("b", deserved=4)])
+    made = tree.build_tree([queue("a", deserved=4), queue("b", deserved=4)])
     asked = {"a": Fraction(1), "b": Fraction(1)}
     past = {"a": Fraction(2, GPUS), "b": Fraction(6, GPUS)}
-    found = in_gpus(fair_share.shares(made, FLEET, asked, past), GPUS)
+    found = in_gpus(fair_share.fair_shares(made, FLEET, asked, past), GPUS)
     # 8 are beyond: with 2 and 6 in the past both would be at 4 on average.
     assert found == {"a": 10, "b": 6}
 
 
 def test_past_use_never_takes_what_is_deserved() -> None:
-    made = tree.build([queue("a", deserved=4), queue("b")])
-    found = fair_share.shares(
+    made = tree.build_tree([queue("a", deserved=4), queue("b")])
+    found = fair_share.fair_shares(
         made,
         FLEET,
-        {"a": fair_share.ALL, "b": fair_share.ALL},
-        {"a": fair_share.ALL, "b": fair_share.NONE},
+        {"a": fair_share.ONE, "b": fair_share.ONE},
+        {"a": fair_share.ONE, "b": fair_share.ZERO},
     )
     assert found["a"] * GPUS == 4
 
 
 def test_a_limit_counts_in_the_proportions_in_which_is_asked() -> None:
-    made = tree.build([queue("p", limit=named(memory=160 << 30)), queue("a", "p"), queue("b")])
+    made = tree.build_tree([queue("p", limit=named(memory=160 << 30)), queue("a", "p"), queue("b")])
     lean = some(16)
     asked = {"a": type(lean)(16000, lean.memory // 4, 1600), "b": some(16)}
-    found = in_gpus(fair_share.of_amounts(made, FLEET, asked), GPUS)
+    found = in_gpus(fair_share.fair_shares_of_amounts(made, FLEET, asked), GPUS)
     # A quarter of a GPU's memory beside each GPU: 160Gi are eight GPUs' worth of it.
     assert found == {"p": 8, "a": 8, "b": 8}
 
 
 def test_a_limit_by_model_counts_too() -> None:
-    made = tree.build([queue("a", limit=named(models={"T4": 2000})), queue("b")])
+    made = tree.build_tree([queue("a", limit=named(models={"T4": 2000})), queue("b")])
     asked = {"a": some(8, "T4"), "b": some(16)}
-    assert in_gpus(fair_share.of_amounts(made, FLEET, asked), GPUS) == {"a": 2, "b": 14}
+    assert in_gpus(fair_share.fair_shares_of_amounts(made, FLEET, asked), GPUS) == {"a": 2, "b": 14}
 
 
 @pytest.mark.parametrize(
@@ -122,13 +122,13 @@ def test_a_limit_by_model_counts_too() -> None:
     ],
 )
 def test_of_what_is_deserved_the_least_part_counts(due: queues.Amounts, gpus: int) -> None:
-    made = tree.build([queue("a", deserved=due)])
-    assert fair_share.deserved(made, FLEET)["a"] * GPUS == gpus
+    made = tree.build_tree([queue("a", deserved=due)])
+    assert fair_share.deserved_shares(made, FLEET)["a"] * GPUS == gpus
 
 
 def test_water_that_is_too_much_fills_all_and_no_more() -> None:
     basins = {
-        "a": fair_share.Basin(fair_share.ALL, Fraction(1)),
-        "b": fair_share.Basin(fair_share.NONE, Fraction(1)),
+        "a": fair_share.Basin(fair_share.ONE, Fraction(1)),
+        "b": fair_share.Basin(fair_share.ZERO, Fraction(1)),
     }
-    assert fair_share.fill(basins, Fraction(5)) == {"a": 1, "b": 1}
+    assert fair_share.fill_basins(basins, Fraction(5)) == {"a": 1, "b": 1}

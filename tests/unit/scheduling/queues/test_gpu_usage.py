@@ -9,7 +9,7 @@ NODE = ids.NodeName("node-a")
 
 def test_whole_gpus_are_counted_one_by_one() -> None:
     view = worlds.fleet({"node-a": 4, "node-b": 2}, worlds.holding("x", "node-a", "gpu-0", "gpu-1"))
-    assert (gpu_usage.capacity(view), gpu_usage.given(view)) == (
+    assert (gpu_usage.capacity(view), gpu_usage.allocated(view)) == (
         6 * gpu_usage.FULL,
         2 * gpu_usage.FULL,
     )
@@ -19,7 +19,7 @@ def test_of_a_share_the_scarcest_part_counts() -> None:
     share = objects.a_share("ts-0", memory="20Gi")
     slices = objects.a_slice("node-a", [objects.a_share_device("ts-0")])
     view = worlds.view(slices, taken=[worlds.holding("x", "node-a", share)])
-    assert (gpu_usage.capacity(view), gpu_usage.given(view)) == (gpu_usage.FULL, 250)
+    assert (gpu_usage.capacity(view), gpu_usage.allocated(view)) == (gpu_usage.FULL, 250)
 
 
 def test_of_a_part_its_memory_slices_count() -> None:
@@ -27,17 +27,17 @@ def test_of_a_part_its_memory_slices_count() -> None:
     found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     part = next(one.name for one in pool.devices if "-mig-3g" in one.name)
     view = worlds.view(*found, taken=[worlds.holding("x", "node-a", part)])
-    assert gpu_usage.given(view) == gpu_usage.FULL // 2
+    assert gpu_usage.allocated(view) == gpu_usage.FULL // 2
 
 
 def test_an_administrators_access_takes_nothing() -> None:
     looking = {"device": "gpu-0", "adminAccess": True}
     view = worlds.fleet({"node-a": 1}, worlds.holding("x", "node-a", looking))
-    assert gpu_usage.given(view) == 0
-    assert gpu_usage.of(view, [worlds.holding("x", "node-a", looking)]) == 0
+    assert gpu_usage.allocated(view) == 0
+    assert gpu_usage.claims_usage(view, [worlds.holding("x", "node-a", looking)]) == 0
 
 
 def test_devices_that_nobody_publishes_or_that_are_anothers_count_nothing() -> None:
     view = worlds.fleet({"node-a": 1})
     gone = [worlds.holding("x", "node-a", "gpu-9"), worlds.holding("y", "node-b", "gpu-0")]
-    assert gpu_usage.of(view, [*gone, objects.claim("open")]) == 0
+    assert gpu_usage.claims_usage(view, [*gone, objects.claim("open")]) == 0

@@ -12,9 +12,9 @@ NOW = 1_800_000_000.0
 def over(limit: float | queues.Amounts, has: float, asks: float) -> str:
     made = an_engine(16, queue("vision", limit=limit))
     made.charge("x", "vision", some(has, "T4"))
-    found = made.may("vision", some(asks, "T4"))
+    found = made.exceeded_limit("vision", some(asks, "T4"))
     assert found is not None
-    return queue_messages.over(found)
+    return queue_messages.limit_message(found)
 
 
 def test_a_queue_at_its_limit() -> None:
@@ -41,44 +41,46 @@ def test_limits_of_memory_compute_and_models_are_told_in_their_units() -> None:
 def test_a_queue_that_may_not_borrow() -> None:
     made = an_engine(16, queue("vision", deserved=2, borrowing=False))
     made.charge("x", "vision", some(2))
-    found = made.may("vision", some(1))
+    found = made.exceeded_limit("vision", some(1))
     assert found is not None
-    assert queue_messages.over(found) == (
+    assert queue_messages.limit_message(found) == (
         "queue vision is at what it deserves, and may not borrow: 2 of 2 GPUs"
     )
 
 
-def standings() -> dict[str, status_types.Standing]:
+def standings() -> dict[str, status_types.QueueStatus]:
     made = an_engine(16, queue("vision"), queue("nlp", weight=3, deserved=4))
     made.charge("x", "vision", some(12))
     made.charge("y", "nlp", some(2.5))
-    made.line([a_workload(f"n{n}", "nlp") for n in range(9)], NOW)
-    return {**made.standings(NOW)}
+    made.schedule_order([a_workload(f"n{n}", "nlp") for n in range(9)], NOW)
+    return {**made.queue_statuses(NOW)}
 
 
 def test_what_a_queue_has_and_what_is_fair() -> None:
     found = standings()
     assert (
-        queue_messages.share("vision", found["vision"]) == "queue vision has 12 GPUs; fair are 4.5"
+        queue_messages.share_message("vision", found["vision"])
+        == "queue vision has 12 GPUs; fair are 4.5"
     )
-    assert queue_messages.share("nlp", found["nlp"]) == (
+    assert queue_messages.share_message("nlp", found["nlp"]) == (
         "queue nlp has 2.5 GPUs; fair are 11.5, 4 deserved"
     )
 
 
 def test_past_use_is_told_where_it_counts() -> None:
     made = an_engine(16, queue("vision", half_life_s=3600.0))
-    made.standings(NOW)
+    made.queue_statuses(NOW)
     made.charge("x", "vision", some(8), NOW)
-    found = made.standings(NOW + 3600.0)["vision"]
+    found = made.queue_statuses(NOW + 3600.0)["vision"]
     assert (
-        queue_messages.share("vision", found) == "queue vision has 8 GPUs, 4 on average; fair are 8"
+        queue_messages.share_message("vision", found)
+        == "queue vision has 8 GPUs, 4 on average; fair are 8"
     )
 
 
 def test_who_is_refused() -> None:
-    fault = tree.Fault("spec.parent", "queue x does not exist")
-    assert queue_messages.fault("vision", fault) == (
+    fault = tree.QueueFault("spec.parent", "queue x does not exist")
+    assert queue_messages.fault_message("vision", fault) == (
         "queue vision is not accepted: spec.parent: queue x does not exist"
     )
 

@@ -24,16 +24,16 @@ def test_without_queues_nobody_starves() -> None:
 def test_turns_follow_weights_as_gpus_are_given_out() -> None:
     made = an_engine(8, queue("a"), queue("b", weight=3))
     waiting = [a_workload(f"{leaf}{n}", leaf, since=n) for leaf in "ab" for n in range(8)]
-    served = serve(made, made.line(waiting, NOON), 8)
+    served = serve(made, made.schedule_order(waiting, NOON), 8)
     assert sorted(served) == ["a0", "a1", "b0", "b1", "b2", "b3", "b4", "b5"]
 
 
 def test_who_has_less_than_deserved_comes_first_the_emptiest_of_them_before() -> None:
     made = an_engine(16, queue("a", deserved=4), queue("b", deserved=8), queue("c", weight=99))
-    made.charge("x", "a", a_workload("x", gpus=2).asked)
-    made.charge("y", "b", a_workload("y", gpus=3).asked)
+    made.charge("x", "a", a_workload("x", gpus=2).requested)
+    made.charge("y", "b", a_workload("y", gpus=3).requested)
     waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "abc" for n in range(7)]
-    served = serve(made, made.line(waiting, NOON), 7)
+    served = serve(made, made.schedule_order(waiting, NOON), 7)
     # b 3/8, then a and b are filled in step: a 2/4 when b has 4/8.
     assert served[:2] == ["b0", "a0"]
     assert sorted(served) == ["a0", "a1", "b0", "b1", "b2", "b3", "b4"]
@@ -44,7 +44,7 @@ def test_down_the_tree_the_parent_comes_before_the_child() -> None:
         8, queue("p"), queue("q"), queue("p1", "p"), queue("p2", "p", weight=3), queue("q1", "q")
     )
     waiting = [a_workload(f"{leaf}-{n}", leaf) for leaf in ("p1", "p2", "q1") for n in range(8)]
-    served = serve(made, made.line(waiting, NOON), 8)
+    served = serve(made, made.schedule_order(waiting, NOON), 8)
     assert [sum(one.startswith(leaf) for one in served) for leaf in ("p1", "p2", "q1")] == [1, 3, 4]
 
 
@@ -61,9 +61,11 @@ def test_inside_a_queue_priority_then_age_decide() -> None:
 
 def test_the_next_is_looked_for_when_it_is_asked() -> None:
     made = an_engine(4, queue("a"), queue("b"))
-    line = made.line([a_workload("a0", "a"), a_workload("a1", "a"), a_workload("b0", "b")], NOON)
+    line = made.schedule_order(
+        [a_workload("a0", "a"), a_workload("a1", "a"), a_workload("b0", "b")], NOON
+    )
     assert next(line).key == "a0"
-    made.charge("a0", "a", a_workload("a0").asked)
+    made.charge("a0", "a", a_workload("a0").requested)
     assert next(line).key == "b0"
     assert next(line).key == "a1"
     assert [*line] == []
@@ -87,7 +89,7 @@ def test_who_waited_beyond_the_bound_comes_first_the_longest_wait_before() -> No
     assert line_of(made, *waiting, at_s=1.5 * HOUR)[0] == "c0"
     assert line_of(made, *waiting, at_s=2 * HOUR + 30)[:2] == ["c0", "a0"]
     assert line_of(made, *waiting, at_s=3 * HOUR) == ["c0", "b0", "a0"]
-    made.charge("y", "c", a_workload("y", gpus=3).asked)
+    made.charge("y", "c", a_workload("y", gpus=3).requested)
     assert line_of(made, *waiting[1:], a_workload("c1", "c", since=9000), at_s=3 * HOUR) == [
         "b0",
         "a0",
@@ -99,13 +101,13 @@ def test_of_a_queue_one_is_served_so_then_one_more_for_each_bound_that_passes() 
     made = an_engine(9, queue("a", weight=8, starvation_s=HOUR), queue("b", starvation_s=HOUR))
     flood = [a_workload(f"b{n}", "b") for n in range(9)]
     late = [a_workload(f"a{n}", "a", since=1.9 * HOUR) for n in range(9)]
-    served = serve(made, made.line([*flood, *late], NOON + 2 * HOUR), 9)
+    served = serve(made, made.schedule_order([*flood, *late], NOON + 2 * HOUR), 9)
     assert served[0] == "b0"
     assert sum(one.startswith("b") for one in served) == 1
     flood, late = flood[1:], late[8:]
-    served = serve(made, made.line([*flood, *late], NOON + 2.5 * HOUR), 1)
+    served = serve(made, made.schedule_order([*flood, *late], NOON + 2.5 * HOUR), 1)
     assert served == ["a8"]
-    served = serve(made, made.line([*flood, *late], NOON + 3.1 * HOUR), 1)
+    served = serve(made, made.schedule_order([*flood, *late], NOON + 3.1 * HOUR), 1)
     assert served == ["b1"]
 
 
@@ -117,28 +119,28 @@ def test_where_the_oldest_of_a_starving_queue_cannot_be_placed_the_next_is_tried
         a_workload("b0", "b"),
     ]
     waiting[2] = waiting[2]._replace(since=NOON + 1.9 * HOUR)
-    line = made.line(waiting, NOON + 2 * HOUR)
+    line = made.schedule_order(waiting, NOON + 2 * HOUR)
     assert next(line).key == "a0"
     assert next(line).key == "a1"
-    made.charge("a1", "a", waiting[1].asked)
+    made.charge("a1", "a", waiting[1].requested)
     assert [one.key for one in line] == ["b0"]
 
 
 def test_past_use_counts_against_a_queue_with_a_half_life() -> None:
     made = an_engine(4, queue("a", half_life_s=HOUR), queue("b", half_life_s=HOUR))
-    made.line((), NOON)
-    made.charge("x", "a", a_workload("x", gpus=4).asked, NOON)
+    made.schedule_order((), NOON)
+    made.charge("x", "a", a_workload("x", gpus=4).requested, NOON)
     made.charge("x", "a", None, NOON + HOUR)
     waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "ab" for n in range(4)]
-    served = serve(made, made.line(waiting, NOON + HOUR), 4)
+    served = serve(made, made.schedule_order(waiting, NOON + HOUR), 4)
     assert served[:2] == ["b0", "b1"]
     assert sum(one.startswith("b") for one in served) == 3
 
 
 def test_past_use_does_not_touch_what_is_deserved() -> None:
     made = an_engine(4, queue("a", deserved=2, half_life_s=HOUR), queue("b", half_life_s=HOUR))
-    made.line((), NOON)
-    made.charge("x", "a", a_workload("x", gpus=4).asked, NOON)
+    made.schedule_order((), NOON)
+    made.charge("x", "a", a_workload("x", gpus=4).requested, NOON)
     made.charge("x", "a", None, NOON + HOUR)
     waiting = [a_workload(f"{leaf}{n}", leaf) for leaf in "ab" for n in range(4)]
-    assert serve(made, made.line(waiting, NOON + HOUR), 2) == ["a0", "a1"]
+    assert serve(made, made.schedule_order(waiting, NOON + HOUR), 2) == ["a0", "a1"]

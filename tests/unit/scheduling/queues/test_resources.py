@@ -33,11 +33,11 @@ def devices(view: cluster_state.ClusterState, part: str) -> list[slices.Device]:
 def taken(view: cluster_state.ClusterState, *found: str | objects.Raw) -> queue_resources.Amounts:
     claim = worlds.holding("x", "node-a", *found)
     assert claim.allocation is not None
-    return queue_resources.of_results(view, claim.allocation.results)
+    return queue_resources.results_amounts(view, claim.allocation.results)
 
 
 def asked(view: cluster_state.ClusterState, *requests: objects.Raw) -> queue_resources.Amounts:
-    return queue_resources.asked(view, [objects.claim("x", *requests)])
+    return queue_resources.requested_amounts(view, [objects.claim("x", *requests)])
 
 
 def of_any(text: str, count: int = 1, **more: object) -> objects.Raw:
@@ -99,14 +99,16 @@ def test_administrators_and_other_drivers_devices_take_nothing() -> None:
     foreign = worlds.holding("y", "node-b", "gpu-0")
     for claim in (looking, foreign):
         assert claim.allocation is not None
-        assert queue_resources.of_results(view, claim.allocation.results) == queue_resources.NOTHING
+        assert (
+            queue_resources.results_amounts(view, claim.allocation.results) == queue_resources.ZERO
+        )
 
 
 def test_amounts_add_up_and_take_away_by_model_too() -> None:
     one = queue_resources.Amounts(1000, 10, 100, {"a": 1000})
     two = queue_resources.Amounts(500, 5, 50, {"b": 500})
     assert (one + two) - one == two
-    assert one - one == queue_resources.NOTHING
+    assert one - one == queue_resources.ZERO
     assert not one - one
     assert two.fits(one + two)
     assert not two.fits(one)
@@ -151,7 +153,7 @@ def test_of_alternatives_the_least_is_asked() -> None:
 
 def test_what_matches_nothing_of_ours_asks_nothing() -> None:
     view = machine()
-    assert asked(view, of_any('"a" == "b"', 4)) == queue_resources.NOTHING
-    assert asked(view, objects.a_request(deviceClassName="gone")) == queue_resources.NOTHING
+    assert asked(view, of_any('"a" == "b"', 4)) == queue_resources.ZERO
+    assert asked(view, objects.a_request(deviceClassName="gone")) == queue_resources.ZERO
     admin = objects.a_request(adminAccess=True)
-    assert asked(view, admin) == queue_resources.NOTHING
+    assert asked(view, admin) == queue_resources.ZERO

@@ -10,13 +10,13 @@ LATER = dt.datetime(2027, 1, 15, 9, tzinfo=dt.UTC)
 HOUR = 3600.0
 
 
-def a_standing(**more: Any) -> status_types.Standing:
+def a_standing(**more: Any) -> status_types.QueueStatus:
     made = an_engine(16, queue("a", deserved=4, **more), queue("b"))
-    made.standings(NOON)
+    made.queue_statuses(NOON)
     made.charge("x", "a", some(6.5), NOON)
     waiting = [a_workload("a0", "a", since=-7500), *(a_workload(f"b{n}", "b") for n in range(16))]
-    made.line(waiting, NOON)
-    return made.standings(NOON)["a"]
+    made.schedule_order(waiting, NOON)
+    return made.queue_statuses(NOON)["a"]
 
 
 def condition(shown: dict[str, Any], kind: str) -> dict[str, Any]:
@@ -52,7 +52,7 @@ def test_figures_are_flat_and_for_people() -> None:
 
 
 def test_what_is_written_is_what_the_kind_says() -> None:
-    fault = tree.Fault("spec.parent", "queue x does not exist")
+    fault = tree.QueueFault("spec.parent", "queue x does not exist")
     for shown in (
         status.render(a_standing(half_life_s=HOUR), None, 3, NOW, {}),
         status.render(None, fault, 3, NOW, {}),
@@ -67,7 +67,7 @@ def test_past_use_is_written_with_its_time() -> None:
 
 
 def test_what_is_refused_is_told_with_its_field_and_keeps_its_past() -> None:
-    fault = tree.Fault("spec.parent", "queue x does not exist")
+    fault = tree.QueueFault("spec.parent", "queue x does not exist")
     before = {"usage": {"at": "2027-01-15T07:00:00Z", "gpuSeconds": "12"}, "allocated": "4"}
     shown = status.render(None, fault, 2, NOW, before)
     assert shown == {
@@ -90,7 +90,7 @@ def test_a_condition_that_did_not_change_keeps_its_time() -> None:
     first = status.render(a_standing(), None, 1, NOW, {})
     again = status.render(a_standing(), None, 2, LATER, first)
     assert condition(again, "Accepted")["lastTransitionTime"] == "2027-01-15T08:00:00Z"
-    fault = tree.Fault("spec.parent", "queue x does not exist")
+    fault = tree.QueueFault("spec.parent", "queue x does not exist")
     refused = status.render(None, fault, 3, LATER, again)
     assert condition(refused, "Accepted")["lastTransitionTime"] == "2027-01-15T09:00:00Z"
 
@@ -98,5 +98,5 @@ def test_a_condition_that_did_not_change_keeps_its_time() -> None:
 def test_what_passes_with_time_alone_is_no_reason_to_write() -> None:
     first = status.render(a_standing(half_life_s=HOUR), None, 1, NOW, {})
     later = {**first, "oldestWait": "3h", "usage": {"at": "x", "gpuSeconds": "9"}}
-    assert status.same(first, later)
-    assert not status.same(first, {**first, "waiting": 2})
+    assert status.is_same_status(first, later)
+    assert not status.is_same_status(first, {**first, "waiting": 2})

@@ -15,19 +15,23 @@ def a_pod(namespace: str, **labels: str) -> pods.Pod:
 
 
 def faults(*found: queues.Queue) -> dict[str, str]:
-    return {name: str(fault) for name, fault in tree.build(found).faults.items()}
+    return {name: str(fault) for name, fault in tree.build_tree(found).faults.items()}
 
 
 def test_a_path_leads_from_the_top_to_the_leaf() -> None:
-    made = tree.build([queue("c", "b"), queue("b", "a"), queue("a"), queue("d")])
+    made = tree.build_tree([queue("c", "b"), queue("b", "a"), queue("a"), queue("d")])
     assert made.path("c") == ("a", "b", "c")
     assert made.leaves == ("", "c", "d")
-    assert [*made.upwards()].index("c") < [*made.upwards()].index("a")
+    assert [*made.bottom_up()].index("c") < [*made.bottom_up()].index("a")
 
 
 def test_what_is_no_leaf_counts_as_no_queue() -> None:
-    made = tree.build([queue("b", "a"), queue("a")])
-    assert (made.leaf("a"), made.leaf("gone"), made.leaf("b")) == ("", "", "b")
+    made = tree.build_tree([queue("b", "a"), queue("a")])
+    assert (
+        made.queue_or_implicit("a"),
+        made.queue_or_implicit("gone"),
+        made.queue_or_implicit("b"),
+    ) == ("", "", "b")
     assert made.path("gone") == ("",)
 
 
@@ -84,12 +88,12 @@ def test_a_limit_on_what_is_not_deserved_is_fine() -> None:
 
 def test_children_of_a_queue_with_members_are_left_out_and_it_stays() -> None:
     parent = queue("a", members=members("vision"))
-    made = tree.build([parent, queue("b", "a")])
+    made = tree.build_tree([parent, queue("b", "a")])
     assert str(made.faults["b"]) == (
         "spec.parent: queue a has members: pods belong to queues without children; "
         "expected a queue without members"
     )
-    assert made.leaf_of(a_pod("vision")) == "a"
+    assert made.pod_queue(a_pod("vision")) == "a"
 
 
 def test_of_children_that_deserve_more_than_their_parent_may_have_the_youngest_is_left_out() -> (
@@ -125,22 +129,22 @@ def test_grandchildren_count_too() -> None:
 
 
 def test_a_parent_deserves_at_least_what_its_children_do() -> None:
-    made = tree.build(
+    made = tree.build_tree(
         [queue("p", deserved=2), queue("a", "p", deserved=3), queue("b", "p", deserved=1)]
     )
     assert made.deserved["p"].gpus == 4000
 
 
 def test_pods_belong_by_their_namespace() -> None:
-    made = tree.build(
+    made = tree.build_tree(
         [queue("a", members=members("vision")), queue("b", members=members("speech"))]
     )
-    assert made.leaf_of(a_pod("vision")) == "a"
-    assert made.leaf_of(a_pod("other")) == ""
+    assert made.pod_queue(a_pod("vision")) == "a"
+    assert made.pod_queue(a_pod("other")) == ""
 
 
 def test_more_labels_come_first_then_the_namespace_then_the_name() -> None:
-    made = tree.build(
+    made = tree.build_tree(
         [
             queue("any", members=members("")),
             queue("space", members=members("vision")),
@@ -149,14 +153,14 @@ def test_more_labels_come_first_then_the_namespace_then_the_name() -> None:
             queue("two", members=members("", team="x", tier="y")),
         ]
     )
-    assert made.leaf_of(a_pod("vision", team="x", tier="y")) == "two"
-    assert made.leaf_of(a_pod("vision", team="x")) == "one"
-    assert made.leaf_of(a_pod("vision")) == "also"
-    assert made.leaf_of(a_pod("speech")) == "any"
+    assert made.pod_queue(a_pod("vision", team="x", tier="y")) == "two"
+    assert made.pod_queue(a_pod("vision", team="x")) == "one"
+    assert made.pod_queue(a_pod("vision")) == "also"
+    assert made.pod_queue(a_pod("speech")) == "any"
 
 
 def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
-    made = tree.build(
+    made = tree.build_tree(
         [
             queue("p"),
             queue("open", "p"),
@@ -166,7 +170,7 @@ def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
     )
 
     def labelled(name: str, namespace: str = "vision") -> str:
-        return made.leaf_of(replace(a_pod(namespace), labels={names.QUEUE_LABEL: name}))
+        return made.pod_queue(replace(a_pod(namespace), labels={names.QUEUE_LABEL: name}))
 
     assert labelled("open") == "open"
     assert labelled("a") == "a"
@@ -176,7 +180,7 @@ def test_a_label_names_a_queue_that_takes_the_namespace() -> None:
 
 
 def test_no_queue_at_all_is_one_implicit_queue() -> None:
-    made = tree.build([])
-    assert made.is_plain
+    made = tree.build_tree([])
+    assert made.is_implicit_only
     assert made.leaves == ("",)
-    assert made.leaf_of(a_pod("vision")) == ""
+    assert made.pod_queue(a_pod("vision")) == ""

@@ -5,9 +5,9 @@ from driver.scheduling.queues import usage_history
 HOUR = 3600.0
 
 
-def kept(half_life_s: float = HOUR) -> usage_history.History:
-    made = usage_history.History()
-    made.keep("a", half_life_s)
+def kept(half_life_s: float = HOUR) -> usage_history.UsageHistory:
+    made = usage_history.UsageHistory()
+    made.set_half_life("a", half_life_s)
     made.advance(0.0, {})
     return made
 
@@ -45,10 +45,10 @@ def test_time_that_stands_still_or_steps_back_changes_nothing() -> None:
 
 
 def test_it_goes_on_from_what_was_written() -> None:
-    made, other = kept(), usage_history.History()
+    made, other = kept(), usage_history.UsageHistory()
     made.advance(3 * HOUR, {"a": 0.5})
-    other.keep("a", HOUR)
-    used = made.used("a")
+    other.set_half_life("a", HOUR)
+    used = made.usage_seconds("a")
     assert used is not None
     other.resume("a", 3 * HOUR, used)
     for one in (made, other):
@@ -68,20 +68,20 @@ def test_another_half_life_keeps_the_average() -> None:
     made = kept()
     made.advance(3 * HOUR, {"a": 0.5})
     before = made.average("a")
-    made.keep("a", 7 * HOUR)
+    made.set_half_life("a", 7 * HOUR)
     assert made.average("a") == pytest.approx(before)
 
 
 def test_without_a_half_life_nothing_is_remembered() -> None:
     made = kept()
-    made.keep("a", 0.0)
-    assert not made.remembers("a")
-    assert (made.average("a"), made.used("a")) == (0.0, None)
+    made.set_half_life("a", 0.0)
+    assert not made.has_history("a")
+    assert (made.average("a"), made.usage_seconds("a")) == (0.0, None)
 
 
 def test_a_queue_that_went_is_forgotten() -> None:
     made = kept()
     made.advance(HOUR, {"a": 1.0})
     made.forget("a")
-    made.keep("a", HOUR)
+    made.set_half_life("a", HOUR)
     assert made.average("a") == 0.0

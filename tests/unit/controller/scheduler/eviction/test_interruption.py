@@ -7,7 +7,7 @@ from tests.fakes import deciding
 from tests.unit.controller.scheduler.eviction.test_fault_remediation import a_member
 from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, has, held, runs, told
 
-DEFAULTS = sorted(deciding.on_demand_of().interrupting)
+DEFAULTS = sorted(deciding.on_demand_of().interruption_taints)
 
 
 def a_world(*gpus_by_node: int) -> deciding.World:

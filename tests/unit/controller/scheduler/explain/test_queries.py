@@ -10,7 +10,7 @@ from tests.unit.controller.scheduler.test_cycle import a_pod_of, a_queue
 
 
 def answer(world: World, name: str) -> explanation.Explanation | None:
-    asked = world.decider.answering.ask(ids.Key(f"default/{name}"))
+    asked = world.decider.explain_queries.request(ids.Key(f"default/{name}"))
     world.settle(0.0)
     return asked.result(0)
 
@@ -33,13 +33,13 @@ def full_world() -> World:
 def test_several_readers_of_a_pod_get_one_answer() -> None:
     world = full_world()
     key = ids.Key("default/large")
-    assert world.decider.answering.ask(key) is world.decider.answering.ask(key)
+    assert world.decider.explain_queries.request(key) is world.decider.explain_queries.request(key)
 
 
 def test_of_a_placed_pod_the_placement_is_told() -> None:
     full = answer(full_world(), "first")
     assert full is not None
-    assert isinstance(full.answer, allocator_types.Placement)
+    assert isinstance(full.result, allocator_types.Placement)
 
 
 def test_of_a_pod_that_is_not_there_nothing_is_known() -> None:
@@ -53,18 +53,18 @@ def test_each_answer_has_its_own_time() -> None:
     after = answer(world, "large")
     assert before is not None
     assert after is not None
-    assert before.at < after.at
+    assert before.time < after.time
 
 
 def test_the_first_in_line_is_not_told_of_its_own_devices() -> None:
-    world = World(2, backfill=backfill_plan.Rules(600.0, 300.0, 1.0, without_queues=True))
+    world = World(2, backfill=backfill_plan.BackfillRules(600.0, 300.0, 1.0, without_queues=True))
     world.add(*quickstart.whole("first"))
     world.settle()
     world.add(*quickstart.whole("large", 2))
     world.settle(700.0)
-    assert world.decider.planned() is not None
+    assert world.decider.current_plan() is not None
     assert "1 of 2 devices fit" in text(world, "large")
-    assert backfill_plan.OWN in text(world, "large")
+    assert backfill_plan.PLAN_SENTENCE in text(world, "large")
 
 
 def test_a_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
@@ -74,8 +74,8 @@ def test_a_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
     world.settle()
     full = answer(world, "a1")
     assert full is not None
-    assert isinstance(full.answer, allocator_types.Unschedulable)
-    assert full.answer.detail == "queue a is at its limit: 1 of 1 GPU"
+    assert isinstance(full.result, allocator_types.Unschedulable)
+    assert full.result.detail == "queue a is at its limit: 1 of 1 GPU"
 
 
 def test_of_a_gang_it_is_told_how_many_fit_now() -> None:

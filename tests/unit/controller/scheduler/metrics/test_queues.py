@@ -7,19 +7,19 @@ GIB = 1 << 30
 
 
 def test_a_queue_is_told_in_gpus_and_one_without_a_limit_has_no_such_series() -> None:
-    stands = status_types.Standing(
-        used=queue_resources.Amounts(gpus=2500, memory=GIB),
+    stands = status_types.QueueStatus(
+        usage=queue_resources.Amounts(gpus=2500, memory=GIB),
         share=0.25,
-        fair=0.5,
+        fair_share=0.5,
         deserved=teams.Amounts(),
         deserved_share=0.125,
-        whole=8000,
-        waiting=3,
-        oldest_s=12.0,
-        starving=True,
+        fleet_gpus=8000,
+        pending=3,
+        oldest_wait_s=12.0,
+        is_starving=True,
     )
     known = {"team": teams.Queue("team", limit=teams.Amounts(gpus=4000)), "": teams.Queue("")}
-    found = queues.of_standings({"team": stands, "": stands}, known)
+    found = queues.queue_values({"team": stands, "": stands}, known)
     told = {name: of[("team",)] for name, of in found.items()}
     assert told == {
         "dra_gpu_queue_deserved_gpus": 1,

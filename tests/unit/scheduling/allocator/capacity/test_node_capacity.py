@@ -118,7 +118,7 @@ def test_what_was_seen_of_a_pool_goes_when_another_takes_its_place() -> None:
     known.refresh(view)
     known.get(view, view.nodes[NODE])
     queue_resources.capacity(view)
-    queue_resources.asked(view, [objects.claim("c", objects.a_request())])
+    queue_resources.requested_amounts(view, [objects.claim("c", objects.a_request())])
     seen = [weakref.ref(one) for one in view.pools.values()]
     del view
     gc.collect()

@@ -112,9 +112,9 @@ def test_a_nominated_pod_is_no_company_yet() -> None:
 
 def test_members_of_a_gang_on_trial_count_for_each_other() -> None:
     shown = clusters.view(NODES)
-    trial = overlay.Overlay(shown)
+    trial = overlay.DecisionOverlay(shown)
     pod = clusters.a_pod("one", app="web", affinity=clusters.apart(clusters.term("web")))
-    trial.take(snapshot.InFlight(pod, ids.NodeName("a"), {}))
+    trial.apply(snapshot.InFlight(pod, ids.NodeName("a"), {}))
     again = clusters.a_pod("two", app="web", affinity=clusters.apart(clusters.term("web")))
     asked = allocator_types.Workload(again, ())
     assert filters.rejection(trial, shown.nodes[ids.NodeName("a")], asked)
