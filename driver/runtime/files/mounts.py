@@ -47,11 +47,13 @@ def unmount(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mount: its point, the kind of its file system, and the options of the file system."""
+    """A mount: its point, the kind and options of its file system, and the part that is mounted."""
 
     point: Path
     kind: str
     options: tuple[str, ...]
+    root: Path
+    """Path within the file system; "/" for all of it."""
 
 
 def parse_mountinfo(table: str) -> tuple[Mount, ...]:
@@ -62,7 +64,7 @@ def parse_mountinfo(table: str) -> tuple[Mount, ...]:
 def _parse_mount(words: list[str]) -> Mount:
     point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), words[4])
     dash = words.index("-", 6)
-    return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")))
+    return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")), Path(words[3]))
 
 
 def list_mounts() -> tuple[Mount, ...]:
