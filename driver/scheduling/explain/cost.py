@@ -54,5 +54,5 @@ def claim_memory(view: snapshot.Snapshot, lease: holders.HeldClaim) -> int:
         of = view.pools.get((result.device.driver, result.device.pool))
         face = pool_layout.get_layout(of).faces.get(result.device.device) if of else None
         if face is not None and not result.admin_access:
-            total += node_capacity.device_usage(face, result.consumed, card=0).memory
+            total += node_capacity.device_usage(face, result.consumed, gpu=0).memory
     return total

@@ -177,7 +177,7 @@ def relocate(
 ) -> tuple[Move, ...]:
     """Where those who leave go once the workload is there: the largest first, one by one."""
     view = overlay.DecisionOverlay(without_pods.WithoutPods(world.view, leaving))
-    made = allocation_result.build_allocations(view, workload, placement, stamped="")
+    made = allocation_result.build_allocations(view, workload, placement, timestamp="")
     view.apply(snapshot.InFlight(workload.pod, placement.node, made))
     price = cost.FewestPods(world.view)
     settling = _Relocation(world, view, holders.freed_claims(leaving))
@@ -214,7 +214,7 @@ class _Relocation:
         deciding = self._allocator if again.open_claims else self._any_node
         answer = deciding.decide(self._view, again)
         if isinstance(answer, allocator_types.Placement):
-            made = allocation_result.build_allocations(self._view, again, answer, stamped="")
+            made = allocation_result.build_allocations(self._view, again, answer, timestamp="")
             self._view.apply(snapshot.InFlight(pod, answer.node, made))
             for one in again.open_claims:
                 self._allocated[one.key] = replace(one, allocation=made[one.key])

@@ -178,7 +178,7 @@ class TentativeState:
             return False
         picks = node_result.assignments(question, node, found)
         placement = allocator_types.Placement(name, picks, why, found.steps)
-        made = allocation_result.build_allocations(self._view, member, placement, stamped="")
+        made = allocation_result.build_allocations(self._view, member, placement, timestamp="")
         self._view.apply(snapshot.InFlight(member.pod, name, made))
         for one in member.open_claims:
             if one.key in self._shared:
@@ -292,7 +292,7 @@ class TentativeState:
             made = allocator_types.Placement(
                 node.name, node_result.assignments(question, node, found), ""
             )
-            given = allocation_result.build_allocations(self._view, member, made, stamped="")
+            given = allocation_result.build_allocations(self._view, member, made, timestamp="")
             self._view.apply(snapshot.InFlight(member.pod, node.name, given))
             count += 1
         self._view.undo(count)
