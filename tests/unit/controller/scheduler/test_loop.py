@@ -112,7 +112,7 @@ def test_who_could_not_be_advised_at_once_is_told_later_and_not_twice() -> None:
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
     world.settle()
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(explainer.FitExplainer, "affords", lambda *_: False)
+        patched.setattr(explainer.FitExplainer, "can_explain", lambda *_: False)
         world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
         world.settle()
     for _ in range(2):
