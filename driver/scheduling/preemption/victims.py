@@ -61,7 +61,7 @@ class Victim:
         return sum(gpu_use.thousandths for gpu_use in self.gpu_uses)
 
     def lost_at(self, now: float) -> int:
-        """Return what its eviction loses: thousandths of a GPU times seconds. `now` is Unix time."""
+        """Return its loss: thousandths of a GPU times seconds. `now` is Unix time."""
         lost = 0
         for gpu_use in self.gpu_uses:
             if gpu_use.since is not None and gpu_use.since < now:
