@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 _MANAGER_LIMIT = 128
 _TRANSITIONS_DIGITS = 10
 _KEPT_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
-"""Of its metadata: whoever installed the Lease knows it again by these."""
+"""Metadata kept on a replace: the Lease's installer identifies it by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Elector:
         except errors.Conflict:
             return self._readopt()
         except errors.NotFound:
-            return False  # somebody deleted it: others may have won since
+            return False  # it was deleted: another process may have won since
         except errors.ApiError as e:
             log.warning("lease not renewed", error=str(e))
         return not self._overdue()

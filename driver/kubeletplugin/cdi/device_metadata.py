@@ -67,9 +67,9 @@ def render(
 def _render_device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
-    described = describe(device, inventory)
-    shown = {key: dra_attributes.render(value) for key, value in described.items()}
-    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
+    attributes = describe(device, inventory)
+    rendered = {key: dra_attributes.render(value) for key, value in attributes.items()}
+    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": rendered}
 
 
 def describe(

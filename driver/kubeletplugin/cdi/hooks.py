@@ -41,7 +41,7 @@ def _commands(
 ) -> Iterator[tuple[str, ...]]:
     if links:
         pairs = (("--link", f"{target}::{path}") for target, path in links)
-        yield ("create-symlinks", *(word for pair in pairs for word in pair))
+        yield ("create-symlinks", *(argument for pair in pairs for argument in pair))
     yield ("enable-cuda-compat", f"--host-driver-version={version}")
-    yield ("update-ldcache", *(word for folder in folders for word in ("--folder", folder)))
+    yield ("update-ldcache", *(argument for folder in folders for argument in ("--folder", folder)))
     yield ("disable-device-node-modification",)

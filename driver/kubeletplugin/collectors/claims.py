@@ -73,7 +73,7 @@ LEFT_OUT: Final = Family(
 )
 FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, HELD, LEFT_OUT)
 UseKey = tuple[ids.ClaimUid, str]
-"""A claim and a device by its name: of shares that a claim has of one it is not told which."""
+"""A claim and a device name: several shares of one device cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ def claim_figures(
     devices = sorted(uses, key=lambda item: (item.claim.namespace, item.claim.name, *item.key))
     watts = _attribute_power(devices, readings)
     figures: dict[str, dict[tuple[str, ...], float]] = {item.name: {} for item in FAMILIES}
-    shown: set[tuple[str, ...]] = set()
+    exported: set[tuple[str, ...]] = set()
     left_out = 0
     for item in devices:
         labels = _labels(driver, item)
-        if labels not in shown and len(shown) >= MAX_DEVICES:
+        if labels not in exported and len(exported) >= MAX_DEVICES:
             left_out += 1
             continue
-        shown.add(labels)
+        exported.add(labels)
         figures[INFO.name][*labels, item.mode] = 1
         for family, value in _allocation_values(item):
             if value is not None:

@@ -12,7 +12,7 @@ from driver.kubeletplugin import ports
 
 _log = structlog.get_logger(__name__)
 REPEAT_S = 300.0
-"""The same Xid of the same GPU is told once in so long: a program may cause thousands."""
+"""The same Xid of a GPU is reported once in this time: a program may cause thousands."""
 
 Holders = Callable[[ids.GpuUuid, health.Instance | None], tuple[ports.ClaimRef, ...]]
 """The claims that hold a GPU; with an instance, that MIG instance of it."""

@@ -11,7 +11,7 @@ from driver.devices import mig, model
 from driver.kubeletplugin import ports
 
 OwnInstances = Callable[[], frozenset[mig.InstanceRef]]
-"""Where MIG instances of ours are or may be, by the node's records. Raises DeviceFault."""
+"""MIG instances that are or may be ours, by the node's records. Raises DeviceFault."""
 
 
 def _no_instances() -> frozenset[mig.InstanceRef]:

@@ -18,10 +18,10 @@ from driver.mps.daemon import process as daemon_process
 
 _log = structlog.get_logger(__name__)
 RESTARTING = backoff.Pace(base_s=1.0, max_s=60.0)
-"""Between the end of a daemon that should be there and the next start."""
+"""Back-off between the unwanted end of a daemon and the next start."""
 
 SOUND_S = 60.0
-"""A daemon that lived so long and served had no part in what failed before it."""
+"""A daemon that served and lived this long resets the count of failures."""
 _SOON_S = 0.02
 _LEFT_S = 0.5
 _QUIT_S = 0.5
@@ -140,7 +140,7 @@ class DaemonReconciler:
             return self._idle_s()
         self._execute(decision.act)
         if isinstance(decision.act, reconcile_policy.Start):
-            self._write_status(decision)  # its pid, before it is asked for anything
+            self._write_status(decision)  # its pid, before it is queried
         return _SOON_S if isinstance(decision.act, reconcile_policy.Kill) else 0.0
 
     def _now(self) -> float:
@@ -149,7 +149,7 @@ class DaemonReconciler:
     def _note_goal(self, goal: reconcile_policy.Goal) -> None:
         digest = goal.digest if isinstance(goal, reconcile_policy.DesiredDaemon) else ""
         if digest != self._digest:
-            self._past.retry_at = -math.inf  # what failed was something else
+            self._past.retry_at = -math.inf  # the failure was another goal's
         self._digest = digest
 
     def _note_end(self) -> None:
@@ -274,10 +274,12 @@ class DaemonReconciler:
             _log.warning("daemon occupied", key=self._key, problem=problem)
 
     def _observe(self) -> reconcile_policy.Observed:
-        run, past, now = self._run, self._past, self._now()
+        run, previous, now = self._run, self._past, self._now()
         if run is None:
-            pids = tuple(process.pid for process in past.lingering)
-            return reconcile_policy.Absent(pids, past.failure, max(0.0, past.retry_at - now))
+            pids = tuple(process.pid for process in previous.lingering)
+            return reconcile_policy.Absent(
+                pids, previous.failure, max(0.0, previous.retry_at - now)
+            )
         return reconcile_policy.Running(
             shape=run.shape,
             status=run.status,
