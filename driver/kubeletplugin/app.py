@@ -359,7 +359,7 @@ def _build_pool_builder(
         core.read_gpus,
         core.rules,
         lambda inventory: health_taints.taints(
-            inventory.known,
+            inventory.all_gpus,
             health.with_unread_gpus(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
         core.held_devices,

@@ -42,16 +42,16 @@ class Metrics:
         self.unreadable = prometheus.Gauge(
             "dra_gpu_mps_unreadable_files", "Desired files that cannot be read.", registry=registry
         )
-        self._shown: dict[str, tuple[mps_files.State, int]] = {}
+        self._statuses: dict[str, tuple[mps_files.State, int]] = {}
         self._guard = threading.Lock()
 
     def set_daemon(self, key: str, status: tuple[mps_files.State, int] | None) -> None:
         """Set a daemon's state and its number of clients; None: the key has no daemon."""
         with self._guard:
-            self._shown.pop(key, None)
+            self._statuses.pop(key, None)
             if status is not None:
-                self._shown[key] = status
-            daemons = self._shown.values()
+                self._statuses[key] = status
+            daemons = self._statuses.values()
             for state, gauge in self._daemons.items():
                 gauge.set(sum(state is current for current, _ in daemons))
             self._clients.set(sum(clients for _, clients in daemons))

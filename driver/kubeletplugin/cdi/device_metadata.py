@@ -85,7 +85,7 @@ def describe(
         return {}
     if isinstance(face, faces.MigFace):
         face = replace(face, instance=face.existing)  # ours has no face of its own
-    order = tuple(known_gpu.pci for known_gpu in inventory.known)
+    order = tuple(known_gpu.pci for known_gpu in inventory.all_gpus)
     published = device_attributes.face_attributes(
         face, device_attributes.peer_mask(face.gpu, order), ""
     )

@@ -121,7 +121,7 @@ class Discovery:
 
         The caller holds the GPU. Raises DeviceFault, and the inventory is no longer trusted.
         """
-        previous = next((gpu for gpu in self._inventory.known if gpu.uuid == uuid), None)
+        previous = next((gpu for gpu in self._inventory.all_gpus if gpu.uuid == uuid), None)
         if previous is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:

@@ -82,7 +82,7 @@ class ModeRefusals:
                 if refusal.expires_at > now_s
             }
         return refusal_taints(
-            inventory.known, {gpu: refusal.value for gpu, refusal in active.items()}
+            inventory.all_gpus, {gpu: refusal.value for gpu, refusal in active.items()}
         )
 
 
