@@ -44,8 +44,8 @@ def main() -> None:
     arguments.add_argument("--rounds", type=int, default=ROUNDS)
     chosen = arguments.parse_args()
     source = _Changing(fleets.objects_of(cluster(chosen.nodes)))
-    app = application.make(
-        application.Parts(
+    app = application.build_app(
+        application.AppDeps(
             source,
             guard.Guard(),
             metrics.Metrics(prometheus_client.CollectorRegistry()),
@@ -91,7 +91,7 @@ class _Changing:
         changed = dataclasses.replace(self._objects, claims=dict(self._objects.claims))
         self._now = catalog.Reading(read_model.Seen(changed, self._now.found), _AT)
 
-    def now(self) -> catalog.Reading:
+    def read(self) -> catalog.Reading:
         return self._now
 
 

@@ -18,7 +18,7 @@ class Clock(Protocol):
         ...
 
     def wait(self, event: threading.Event, timeout_s: float) -> bool:
-        """Wait until `event` is set or `timeout_s` has passed; whether it is set."""
+        """Wait until `event` is set or `timeout_s` has passed; return whether it is set."""
         ...
 
 
@@ -39,10 +39,10 @@ class SystemClock:
 
 
 def rfc3339(moment: dt.datetime) -> str:
-    """`2026-11-21T09:00:00Z`: whole seconds, as metav1.Time is written."""
+    """Return `2026-11-21T09:00:00Z`: whole seconds, as metav1.Time is written."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def rfc3339_micro(moment: dt.datetime) -> str:
-    """`2026-11-21T09:00:00.000000Z`, as metav1.MicroTime is written (Leases, events.k8s.io)."""
+    """Return `2026-11-21T09:00:00.000000Z`, as metav1.MicroTime (Leases, events.k8s.io)."""
     return moment.astimezone(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

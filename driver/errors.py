@@ -1,4 +1,4 @@
-"""The tree of failures. A *no* is a value (`NoFit`, a refused claim); only failures are raised.
+"""Tree of failures. A *no* is a value (`Unschedulable`, a refused claim); only failures are raised.
 
     RationError
     ├── BadInput            what a person wrote cannot be read: where, what, what was expected
@@ -22,15 +22,15 @@ class RationError(Exception):
 
 
 class BadInput(RationError):
-    """Something a person wrote cannot be read.
+    """A person's input cannot be read.
 
-    `where` names the place (`spec.devices.config[0].opaque.parameters.sharing`), `problem` what is
-    wrong there and `expected` what would be right; `expected` may be empty. Half a surrogate pair,
-    which JSON can write and nobody can encode, is shown as JSON writes it.
+    `location` names the field (`spec.devices.config[0].opaque.parameters.sharing`), `problem` what
+    is wrong there and `expected` what would be right; `expected` may be empty. Half a surrogate
+    pair, which JSON can write and nothing can encode, is shown as JSON writes it.
     """
 
-    def __init__(self, where: str, problem: str, expected: str = "") -> None:
-        self.location = encodable(where)
+    def __init__(self, location: str, problem: str, expected: str = "") -> None:
+        self.location = encodable(location)
         self.problem = encodable(problem)
         self.expected = encodable(expected)
         tail = f"; expected {self.expected}" if expected else ""
@@ -38,15 +38,15 @@ class BadInput(RationError):
 
 
 def encodable(text: str) -> str:
-    """A text that can be sent: half a surrogate pair as its escape."""
+    """Return a text that can be sent: half a surrogate pair as its escape."""
     return text if text.isascii() else text.encode(errors="backslashreplace").decode()
 
 
 class DeviceFault(RationError):
-    """A GPU, or the library that speaks for it, failed `call` with NVML error `code`.
+    """A GPU, or its library, failed `call` with NVML error `code`.
 
-    `device` is a GPU's UUID or PCI address, or "" when the library as a whole failed. `code` is
-    the NVML return value (nvml.h, NVML_ERROR_*), -1 when there is none.
+    `device` is a GPU's UUID or PCI address, or "" if the library as a whole failed. `code` is the
+    NVML return value (nvml.h, NVML_ERROR_*), -1 if there is none.
     """
 
     def __init__(self, device: str, call: str, code: int, text: str) -> None:
@@ -59,11 +59,11 @@ class DeviceFault(RationError):
 
 
 class Unchanged(DeviceFault):
-    """A change that failed, and left everything as it was before it: there is nothing to undo."""
+    """A change that failed and left everything as before: there is nothing to undo."""
 
 
 class Hung(DeviceFault):
-    """A call that has not returned for `waited_s`; what it was asked, it may yet do."""
+    """A call that has not returned for `waited_s`; it may still take effect."""
 
     def __init__(self, device: str, call: str, waited_s: float) -> None:
         super().__init__(device, call, -1, f"it has not returned for {waited_s:.0f} s")
@@ -73,7 +73,7 @@ class Hung(DeviceFault):
 
 
 class HungUnchanged(Hung, Unchanged):
-    """A call that only reads has not returned: there is nothing to undo."""
+    """A read that has not returned: there is nothing to undo."""
 
 
 class NodeFault(RationError):
@@ -106,7 +106,7 @@ class Unauthorized(ApiError):
 
 
 class Forbidden(ApiError):
-    """403: rights, admission policies and the fence answer so."""
+    """403: rights, admission policies and the fence."""
 
 
 class NotFound(ApiError):

@@ -1,7 +1,7 @@
-"""What to do about each reason and condition: `ration explain` and the troubleshooting page say it.
+"""Remedies for each reason and condition: shown by `ration explain` and the troubleshooting page.
 
-A line each, to a person who has just met it; `kubectl` and `ration` commands are as they are typed.
-A new reason without its line fails a test.
+One line each, for a person who has just met it; `kubectl` and `ration` commands are as they are
+typed. A new reason without its line fails a test.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _OTHER_NODE = "Change the pod or the node, or let another node have it."
 
 
 class Condition(NamedTuple):
-    """A condition that we write: on what, what it means, and what to do."""
+    """A condition that we write: its object, its meaning, and its remedy."""
 
     on: str
     meaning: str
@@ -330,5 +330,5 @@ CONDITIONS: Final[Mapping[str, Condition]] = {
 
 
 def remedy(reason: R) -> str:
-    """What to do about a reason."""
+    """Return the remedy for a reason."""
     return REASONS[reason]

@@ -17,7 +17,7 @@ from driver.scheduling.reports import catalog, model
 from tests import fleets, objects
 
 HOST = "127.0.0.1"
-LIMITS = server.Limits(deadline_s=2.0, body=guard.MOST_BYTES, threads=4, connections=64)
+LIMITS = server.Limits(deadline_s=2.0, body=guard.MAX_BYTES, threads=4, connections=64)
 _REFUSALS = (
     model.Refusal(
         count=1,
@@ -84,27 +84,27 @@ def a_reading(found: list[fleets.Raw] | None = None) -> catalog.Reading:
 class Fixed:
     """A source that says the same, or that it is away."""
 
-    found: catalog.Reading | ports.Away
+    found: catalog.Reading | ports.NotLeader
 
-    def now(self) -> catalog.Reading:
-        if isinstance(self.found, ports.Away):
+    def read(self) -> catalog.Reading:
+        if isinstance(self.found, ports.NotLeader):
             raise self.found
         return self.found
 
 
 def an_application(
-    source: ports.Source,
+    source: ports.ReportSource,
     guarded: guard.Guard | None = None,
-    forward: application.Forward | None = None,
+    forward: application.ForwardRequest | None = None,
     time: clock.Clock | None = None,
 ) -> flask.Flask:
     """The application, with a registry of its own in `extensions`."""
     registry = prometheus_client.CollectorRegistry()
     counted = metrics.Metrics(registry)
-    parts = application.Parts(
+    parts = application.AppDeps(
         source, guarded or guard.Guard(), counted, time or clock.SystemClock(), forward
     )
-    made = application.make(parts)
+    made = application.build_app(parts)
     made.extensions["registry"] = registry
     return made
 

@@ -82,7 +82,9 @@ class _Filling:
     def __init__(self) -> None:
         self._stores = stores.empty()
         self._picture = cluster_state.ClusterState(names.DRIVER)
-        self._feed = snapshot_updater.Feed(self._stores, self._picture, gang_index.GangIndex())
+        self._feed = snapshot_updater.SnapshotUpdater(
+            self._stores, self._picture, gang_index.GangIndex()
+        )
         self.seconds = 0.0
         self.bytes = 0
 
@@ -135,7 +137,7 @@ class _Filling:
 
     def _bring(self) -> None:
         begun = time.perf_counter()
-        self._feed.bring()
+        self._feed.apply()
         self.seconds += time.perf_counter() - begun
 
 

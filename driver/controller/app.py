@@ -72,30 +72,32 @@ class App:
             kube, "ration-controller", identity, self._clock, jitter
         )
         self._fenced = fenced_writer.FencedWriter(kube, self._elector.term)
-        self._saying = pod_conditions.Saying(self._fenced, self._clock)
+        self._saying = pod_conditions.ConditionWriter(self._fenced, self._clock)
         self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
-        self._told = recent_events.Moments(self._recorder, self._clock)
+        self._told = recent_events.RecentEvents(self._recorder, self._clock)
         self._stores = stores.empty()
-        self._items = workqueue.WorkQueue[write_pool.Item](self._clock, jitter, write_pool.RETRIES)
+        self._items = workqueue.WorkQueue[write_pool.WorkItem](
+            self._clock, jitter, write_pool.RETRIES
+        )
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""
         life = lifecycle.Lifecycle(_log, self._clock)
-        watched = informers.Watching(
+        watched = informers.InformerFactory(
             self._kube,
             self._clock,
             self._jitter,
             self._config.relist_seconds,
             self._config.pod_groups,
         )
-        reflectors = watched.reflectors(self._stores)
+        reflectors = watched.build_reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[informers.SLICES])
         source = self._looking(decider, reflectors)
         self._show(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
-        handlers.Triggers(self._items, on_demand=self._config.node_shapes is not None).attach(
+        handlers.EventHandlers(self._items, on_demand=self._config.node_shapes is not None).attach(
             self._stores
         )
         life.thread("telemetry", telemetry.run)
@@ -133,18 +135,18 @@ class App:
         self,
         decider: scheduler_loop.Reconciler,
         reflectors: dict[str, reflector.Reflector[object]],
-        source: web_source.Looking,
+        source: web_source.ReportSource,
     ) -> None:
         sources = scrape.Sources(
             self._leading.is_set,
             source.nodes,
-            lambda: self._stores.reserved.snapshot().values(),
-            decider.standing,
-            self._metrics.queues,
+            lambda: self._stores.reservations.snapshot().values(),
+            decider.pending_state,
+            self._metrics.queue_values,
             lambda: {name: one.age_s() for name, one in reflectors.items()},
             source.shapes,
         )
-        made = scrape.Exposition(sources, self._clock)
+        made = scrape.ControllerCollector(sources, self._clock)
         self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
 
     def _elect(self, stop: threading.Event) -> None:
@@ -158,17 +160,19 @@ class App:
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
     ) -> scheduler_loop.Reconciler:
-        tools = write_pool.Tools(
+        tools = write_pool.WriteDeps(
             self._fenced,
-            allocations.Commit(self._fenced, self._stores.observe_claim),
+            allocations.AllocationWriter(self._fenced, self._stores.observe_claim),
             pool,
-            commit_events.Teller(self._told, self._saying),
+            commit_events.EventReporter(self._told, self._saying),
             self._metrics,
         )
         how = scheduler_loop.Settings(
             self._config.driver_name,
             settings.Settings(
-                ranking.parse_policies(self._config.policies, documents.usual(self._config.usual)),
+                ranking.parse_policies(
+                    self._config.policies, documents.read_workload_mix(self._config.usual)
+                ),
                 device_filter.ControllerRules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > informers.SLICES_STALE_S,
@@ -179,40 +183,42 @@ class App:
         )
         return scheduler_loop.Reconciler(self._stores, self._items, tools, how, self._clock)
 
-    def _unconverted(self) -> unconverted_pods.Unconverted:
+    def _unconverted(self) -> unconverted_pods.UnconvertedPodReporter:
         """Standbys have no pods, and tell nobody."""
-        labels = unconverted_pods.labels_of(self._kube)
-        return unconverted_pods.Unconverted(
+        labels = unconverted_pods.namespace_labels(self._kube)
+        return unconverted_pods.UnconvertedPodReporter(
             self._stores.pods.snapshot, labels, self._told, self._clock
         )
 
-    def _labelling(self) -> node_labels.Labelling:
+    def _labelling(self) -> node_labels.NodeLabeler:
         found, driver = self._stores, self._config.driver_name
-        return node_labels.Labelling(
+        return node_labels.NodeLabeler(
             self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
         )
 
     def _looking(
         self, decider: scheduler_loop.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
-    ) -> web_source.Looking:
+    ) -> web_source.ReportSource:
         config = self._config
 
         def away() -> None:
-            web_source.standing_by(self._leading.is_set, self._leader.pod)
-            web_source.filling(name for name, one in reflectors.items() if not one.synced.is_set())
+            web_source.require_leader(self._leading.is_set, self._leader.pod)
+            web_source.require_synced(
+                name for name, one in reflectors.items() if not one.synced.is_set()
+            )
 
-        explain = explanation.by(decider.answering.now)
-        minded = web_source.Minded(
+        explain = explanation.by(decider.explain_queries.explain_now)
+        minded = web_source.SourceInputs(
             away,
             lambda: _silent(reflectors),
             explain,
             self._told.newest,
-            decider.offer,
-            decider.planned,
+            decider.shape_offer,
+            decider.current_plan,
         )
-        return web_source.Looking(self._stores, config.driver_name, minded, self._clock)
+        return web_source.ReportSource(self._stores, config.driver_name, minded, self._clock)
 
-    def _page(self, source: web_source.Looking) -> page.Page | None:
+    def _page(self, source: web_source.ReportSource) -> page.Page | None:
         place = self._config.page
         if place is None:
             return None
@@ -235,7 +241,7 @@ def _on_demand(config: ControllerConfig) -> provisioning_settings.ProvisionerSet
     if config.node_shapes is None:
         return None
     return provisioning_settings.ProvisionerSettings(
-        documents.shapes(config.node_shapes),
+        documents.read_node_shapes(config.node_shapes),
         config.namespace,
         config.placeholder_image,
         config.seen_shapes,

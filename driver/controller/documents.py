@@ -8,7 +8,7 @@ from driver.scheduling.allocator.policies import configured_mix
 from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
-def usual(path: Path | None) -> policy_mix.WorkloadMix:
+def read_workload_mix(path: Path | None) -> policy_mix.WorkloadMix:
     """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
     if path is None:
         return policy_mix.DEFAULT_MIX
@@ -17,6 +17,6 @@ def usual(path: Path | None) -> policy_mix.WorkloadMix:
     )
 
 
-def shapes(path: Path) -> node_shapes.NodeShapes:
+def read_node_shapes(path: Path) -> node_shapes.NodeShapes:
     """The kinds of node that an autoscaler can bring. Raises BadInput."""
     return node_shapes.read(yaml_files.read_document(path, "NodeShapes"), path.name)

@@ -77,7 +77,7 @@ class Metrics:
     """
 
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
-        self.nodes = node_request_metrics.Counters(registry, shapes)
+        self.nodes = node_request_metrics.NodeRequestMetrics(registry, shapes)
         decisions = prometheus.Counter(
             "dra_gpu_controller_decisions",
             "Decisions for pods by result.",
@@ -124,25 +124,25 @@ class Metrics:
             registry=registry,
         )
 
-    def decided(self, result: str) -> None:
+    def count_decision(self, result: str) -> None:
         """Count a decision; `result` is one of the closed set."""
         self._decisions[result].inc()
 
-    def refused(self, why: Iterable[reasons.Reason]) -> None:
+    def count_refusals(self, why: Iterable[reasons.Reason]) -> None:
         """A pod was not placed; each reason counts once."""
         for reason in dict.fromkeys(one if one in REFUSALS else None for one in why):
             self._refusals[OTHER if reason is None else reason.value].inc()
 
-    def evicted(self, reason: reasons.Reason) -> None:
+    def count_eviction(self, reason: reasons.Reason) -> None:
         """A pod was evicted."""
-        self.decided("evicted")
+        self.count_decision("evicted")
         self._evictions[reason.value if reason in EVICTIONS else OTHER].inc()
 
-    def show_queues(self, figures: Figures) -> None:
+    def set_queue_values(self, figures: Figures) -> None:
         """How queues stand now, all of them."""
         self._queues = figures
 
-    def queues(self) -> Figures:
+    def queue_values(self) -> Figures:
         """How queues stood last; from any thread."""
         return self._queues
 

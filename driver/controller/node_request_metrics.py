@@ -11,7 +11,7 @@ FAILURES: Final = (NOT_ARRIVED, CONTRADICTED, REFUSED)
 _STARTS_S: Final = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 420.0, 600.0, 900.0, 1800.0)
 
 
-class Counters:
+class NodeRequestMetrics:
     """Of nodes that were asked for. `shapes` are the names of the document's."""
 
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
@@ -44,16 +44,16 @@ class Counters:
         for shape in shapes:
             self._expect(shape)
 
-    def requested(self, shape: str, count: int = 1) -> None:
+    def count_requested(self, shape: str, count: int = 1) -> None:
         """So many nodes were asked for."""
         self._requested.labels(shape).inc(count)
 
-    def arrived(self, shape: str, seconds: float) -> None:
+    def observe_arrival(self, shape: str, seconds: float) -> None:
         """A node is complete, so long after it was asked for."""
         self._arrived.labels(shape).inc()
         self._starts.labels(shape).observe(seconds)
 
-    def failed(self, shape: str, why: str) -> None:
+    def count_failed(self, shape: str, why: str) -> None:
         """A node that was asked for is given up; `why` is one of `FAILURES`."""
         self._failed.labels(shape, why).inc()
 

@@ -84,14 +84,14 @@ class Observe(Protocol):
         ...
 
 
-class Saying(Protocol):
+class ConditionWriter(Protocol):
     """The condition that says what a pod waits for (controller.saying); never blocks."""
 
-    def waits(self, pod: pods.Pod, reason: str, message: str) -> None:
+    def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
         """A pod waits, for a reason."""
         ...
 
-    def settled(self, pod: pods.Pod) -> None:
+    def report_allocated(self, pod: pods.Pod) -> None:
         """A pod waits no more."""
         ...
 

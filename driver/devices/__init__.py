@@ -1,1 +1,1 @@
-"""What a GPU is, and the faces it is published as. Pure: values in, values out."""
+"""GPUs, and the faces they are published as. Pure: values in, values out."""

@@ -1,4 +1,4 @@
-"""What a face says of itself: its attributes (D13), and how much of the GPU it is."""
+"""Attributes of a face (D13), and its fraction of the GPU."""
 
 import re
 from collections.abc import Mapping
@@ -26,17 +26,17 @@ _Values = dict[str, Value | None]
 
 
 def face_attributes(face: faces.Face, peers: int, allocator: str) -> Attributes:
-    """The attributes of a face. `allocator` is `controller` or `scheduler` (D2).
+    """Return the attributes of a face. `allocator` is `controller` or `scheduler` (D2).
 
-    `peers` is the bitmask of the GPU's NVLink neighbours. What is not known is left out:
-    Kubernetes knows no empty attribute.
+    `peers` is the bitmask of the GPU's NVLink neighbours. Unknown values are omitted: Kubernetes
+    has no empty attribute.
     """
-    found = {
+    values = {
         **_kind_attributes(face, peers),
         **_gpu_attributes(face.gpu),
         names.ATTR_ALLOCATOR: None if isinstance(face, faces.MonitorFace) else allocator,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in values.items() if value is not None}
 
 
 def _kind_attributes(face: faces.Face, peers: int) -> _Values:
@@ -84,26 +84,26 @@ def _gpu_attributes(gpu: model.Gpu) -> _Values:
 
 
 def _truncate(text: str) -> str:
-    """At most as many bytes as the API allows, no character cut in two."""
+    """Truncate to the API's limit in bytes, without cutting a character in two."""
     return text.encode()[:_STRING_LIMIT].decode(errors="ignore")
 
 
 def peer_mask(gpu: model.Gpu, order: tuple[ids.PciAddress, ...]) -> int:
-    """NVLink neighbours as a bitmask over the node's GPUs in PCI order."""
+    """Return NVLink neighbours as a bitmask over the node's GPUs in PCI order."""
     return sum(1 << i for i, pci in enumerate(order) if pci in gpu.nvlink_peers)
 
 
 def compute_percent(face: faces.Face) -> int:
-    """How much of the GPU's multiprocessors the face has, in percent, rounded down."""
+    """Return the face's part of the GPU's multiprocessors in percent, rounded down."""
     if not isinstance(face, faces.MigFace) or face.gpu.mig is None:
         return faces.FULL_COMPUTE_PERCENT
-    most = max(one.engines.multiprocessors for one in face.gpu.mig.profiles)
+    total = max(profile.engines.multiprocessors for profile in face.gpu.mig.profiles)
     part = face.profile.engines.multiprocessors
-    return faces.FULL_COMPUTE_PERCENT * part // most if most else faces.FULL_COMPUTE_PERCENT
+    return faces.FULL_COMPUTE_PERCENT * part // total if total else faces.FULL_COMPUTE_PERCENT
 
 
 def semver(driver_version: str) -> Version | None:
-    """`580.05.1` is no semver (leading zeros): its numbers are written plainly, three of them."""
+    """Return a driver version as semver: three numbers without the leading zeros of `580.05.1`."""
     parts = re.findall(r"\d+", driver_version)[:3]
     if not parts:
         return None

@@ -1,7 +1,7 @@
-"""What the faces of one GPU compete for (KEP-4815): one counter set a GPU (D1).
+"""Shared counters of a GPU's faces (KEP-4815): one counter set per GPU (D1).
 
-Memory slices make placements exclude each other. Engines and multiprocessors are counted too,
-because some are scarcer than slices: of `+me` instances there is one a GPU.
+Memory slices make placements exclude each other. Engines and multiprocessors are counted too, as
+some are scarcer than slices: a GPU has one `+me` instance.
 """
 
 import dataclasses
@@ -11,30 +11,33 @@ from typing import TypeAlias
 from driver.devices import mig, model
 
 Counters: TypeAlias = Mapping[str, int]
-"""Amounts by counter name; what is zero is left out."""
+"""Amounts by counter name; zeros are omitted."""
 
 UNDIVIDED: Counters = {"gpu": 1}
 """The set of a GPU that MIG cannot cut."""
 
 
 def gpu_counters(gpu: model.Gpu) -> Counters:
-    """All that a GPU has; whole and shared faces consume every bit of it.
+    """Return all counters of a GPU; whole and shared faces consume all of them.
 
-    Of engines a GPU has what any uniform layout needs: the full profile alone may name less than
+    A GPU has the engines that any uniform layout needs: the full profile alone may have fewer than
     seven small ones together use.
     """
     if gpu.mig is None or not gpu.mig.profiles:
         return UNDIVIDED
     totals: dict[str, int] = {_slice_name(number): 1 for number in gpu.mig.memory_slices}
-    for one in gpu.mig.profiles:
-        for name, amount in _engine_counters(one.engines).items():
-            totals[name] = max(totals.get(name, 0), amount * one.instances)
+    for profile in gpu.mig.profiles:
+        for name, amount in _engine_counters(profile.engines).items():
+            totals[name] = max(totals.get(name, 0), amount * profile.instances)
     return totals
 
 
-def placement_counters(profile: mig.Profile, at: mig.Placement) -> Counters:
-    """What an instance of a profile takes at a place."""
-    return {**{_slice_name(number): 1 for number in at.slices}, **_engine_counters(profile.engines)}
+def placement_counters(profile: mig.Profile, placement: mig.Placement) -> Counters:
+    """Return what an instance of a profile consumes at a placement."""
+    return {
+        **{_slice_name(number): 1 for number in placement.slices},
+        **_engine_counters(profile.engines),
+    }
 
 
 def _slice_name(number: int) -> str:

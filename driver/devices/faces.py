@@ -17,7 +17,7 @@ FULL_COMPUTE_PERCENT = 100
 
 
 class Kind(StrEnum):
-    """Faces as a person names them in configuration."""
+    """Faces as named in configuration."""
 
     WHOLE = "whole"
     MIG = "mig"
@@ -27,32 +27,32 @@ class Kind(StrEnum):
 
 
 class Sharing(StrEnum):
-    """How a GPU is shared without MIG: the value of the attribute `sharing`."""
+    """Sharing mode of a GPU without MIG: the value of the attribute `sharing`."""
 
     MPS = names.SHARING_MPS
     TIME_SLICING = names.SHARING_TIME_SLICING
 
 
 class MigMode(StrEnum):
-    """What is done with MIG: every placement offered, or only the instances that exist."""
+    """MIG mode: every placement is offered, or only existing instances."""
 
     DYNAMIC = "dynamic"
     STATIC = "static"
 
 
 DEFAULT_KINDS = frozenset({Kind.WHOLE, Kind.MIG, Kind.MPS, Kind.TIME_SLICING})
-"""Offered unless configuration says otherwise."""
+"""Faces offered by default."""
 SHARED_KINDS = frozenset({Kind.MPS, Kind.TIME_SLICING})
 """Several claims may have them at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """What is offered of a GPU.
+    """Faces and shares offered of a GPU.
 
-    `mps_shares` and `time_slices` are how many shares its shared faces have; a claim that names no
-    amount takes one. `memory_factor` is how many times the memory is given out to time-sliced
-    claims together: nothing but accounting keeps them to it.
+    `mps_shares` and `time_slices` are the number of shares of its shared faces; a claim that names
+    no amount takes one. `memory_factor` is how many times the memory is allocated to time-sliced
+    claims together: only accounting enforces it.
     """
 
     kinds: frozenset[Kind] = DEFAULT_KINDS
@@ -70,18 +70,18 @@ class WholeFace:
 
     @property
     def name(self) -> ids.DeviceName:
-        """`gpu-0000-18-00-0`, from the PCI address: minors and indices move, it does not."""
+        """Return `gpu-0000-18-00-0`, from the PCI address, which is stable unlike indices."""
         return device_name(self.gpu.pci)
 
     @property
     def consumes(self) -> counters.Counters:
-        """Everything."""
+        """Return all counters."""
         return counters.gpu_counters(self.gpu)
 
 
 @dataclass(frozen=True, slots=True)
 class MigFace:
-    """A place for an instance; with `instance`, one that exists and that somebody else made."""
+    """A placement for an instance; with `instance`, an existing foreign one."""
 
     gpu: model.Gpu
     profile: mig.Profile
@@ -90,26 +90,26 @@ class MigFace:
 
     @property
     def name(self) -> ids.DeviceName:
-        """`gpu-0000-18-00-0-mig-1g10gb-4`: profile and first memory slice."""
+        """Return `gpu-0000-18-00-0-mig-1g10gb-4`: profile and first memory slice."""
         whole = device_name(self.gpu.pci)
         return ids.DeviceName(f"{whole}-mig-{self.profile.slug}-{self.placement.start}")
 
     @property
     def existing(self) -> mig.Instance | None:
-        """The instance that lies there now, whoever made it."""
+        """Return the existing instance at the placement, ours or foreign."""
         if self.gpu.mig is None:
             return None
         return self.gpu.mig.find(mig.InstanceRef(self.gpu.uuid, self.profile.id, self.placement))
 
     @property
     def consumes(self) -> counters.Counters:
-        """Its memory slices and engines."""
+        """Return its memory slices and engines."""
         return counters.placement_counters(self.profile, self.placement)
 
 
 @dataclass(frozen=True, slots=True)
 class ShareFace:
-    """The GPU shared by several claims at once; `shares` of it can be given out."""
+    """The GPU shared by several claims at once; up to `shares` of it can be allocated."""
 
     gpu: model.Gpu
     sharing: Sharing
@@ -118,36 +118,36 @@ class ShareFace:
 
     @property
     def memory_bytes(self) -> int | None:
-        """What all shares have together; None where the GPU does not tell."""
+        """Return the memory of all shares together; None if the GPU does not report it."""
         whole = self.gpu.memory_bytes
         return None if whole is None else int(Fraction(whole) * self.memory_factor)
 
     @property
     def name(self) -> ids.DeviceName:
-        """`gpu-0000-18-00-0-mps`, `gpu-0000-18-00-0-ts`."""
+        """Return `gpu-0000-18-00-0-mps`, `gpu-0000-18-00-0-ts`."""
         suffix = "mps" if self.sharing is Sharing.MPS else "ts"
         return ids.DeviceName(f"{device_name(self.gpu.pci)}-{suffix}")
 
     @property
     def consumes(self) -> counters.Counters:
-        """Everything, once for all who share it."""
+        """Return all counters, once for all its shares."""
         return counters.gpu_counters(self.gpu)
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorFace:
-    """The GPU for administrators' tools: it takes nothing from anyone."""
+    """The GPU for administrators' tools: it consumes nothing."""
 
     gpu: model.Gpu
 
     @property
     def name(self) -> ids.DeviceName:
-        """`gpu-0000-18-00-0-monitor`."""
+        """Return `gpu-0000-18-00-0-monitor`."""
         return monitor_name(device_name(self.gpu.pci))
 
     @property
     def consumes(self) -> counters.Counters:
-        """Nothing."""
+        """Return no counters."""
         return {}
 
 
@@ -157,39 +157,39 @@ _DEVICE = re.compile(r"gpu(?:-[0-9a-f]+){3}-[0-7]")
 
 
 def device_name(pci: ids.PciAddress) -> ids.DeviceName:
-    """The name of the whole face of the GPU at a PCI address."""
+    """Return the name of the whole face of the GPU at a PCI address."""
     return ids.DeviceName("gpu-" + re.sub(r"[:.]", "-", pci))
 
 
 def monitor_name(whole: ids.DeviceName) -> ids.DeviceName:
-    """The name of the monitor face beside a whole face."""
+    """Return the name of the monitor face beside a whole face."""
     return ids.DeviceName(f"{whole}-monitor")
 
 
 def gpu_name(device: str) -> ids.DeviceName | None:
-    """The name of the whole face beside any face: `gpu-0000-18-00-0-ts` is of `gpu-0000-18-00-0`.
+    """Return the whole face's name for any face: `gpu-0000-18-00-0` for `gpu-0000-18-00-0-ts`.
 
-    None for what is no face's name.
+    None if it is no face's name.
     """
-    found = _DEVICE.match(device)
-    return ids.DeviceName(found.group()) if found else None
+    match = _DEVICE.match(device)
+    return ids.DeviceName(match.group()) if match else None
 
 
 def offered_faces(gpu: model.Gpu, offering: Offering) -> tuple[Face, ...]:
-    """The faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
+    """Return the faces of one GPU: whole, MIG by size, MPS, time-sliced, monitor (D1)."""
     return tuple(
         face for face in _possible_faces(gpu, offering) if _face_kind(face) in offering.kinds
     )
 
 
 def all_faces(gpu: model.Gpu) -> Iterator[Face]:
-    """Every face that a GPU may be published as now, whatever is offered of it."""
+    """Yield every face that a GPU may be published as now, under any offering."""
     for mode in MigMode:
         yield from _possible_faces(gpu, Offering(mig=mode))
 
 
 def find_face(gpu: model.Gpu, name: str) -> Face | None:
-    """The one of `every` that has a name; None: there is none."""
+    """Return the face of that name among `all_faces`; None if there is none."""
     return next((face for face in all_faces(gpu) if face.name == name), None)
 
 
@@ -205,7 +205,7 @@ def _possible_faces(gpu: model.Gpu, offering: Offering) -> Iterator[Face]:
 
 
 def _is_divided(gpu: model.Gpu, offering: Offering) -> bool:
-    """Whether only its parts can be had: MIG is on and is not ours to turn off."""
+    """Return whether only its instances are available: MIG is on and not ours to turn off."""
     if gpu.mig is None or not gpu.mig.enabled:
         return False
     fixed = not gpu.mig.resetless or offering.mig is MigMode.STATIC
@@ -213,21 +213,21 @@ def _is_divided(gpu: model.Gpu, offering: Offering) -> bool:
 
 
 def _mig_faces(gpu: model.Gpu, offering: Offering) -> Iterator[MigFace]:
-    """Instances that somebody else made, and the places that are free of them.
+    """Yield foreign instances, and placements free of them.
 
-    Our own come and go with their claims: what they take is counted, and hides no face.
+    Our own come and go with their claims: their counters are consumed, and they hide no face.
     """
     if gpu.mig is None:
         return
-    there = {one.placement: one for one in gpu.mig.foreign}
+    foreign = {other.placement: other for other in gpu.mig.foreign}
     free = offering.mig is MigMode.DYNAMIC and (gpu.mig.enabled or gpu.mig.resetless)
-    for profile, at in mig.placements_by_size(gpu.mig.profiles):
-        instance = there.get(at)
+    for profile, placement in mig.placements_by_size(gpu.mig.profiles):
+        instance = foreign.get(placement)
         if instance is not None and instance.profile_id == profile.id:
             if instance.uuid is not None:
-                yield MigFace(gpu, profile, at, instance)
-        elif free and not any(at.overlaps(taken) for taken in there):
-            yield MigFace(gpu, profile, at)
+                yield MigFace(gpu, profile, placement, instance)
+        elif free and not any(placement.overlaps(taken) for taken in foreign):
+            yield MigFace(gpu, profile, placement)
 
 
 def _face_kind(face: Face) -> Kind:

@@ -1,16 +1,16 @@
-"""What is wrong with the node's GPUs: events and polls in, ailments out. Pure.
+"""Health of the node's GPUs: events and polls in, ailments out. Pure.
 
-An ailment is one thing wrong, as a device taint says it. Everything is kept for each GPU apart, so
-one GPU's trouble is never another's. What clears:
+An ailment is one fault, as a device taint describes it. State is kept per GPU, so that one GPU's
+faults never affect another. Clearing:
 
-- an Xid's ailment, when the GPU was made anew since: its recovery action (field 230) is NONE again
+- an Xid's ailment, when the GPU was reset since: its recovery action (field 230) is NONE again
   after it was not, or it can be reached again after it could not, or its energy counter fell (it
-  only grows while the driver holds the GPU). Never while the recovery action is another than NONE.
+  only grows while the driver holds the GPU). Never while the recovery action is other than NONE.
   A driver without field 230 leaves the last two, and one without the counter (before Volta, vGPU)
   only that the GPU was away; a restart of this process forgets Xids too.
-- one of an Xid of class reset, too, when CALM_POLLS in a row since the last such Xid found the
+- an Xid of class reset also when CALM_POLLS consecutive polls since the last such Xid found the
   recovery action NONE: the driver, which knows more than the number, asks for nothing.
-- that a call hangs, when it has returned. Such a GPU was not made anew by that.
+- a hung call, when it has returned. The GPU was not reset by that.
 - everything else, when the next poll no longer finds it.
 """
 
@@ -31,7 +31,7 @@ XIDS_SHOWN = 3
 
 
 class RecoveryAction(IntEnum):
-    """What a GPU asks for (nvml.h, NVML_GPU_RECOVERY_ACTION_*)."""
+    """Recovery action of a GPU (nvml.h, NVML_GPU_RECOVERY_ACTION_*)."""
 
     NONE = 0
     GPU_RESET = 1
@@ -48,7 +48,7 @@ _NODE_ACTIONS = {RecoveryAction.NODE_REBOOT, RecoveryAction.SYSTEM_REBOOT}
 
 @dataclass(frozen=True, slots=True, order=True)
 class Instance:
-    """A MIG instance by NVML's ids; without a compute instance, all of the GPU instance."""
+    """A MIG instance by NVML's ids; without a compute instance, the whole GPU instance."""
 
     gpu_instance: int
     compute_instance: int | None = None
@@ -56,7 +56,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class Ailment:
-    """One thing wrong with a GPU, or with one MIG instance of it, as a taint says it.
+    """One fault of a GPU, or of one MIG instance of it, as a taint describes it.
 
     `value` is a label's value, `message` says what it is and what clears it.
     """
@@ -70,7 +70,7 @@ class Ailment:
 
 @dataclass(frozen=True, slots=True)
 class XidEvent:
-    """The driver reported an Xid."""
+    """An Xid reported by the driver."""
 
     gpu: ids.GpuUuid
     code: int
@@ -79,11 +79,12 @@ class XidEvent:
 
 @dataclass(frozen=True, slots=True)
 class PollResult:
-    """What a poll of one GPU says. With a `problem` it could not be reached: nothing else counts.
+    """Result of polling one GPU. With a `problem` it could not be reached: nothing else counts.
 
-    `hung` is the call that has not returned, "" when all have: then nothing else counts either.
-    `recovery` is field 230, None where the driver has none. `repair_*` is of bad memory: rows
-    remapped, or pages retired before Ampere. `energy_mj` is what it used since the driver took it.
+    `hung` is the call that has not returned, "" if all have: then nothing else counts either.
+    `recovery` is field 230, None if the driver lacks it. `repair_*` concerns bad memory: rows
+    remapped, or pages retired before Ampere. `energy_mj` is the energy used since the driver took
+    the GPU.
     """
 
     problem: str = ""
@@ -97,7 +98,7 @@ class PollResult:
 
     @property
     def recovery_action(self) -> RecoveryAction | int:
-        """The recovery action; NONE where the driver tells none."""
+        """Return the recovery action; NONE if the driver reports none."""
         number = self.recovery or 0
         return RecoveryAction(number) if number in set(RecoveryAction) else number
 
@@ -112,7 +113,7 @@ class Polled:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A GPU's events were asked for; with a `problem`, in vain."""
+    """Registration of a GPU's events; with a `problem`, it failed."""
 
     gpu: ids.GpuUuid
     problem: str = ""
@@ -123,13 +124,13 @@ Observation = XidEvent | Polled | Watched
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """How Xids are classed, and whether what takes a node or a GPU down evicts (NoExecute)."""
+    """Classes of Xids, and whether faults of a node or GPU evict pods (NoExecute)."""
 
     table: Mapping[int, xids.Xid] = dataclasses.field(default_factory=lambda: xids.TABLE)
     evict: bool = False
 
     def effect(self, xid_class: xids.XidClass) -> Effect:
-        """What a fault of that class does to scheduling."""
+        """Return the taint effect of a fault of that class."""
         match xid_class:
             case xids.XidClass.APPLICATION | xids.XidClass.INFORMATIONAL:
                 return "None"
@@ -143,9 +144,9 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class GpuHealth:
-    """What is known of one GPU: Xids not recovered from, its last signs, what cannot be had.
+    """State of one GPU: Xids not recovered from, its last poll, failures to reach or watch it.
 
-    `calm` counts the polls since the last fault that found it asking for nothing.
+    `calm_polls` counts the polls since the last fault that found no recovery action.
     """
 
     faults: frozenset[tuple[int, Instance | None]] = frozenset()
@@ -160,121 +161,129 @@ NodeHealth = Mapping[ids.GpuUuid, GpuHealth]
 
 
 def fold(health: NodeHealth, observed: Observation, policy: Policy) -> NodeHealth:
-    """The health after one more observation; only its own GPU's changes."""
-    before = health.get(observed.gpu, GpuHealth())
+    """Return the health after one more observation; only its own GPU's changes."""
+    previous = health.get(observed.gpu, GpuHealth())
     match observed:
         case XidEvent():
-            after = _after_xid(before, observed, policy)
+            current = _after_xid(previous, observed, policy)
         case Polled(result=signs):
-            after = _after_poll(before, signs, policy)
+            current = _after_poll(previous, signs, policy)
         case Watched(problem=problem):
-            after = dataclasses.replace(before, unwatched=problem)
+            current = dataclasses.replace(previous, unwatched=problem)
         case _:
             assert_never(observed)
-    return {**health, observed.gpu: after}
+    return {**health, observed.gpu: current}
 
 
-def ailments(of: GpuHealth, policy: Policy) -> tuple[Ailment, ...]:
-    """What is wrong with a GPU, in a stable order."""
-    found = [
-        *_hung_ailments(of, policy),
-        *_lost_ailments(of, policy),
-        *_xid_ailments(of, policy),
-        *_recovery_ailments(of.last_poll, policy),
+def ailments(state: GpuHealth, policy: Policy) -> tuple[Ailment, ...]:
+    """Return the ailments of a GPU, in a stable order."""
+    result = [
+        *_hung_ailments(state, policy),
+        *_lost_ailments(state, policy),
+        *_xid_ailments(state, policy),
+        *_recovery_ailments(state.last_poll, policy),
     ]
-    found += _memory_ailments(of.last_poll, policy)
-    if of.unwatched and not of.lost and not of.hung:
-        text = f"its events cannot be had ({of.unwatched}); it is polled, and asked again each time"
-        found.append(Ailment(names.TAINT_UNMONITORED, "events", "None", text))
-    return tuple(found)
+    result += _memory_ailments(state.last_poll, policy)
+    if state.unwatched and not state.lost and not state.hung:
+        text = (
+            f"its events cannot be had ({state.unwatched}); it is polled, and asked again each time"
+        )
+        result.append(Ailment(names.TAINT_UNMONITORED, "events", "None", text))
+    return tuple(result)
 
 
 def with_unread_gpus(
-    found: Mapping[ids.GpuUuid, Sequence[Ailment]], unread: Iterable[ids.GpuUuid]
+    known_ailments: Mapping[ids.GpuUuid, Sequence[Ailment]], unread: Iterable[ids.GpuUuid]
 ) -> Mapping[ids.GpuUuid, Sequence[Ailment]]:
-    """What ails GPUs, with those that could not be read although no poll has said so yet."""
+    """Add an ailment for GPUs that could not be read although no poll has reported it yet."""
     text = "it could not be read when the GPUs were last read; cleared when it is"
-    waits = (Ailment(names.TAINT_LOST, "unread", "NoSchedule", text),)
-    return {**found, **{gpu: waits for gpu in unread if not found.get(gpu)}}
+    unread_ailments = (Ailment(names.TAINT_LOST, "unread", "NoSchedule", text),)
+    return {
+        **known_ailments,
+        **{gpu: unread_ailments for gpu in unread if not known_ailments.get(gpu)},
+    }
 
 
-def instance_ailments(found: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
-    """Those that concern a MIG device: the whole GPU's, its GPU instance's and its own."""
+def instance_ailments(all_ailments: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
+    """Return those of a MIG device: the whole GPU's, its GPU instance's and its own."""
     whole = Instance(instance.gpu_instance)
-    return tuple(one for one in found if one.instance in {None, whole, instance})
+    return tuple(ailment for ailment in all_ailments if ailment.instance in {None, whole, instance})
 
 
-def is_healthy(found: Iterable[Ailment]) -> bool | None:
-    """Whether a device with these is healthy; None: it cannot be told.
+def is_healthy(all_ailments: Iterable[Ailment]) -> bool | None:
+    """Return whether a device with these ailments is healthy; None if unknown.
 
-    One in quarantine is as healthy as it is without.
+    Quarantine does not count.
     """
-    effects = {one.effect for one in found if one.key != names.TAINT_QUARANTINE}
+    effects = {ailment.effect for ailment in all_ailments if ailment.key != names.TAINT_QUARANTINE}
     return False if effects - {"None"} else None if effects else True
 
 
-def _after_xid(before: GpuHealth, event: XidEvent, policy: Policy) -> GpuHealth:
+def _after_xid(previous: GpuHealth, event: XidEvent, policy: Policy) -> GpuHealth:
     row = xids.lookup(policy.table, event.code)
     if policy.effect(row.xid_class) == "None":
-        return before
+        return previous
     # A fall of the counter from before this Xid to after it says nothing about this Xid.
-    signs = dataclasses.replace(before.last_poll, energy_mj=None)
-    faults = before.faults | {(event.code, event.instance)}
-    return dataclasses.replace(before, faults=faults, last_poll=signs, calm_polls=0)
+    last_poll = dataclasses.replace(previous.last_poll, energy_mj=None)
+    faults = previous.faults | {(event.code, event.instance)}
+    return dataclasses.replace(previous, faults=faults, last_poll=last_poll, calm_polls=0)
 
 
-def _after_poll(before: GpuHealth, signs: PollResult, policy: Policy) -> GpuHealth:
-    if signs.hung:
-        return dataclasses.replace(before, hung=signs.hung, calm_polls=0)
-    if signs.problem:
-        return dataclasses.replace(before, lost=signs.problem, hung="", calm_polls=0)
-    if _is_reset(before, signs):
-        return dataclasses.replace(before, faults=frozenset(), last_poll=signs, lost="", hung="")
-    faults, calm = before.faults, 0
-    if faults and signs.recovery == RecoveryAction.NONE:
-        calm = before.calm_polls + 1
-        if calm >= CALM_POLLS:
-            faults, calm = frozenset(f for f in faults if not _is_disproved(f, policy)), 0
+def _after_poll(previous: GpuHealth, result: PollResult, policy: Policy) -> GpuHealth:
+    if result.hung:
+        return dataclasses.replace(previous, hung=result.hung, calm_polls=0)
+    if result.problem:
+        return dataclasses.replace(previous, lost=result.problem, hung="", calm_polls=0)
+    if _is_reset(previous, result):
+        return dataclasses.replace(previous, faults=frozenset(), last_poll=result, lost="", hung="")
+    faults, calm_polls = previous.faults, 0
+    if faults and result.recovery == RecoveryAction.NONE:
+        calm_polls = previous.calm_polls + 1
+        if calm_polls >= CALM_POLLS:
+            faults, calm_polls = (
+                frozenset(fault for fault in faults if not _is_disproved(fault, policy)),
+                0,
+            )
     return dataclasses.replace(
-        before, faults=faults, last_poll=signs, calm_polls=calm, lost="", hung=""
+        previous, faults=faults, last_poll=result, calm_polls=calm_polls, lost="", hung=""
     )
 
 
 def _is_disproved(fault: tuple[int, Instance | None], policy: Policy) -> bool:
-    """Whether a GPU that asks for nothing has recovered from it: whatever a reset would cure."""
+    """Return whether a GPU without recovery action has recovered: a reset would cure the fault."""
     return xids.lookup(policy.table, fault[0]).xid_class is xids.XidClass.RESET
 
 
-def _is_reset(before: GpuHealth, signs: PollResult) -> bool:
-    """Whether the GPU was reset, or left and came back, and asks for nothing now."""
-    if signs.recovery_action != RecoveryAction.NONE:
+def _is_reset(previous: GpuHealth, result: PollResult) -> bool:
+    """Return whether the GPU was reset, or left and came back, and asks for nothing now."""
+    if result.recovery_action != RecoveryAction.NONE:
         return False
-    if before.lost or before.last_poll.recovery_action != RecoveryAction.NONE:
+    if previous.lost or previous.last_poll.recovery_action != RecoveryAction.NONE:
         return True
-    then, now = before.last_poll.energy_mj, signs.energy_mj
-    return then is not None and now is not None and now < then
+    energy_before, energy_now = previous.last_poll.energy_mj, result.energy_mj
+    return energy_before is not None and energy_now is not None and energy_now < energy_before
 
 
-def _lost_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
-    if of.lost and not of.hung:
-        text = f"NVML cannot reach it ({of.lost}); cleared when it can again"
+def _lost_ailments(gpu_health: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    if gpu_health.lost and not gpu_health.hung:
+        text = f"NVML cannot reach it ({gpu_health.lost}); cleared when it can again"
         yield Ailment(names.TAINT_LOST, "lost", policy.effect(xids.XidClass.NODE), text)
 
 
-def _hung_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
-    """A hang may pass by itself: nobody is evicted for it."""
-    if of.hung:
-        text = f"NVML cannot reach it: {of.hung} does not return; cleared when it has"
+def _hung_ailments(gpu_health: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    """Yield the ailment of a hang, which may pass by itself: it evicts no pod."""
+    if gpu_health.hung:
+        text = f"NVML cannot reach it: {gpu_health.hung} does not return; cleared when it has"
         yield Ailment(names.TAINT_LOST, "hung", policy.effect(xids.XidClass.RESET), text)
 
 
-def _xid_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
-    """Of each subject the gravest, by effect and then by code."""
-    shown: dict[Instance | None, int] = {}
-    for code, instance in sorted(of.faults, key=lambda fault: _severity(fault, policy)):
+def _xid_ailments(gpu_health: GpuHealth, policy: Policy) -> Iterable[Ailment]:
+    """Yield the gravest of each subject, by effect and then by code."""
+    counts: dict[Instance | None, int] = {}
+    for code, instance in sorted(gpu_health.faults, key=lambda fault: _severity(fault, policy)):
         row = xids.lookup(policy.table, code)
-        shown[instance] = shown.get(instance, 0) + 1
-        if shown[instance] <= XIDS_SHOWN:
+        counts[instance] = counts.get(instance, 0) + 1
+        if counts[instance] <= XIDS_SHOWN:
             text = f"Xid {code}: {row.meaning}; cleared by a reset of the GPU"
             if row.xid_class is xids.XidClass.RESET:
                 text += ", or when it goes on asking for nothing (field 230)"
@@ -284,8 +293,8 @@ def _xid_ailments(of: GpuHealth, policy: Policy) -> Iterable[Ailment]:
 
 def _severity(fault: tuple[int, Instance | None], policy: Policy) -> tuple[bool, int, int, int]:
     code, instance = fault
-    stays = policy.effect(xids.lookup(policy.table, code).xid_class) == "NoSchedule"
-    return (stays, code, *_instance_key(instance))
+    keeps_pods = policy.effect(xids.lookup(policy.table, code).xid_class) == "NoSchedule"
+    return (keeps_pods, code, *_instance_key(instance))
 
 
 def _instance_key(instance: Instance | None) -> tuple[int, int]:
@@ -295,26 +304,28 @@ def _instance_key(instance: Instance | None) -> tuple[int, int]:
     return (instance.gpu_instance, -1 if compute is None else compute)
 
 
-def _recovery_ailments(signs: PollResult, policy: Policy) -> Iterable[Ailment]:
-    action = signs.recovery_action
+def _recovery_ailments(result: PollResult, policy: Policy) -> Iterable[Ailment]:
+    action = result.recovery_action
     if action != RecoveryAction.NONE:
         name = action.name if isinstance(action, RecoveryAction) else f"ACTION_{action}"
-        grave = xids.XidClass.NODE if action in _NODE_ACTIONS else xids.XidClass.RESET
+        xid_class = xids.XidClass.NODE if action in _NODE_ACTIONS else xids.XidClass.RESET
         text = f"the GPU asks for {name} (field 230); cleared when it asks for nothing"
-        yield Ailment(names.TAINT_RECOVERY, name, policy.effect(grave), text)
+        yield Ailment(names.TAINT_RECOVERY, name, policy.effect(xid_class), text)
 
 
-def _memory_ailments(signs: PollResult, policy: Policy) -> Iterable[Ailment]:
-    reset, broken = (policy.effect(one) for one in (xids.XidClass.RESET, xids.XidClass.HARDWARE))
-    if signs.repair_pending:
+def _memory_ailments(result: PollResult, policy: Policy) -> Iterable[Ailment]:
+    reset, broken = (
+        policy.effect(xid_class) for xid_class in (xids.XidClass.RESET, xids.XidClass.HARDWARE)
+    )
+    if result.repair_pending:
         text = "bad memory waits for its repair; cleared by a reset of the GPU"
         yield Ailment(names.TAINT_ROW_REMAP, "pending", reset, text)
-    if signs.repair_failed:
+    if result.repair_failed:
         text = "bad memory could not be repaired; the GPU wants replacing"
         yield Ailment(names.TAINT_ROW_REMAP, "failed", broken, text)
-    if signs.sram_exceeded:
+    if result.sram_exceeded:
         text = "too many errors of on-chip memory; the GPU wants replacing"
         yield Ailment(names.TAINT_ECC, "sram-threshold", broken, text)
-    if signs.unrepairable:
+    if result.unrepairable:
         text = "memory is beyond repair; the GPU wants replacing"
         yield Ailment(names.TAINT_ECC, "unrepairable", broken, text)

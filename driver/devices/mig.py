@@ -1,7 +1,7 @@
-"""MIG as facts: profiles, placements and instances, and how they are named.
+"""MIG facts: profiles, placements and instances, and their names.
 
-A placement is a run of memory slices; that two of them do not overlap is enough for them to
-coexist, bar the engines that are scarcer than slices (`counters`).
+A placement is a run of memory slices; two that do not overlap can coexist, except for the engines
+that are scarcer than slices (`counters`).
 """
 
 import math
@@ -23,18 +23,18 @@ class Placement:
     size: int
 
     def overlaps(self, other: "Placement") -> bool:
-        """Whether a memory slice belongs to both."""
+        """Return whether a memory slice belongs to both."""
         return self.start < other.start + other.size and other.start < self.start + self.size
 
     @property
     def slices(self) -> range:
-        """The memory slices."""
+        """Return the memory slices."""
         return range(self.start, self.start + self.size)
 
 
 @dataclass(frozen=True, slots=True)
 class Engines:
-    """What an instance has beside memory (nvmlGpuInstanceProfileInfo_t)."""
+    """Engines of an instance (nvmlGpuInstanceProfileInfo_t)."""
 
     multiprocessors: int = 0
     copy_engines: int = 0
@@ -48,7 +48,7 @@ class Engines:
 class Profile:
     """A GPU-instance profile of one GPU. `id` is what NVML's create call takes, not the enum.
 
-    `name` is NVIDIA's (`1g.10gb+me`); `instances` is how many an empty GPU holds.
+    `name` is NVIDIA's (`1g.10gb+me`); `instances` is the number an empty GPU holds.
     """
 
     id: int
@@ -61,12 +61,12 @@ class Profile:
 
     @property
     def memory_bytes(self) -> int:
-        """Of one instance."""
+        """Return the memory of one instance."""
         return self.memory_mib * _MIB
 
     @property
     def slug(self) -> str:
-        """The name as part of a device's name: `1g10gb`, `1g10gb-me`, `1g24gb-nome`."""
+        """Return the name as part of a device's name: `1g10gb`, `1g10gb-me`, `1g24gb-nome`."""
         plain = self.name.replace("-", "-no").replace("+", "-")
         return plain.replace(".", "").replace(",", "-").lower()
 
@@ -75,9 +75,9 @@ class Profile:
 class Instance:
     """A GPU instance that exists, with the compute instance that spans all of it.
 
-    `uuid` and `compute_instance` are None where there is no such compute instance (none yet, or
-    several smaller ones): then it takes its place and is no device of ours. `ours`: made for a
-    claim of this node, by its records; every other instance is somebody else's.
+    `uuid` and `compute_instance` are None if there is no such compute instance (none yet, or
+    several smaller ones): it occupies its placement and is no device of ours. `ours`: created for a
+    claim of this node, by its records; every other instance is foreign.
     """
 
     gpu_instance: int
@@ -90,7 +90,7 @@ class Instance:
 
 @dataclass(frozen=True, slots=True)
 class InstanceRef:
-    """Where an instance of a profile lies, or is to lie; `uuid` where one of them is meant."""
+    """Reference to an existing or future instance by profile and placement, and UUID if known."""
 
     gpu: ids.GpuUuid
     profile_id: int
@@ -98,7 +98,7 @@ class InstanceRef:
     uuid: ids.MigUuid | None = None
 
     def matches(self, instance: Instance) -> bool:
-        """Whether an instance of its GPU is the one meant; one without a device may be."""
+        """Return whether an instance is the referenced one; one without a device may be."""
         if (instance.profile_id, instance.placement) != (self.profile_id, self.placement):
             return False
         return self.uuid is None or instance.uuid in {None, self.uuid}
@@ -114,48 +114,55 @@ class Mig:
     instances: tuple[Instance, ...] = ()
 
     def profile(self, profile_id: int) -> Profile | None:
-        """By NVML's profile id."""
-        return next((one for one in self.profiles if one.id == profile_id), None)
+        """Return the profile of an NVML profile id."""
+        return next((profile for profile in self.profiles if profile.id == profile_id), None)
 
     @property
     def memory_slices(self) -> range:
-        """Every memory slice that an instance can lie on."""
-        ends = [at.start + at.size for one in self.profiles for at in one.placements]
+        """Return every memory slice that an instance can occupy."""
+        ends = [
+            placement.start + placement.size
+            for profile in self.profiles
+            for placement in profile.placements
+        ]
         return range(max(ends, default=0))
 
     @property
     def foreign(self) -> tuple[Instance, ...]:
-        """The instances that somebody else made."""
-        return tuple(one for one in self.instances if not one.ours)
+        """Return the foreign instances."""
+        return tuple(instance for instance in self.instances if not instance.ours)
 
-    def find(self, place: InstanceRef) -> Instance | None:
-        """The instance that is meant by a place of this GPU."""
-        return next((one for one in self.instances if place.matches(one)), None)
+    def find(self, ref: InstanceRef) -> Instance | None:
+        """Return the instance that a reference of this GPU matches."""
+        return next((instance for instance in self.instances if ref.matches(instance)), None)
 
     def instance(self, gpu_instance: int) -> Instance | None:
-        """By NVML's GPU-instance id."""
-        return next((one for one in self.instances if one.gpu_instance == gpu_instance), None)
+        """Return the instance of an NVML GPU-instance id."""
+        return next(
+            (instance for instance in self.instances if instance.gpu_instance == gpu_instance), None
+        )
 
 
-def mark_own(found: Mig, ours: Iterable[InstanceRef]) -> Mig:
-    """The same MIG of one GPU, with the instances at `ours`, places of that GPU, known as ours."""
-    places = tuple(ours)
+def mark_own(layout: Mig, own_refs: Iterable[InstanceRef]) -> Mig:
+    """Return the same MIG, its instances at `own_refs` (references of its GPU) marked as ours."""
+    refs = tuple(own_refs)
     instances = tuple(
-        replace(one, ours=any(place.matches(one) for place in places)) for one in found.instances
+        replace(instance, ours=any(ref.matches(instance) for ref in refs))
+        for instance in layout.instances
     )
-    return replace(found, instances=instances)
+    return replace(layout, instances=instances)
 
 
 def placements_by_size(profiles: Iterable[Profile]) -> list[tuple[Profile, Placement]]:
-    """Every placement of every profile, the smallest first: the order in which faces are listed."""
+    """Return every placement of every profile, smallest first, as faces are listed."""
     return sorted(
-        ((one, at) for one in profiles for at in one.placements),
+        ((profile, placement) for profile in profiles for placement in profile.placements),
         key=lambda pair: (pair[1].size, pair[0].compute_slices, pair[0].name, pair[1].start),
     )
 
 
 def profile_name(compute_slices: int, memory_mib: int, total_bytes: int, suffix: str = "") -> str:
-    """NVIDIA's name for a profile that does not tell its own: `1g.23gb`.
+    """Return NVIDIA's name for a profile that reports none: `1g.23gb`.
 
     Gigabytes are the share in eighths of the GPU's, rounded half up (go-nvlib, mig profiles);
     Python's own rounding would call a B200's smallest 1g.22gb.

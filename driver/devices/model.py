@@ -1,4 +1,4 @@
-"""What a GPU is, as discovered. Facts only; what is published of it is decided in `faces`."""
+"""A GPU as discovered. Facts only; `faces` decides what is published of it."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -11,12 +11,12 @@ from driver.devices import mig as partition
 class Gpu:
     """One physical GPU.
 
-    `index` is NVML's, of now: it and `minor` move. `memory_bytes` is None on unified-memory parts
-    (NVML says NOT_SUPPORTED there). `numa_node` and `pcie_root` come from sysfs; None where the
-    machine does not tell. `nvlink_peers` are the GPUs of this node that NVLink reaches, directly
-    or through a switch; `nvlink_domain` is the fabric across nodes, `<cluster uuid>.<clique>`.
-    `mig` is None where the GPU has none, or where it is another's to manage (`virtual`: a vGPU
-    guest).
+    `index` is NVML's current one: it and `minor` may change. `memory_bytes` is None on
+    unified-memory parts (NVML reports NOT_SUPPORTED). `numa_node` and `pcie_root` come from sysfs;
+    None if the machine does not report them. `nvlink_peers` are the GPUs of this node that NVLink
+    reaches, directly or through a switch; `nvlink_domain` is the fabric across nodes, `<cluster
+    uuid>.<clique>`. `mig` is None if the GPU has none, or if another system manages it (`virtual`:
+    a vGPU guest).
     """
 
     uuid: ids.GpuUuid
@@ -42,7 +42,7 @@ class Gpu:
 
 @dataclass(frozen=True, slots=True)
 class BrokenGpu:
-    """A GPU that is counted but cannot be read: `where` is its index or PCI address."""
+    """A GPU that is counted but cannot be read: `location` is its index or PCI address."""
 
     location: str
     problem: str
@@ -52,7 +52,7 @@ class BrokenGpu:
 class Inventory:
     """All GPUs of a node, in PCI order, and those that could not be read.
 
-    `lost` are GPUs that were read before and are not readable now, as they were last.
+    `lost` are GPUs that were read before and are not readable now, as last read.
     """
 
     gpus: tuple[Gpu, ...] = ()
@@ -60,50 +60,50 @@ class Inventory:
     lost: tuple[Gpu, ...] = ()
 
     @property
-    def known(self) -> tuple[Gpu, ...]:
-        """Every GPU that can be described, in PCI order, readable now or not."""
+    def all_gpus(self) -> tuple[Gpu, ...]:
+        """Return every GPU that can be described, in PCI order, readable now or not."""
         return sort_by_pci((*self.gpus, *self.lost))
 
     def by_uuid(self, uuid: str) -> Gpu | None:
-        """The GPU of that UUID."""
+        """Return the GPU of that UUID."""
         return next((gpu for gpu in self.gpus if gpu.uuid == uuid), None)
 
 
-def mark_own(gpu: Gpu, ours: Iterable[partition.InstanceRef]) -> Gpu:
-    """The same GPU, its MIG instances at `ours` (places of any GPU) known as ours."""
+def mark_own(gpu: Gpu, own_refs: Iterable[partition.InstanceRef]) -> Gpu:
+    """Return the GPU, its MIG instances at `own_refs` (references of any GPU) marked as ours."""
     if gpu.mig is None:
         return gpu
-    here = (place for place in ours if place.gpu == gpu.uuid)
-    return replace(gpu, mig=partition.mark_own(gpu.mig, here))
+    refs = (ref for ref in own_refs if ref.gpu == gpu.uuid)
+    return replace(gpu, mig=partition.mark_own(gpu.mig, refs))
 
 
 def sort_by_pci(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
-    """GPUs by PCI address: the only order that does not move (minors and indices do)."""
+    """Return GPUs by PCI address: the only stable order (minors and indices change)."""
     return tuple(sorted(gpus, key=lambda gpu: gpu.pci))
 
 
-def retain_lost(before: Inventory, now: Inventory) -> Inventory:
-    """`now`, with the GPUs of `before` that still count among the node's but cannot be read.
+def retain_lost(previous: Inventory, current: Inventory) -> Inventory:
+    """Return `current`, with the GPUs of `previous` that are still counted but cannot be read.
 
-    NVML may not tell which GPU it cannot read, so every one that is missing while something is
-    broken is lost; a GPU that is missing while nothing is broken has been taken out. The others
-    stay linked to one that is lost: nothing of them changes with it.
+    NVML may not tell which GPU it cannot read, so every missing one is lost while something is
+    broken; a GPU missing while nothing is broken was removed. The others keep their links to lost
+    ones.
     """
-    if not now.broken:
-        return now
-    read = {gpu.uuid for gpu in now.gpus}
-    missing = sort_by_pci(tuple(gpu for gpu in before.known if gpu.uuid not in read))
+    if not current.broken:
+        return current
+    read = {gpu.uuid for gpu in current.gpus}
+    missing = sort_by_pci(tuple(gpu for gpu in previous.all_gpus if gpu.uuid not in read))
     away = frozenset(gpu.pci for gpu in missing)
-    linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in before.known}
+    linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in previous.all_gpus}
     gpus = tuple(
         replace(gpu, nvlink_peers=gpu.nvlink_peers | linked.get(gpu.uuid, frozenset()))
-        for gpu in now.gpus
+        for gpu in current.gpus
     )
-    return Inventory(gpus, now.broken, missing)
+    return Inventory(gpus, current.broken, missing)
 
 
 def without_gpu(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
-    """The inventory, where one GPU of it cannot be read just now."""
+    """Return the inventory, with one of its GPUs unreadable."""
     broken = BrokenGpu(gpu.uuid, problem)
     return Inventory(
         tuple(other for other in inventory.gpus if other.uuid != gpu.uuid),
@@ -113,7 +113,7 @@ def without_gpu(inventory: Inventory, gpu: Gpu, problem: str) -> Inventory:
 
 
 def with_gpu(inventory: Inventory, gpu: Gpu) -> Inventory:
-    """The inventory, with one GPU as it was just read: in its place, or back among the others."""
+    """Return the inventory, with one GPU as just read: in its place, or restored."""
     gpus = (gpu, *(other for other in inventory.gpus if other.uuid != gpu.uuid))
     lost = tuple(other for other in inventory.lost if other.uuid != gpu.uuid)
     broken = tuple(other for other in inventory.broken if other.location != gpu.uuid)

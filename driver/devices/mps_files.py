@@ -1,12 +1,12 @@
-"""The files between the kubelet plugin and the MPS supervisor: what is wanted, and what is.
+"""Files between the kubelet plugin and the MPS supervisor: desired and actual state.
 
-    <state-dir>/desired/<key>.json   written by the plugin; without the file the daemon goes
-    <state-dir>/status/<key>.json    written by the supervisor; gone when the daemon is
+    <state-dir>/desired/<key>.json   written by the plugin; without the file the daemon is removed
+    <state-dir>/status/<key>.json    written by the supervisor; removed with the daemon
     <state-dir>/run/<key>/{pipe,log} the daemon's directories
     <state-dir>/supervisor.lock      locked (flock) as long as a supervisor runs
 
-Both kinds of files are JSON objects with a `version`. Fields that a reader does not know are kept,
-and a newer version is refused. Pure: paths are put together here, and opened elsewhere.
+Both kinds of files are JSON objects with a `version`. Fields unknown to a reader are kept, and a
+newer version is refused. Pure: paths are composed here, and opened elsewhere.
 """
 
 import hashlib
@@ -30,12 +30,12 @@ _MEBIBYTES = "a whole number of MiB, 1 at least, in bytes"
 
 
 def is_key(text: str) -> bool:
-    """Whether a text may name a daemon, and so become part of a path."""
+    """Return whether a text may name a daemon, and so become part of a path."""
     return _KEY.fullmatch(text) is not None
 
 
 def _check_mib(value: int) -> int:
-    """The daemon takes limits in MiB; a share that is rounded would not be the one promised."""
+    """Check a limit: the daemon takes MiB, and a rounded share would not be the one promised."""
     if value < MIB or value % MIB:
         raise ValueError(f"is {value}; expected {_MEBIBYTES}")
     return value
@@ -45,11 +45,11 @@ Mebibytes = Annotated[int, pydantic.AfterValidator(_check_mib)]
 
 
 class State(StrEnum):
-    """How a daemon is.
+    """State of a daemon.
 
-    `starting`: not answering yet, or not with what is wanted. `ready`: it takes clients, with the
-    limits that `applied` tells. `failed`: it is not there, or of no use; `problem` says why and
-    what is waited for. `stopping`: it was told to go.
+    `starting`: not replying yet, or not as desired. `ready`: it takes clients, with the limits of
+    `applied`. `failed`: it is absent, or not usable; `problem` says why and what is awaited.
+    `stopping`: it was told to quit.
     """
 
     STARTING = "starting"
@@ -82,8 +82,8 @@ class _File(pydantic.BaseModel):
         return value
 
     @classmethod
-    def parse(cls, data: bytes, where: str) -> Self:
-        """Read a file's bytes; `where` is its name for people.
+    def parse(cls, data: bytes, location: str) -> Self:
+        """Parse a file's bytes; `location` is its name for people.
 
         Raises:
             BadInput: the file and the field, what is wrong there, what was expected.
@@ -94,23 +94,23 @@ class _File(pydantic.BaseModel):
             first = e.errors(include_url=False)[0]
             field = "".join(f".{part}" for part in first["loc"])
             problem = first["msg"].removeprefix("Value error, ")
-            raise errors.BadInput(f"{where}{field}", problem) from e
+            raise errors.BadInput(f"{location}{field}", problem) from e
 
     def render(self) -> bytes:
-        """The file's bytes, unknown fields included; the same for the same content."""
+        """Return the file's bytes, unknown fields included; the same for the same content."""
         text = json.dumps(self.model_dump(mode="json"), sort_keys=True, separators=(",", ":"))
         return f"{text}\n".encode()
 
 
 class Desired(_File):
-    """A daemon that is wanted.
+    """A desired daemon.
 
-    `devices` are UUIDs of GPUs or MIG devices; a device's place among them is the index that the
-    daemon knows it by. `pinned_memory` is in bytes, one for each device: the ceiling of a client
-    process that brings no limit of its own, so the largest live share. `active_thread_percentage`
-    is the same for compute. With `multi_user` one server serves clients of every user; without it,
-    users take turns. `shm_bytes` gives the daemon a /dev/shm of its own, of that size, which its
-    clients are to have as theirs; without it, the daemon has the supervisor's.
+    `devices` are UUIDs of GPUs or MIG devices; a device's position is its index in the daemon.
+    `pinned_memory` is in bytes, one per device: the ceiling of a client process without a limit of
+    its own, so the largest live share. `active_thread_percentage` is the same for compute. With
+    `multi_user` one server serves clients of every user; without it, users take turns. `shm_bytes`
+    gives the daemon a /dev/shm of that size, which its clients must share; without it, the daemon
+    has the supervisor's.
     """
 
     devices: tuple[str, ...]
@@ -122,7 +122,7 @@ class Desired(_File):
     @pydantic.field_validator("devices")
     @classmethod
     def _check_devices(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        wrong = [one for one in value if not _DEVICE.fullmatch(one)]
+        wrong = [device for device in value if not _DEVICE.fullmatch(device)]
         if wrong:
             raise ValueError(f"{wrong[0]!r} is no UUID; expected GPU-... or MIG-...")
         if not value or len(set(value)) != len(value):
@@ -140,7 +140,7 @@ class Desired(_File):
 
 
 class Process(pydantic.BaseModel):
-    """A process that cannot be taken for a later one with its pid.
+    """A process that cannot be mistaken for a later one with its pid.
 
     `started` is in clock ticks after boot (proc_pid_stat(5), field 22).
     """
@@ -152,9 +152,9 @@ class Process(pydantic.BaseModel):
 
 
 class Holder(pydantic.BaseModel):
-    """A control program that is connected to a daemon, which takes nobody else's commands.
+    """A control program that is connected to a daemon, which accepts no other commands meanwhile.
 
-    `user` is the id that it runs as, "?" where it has just ended.
+    `user` is the id that it runs as, "?" if it has just ended.
     """
 
     model_config = pydantic.ConfigDict(strict=True, frozen=True)
@@ -163,19 +163,19 @@ class Holder(pydantic.BaseModel):
     user: str
 
     def describe(self) -> str:
-        """Name it."""
+        """Return its pid and user as text."""
         return f"process {self.pid} of user {self.user}"
 
 
 class Status(_File):
-    """A daemon as the supervisor found it.
+    """A daemon's status, written by the supervisor.
 
-    Worth something only in the boot that `boot_id` names and while a supervisor runs (its lock).
-    `applied` is the digest of the desired file that the daemon answers with, "" when of none;
-    `clients` is their number as the daemon tells, `processes` who they are. `since` is when `state`
-    began (RFC 3339). `problem` is for people; `waiting`, a part of it, says who waits
-    behind another user. While `occupied` the daemon takes no command of ours, as control programs
-    are connected to it: the `holders`, as far as they are seen.
+    Valid only in the boot of `boot_id` and while a supervisor runs (its lock). `applied` is the
+    digest of the desired file that the daemon serves, "" if none; `clients` is their number as the
+    daemon reports, `processes` identify them. `since` is when `state` began (RFC 3339). `problem`
+    is for people; `waiting`, a part of it, names clients that wait behind another user. While
+    `occupied` the daemon takes no command of ours, as control programs are connected to it: the
+    `holders`, as far as visible.
     """
 
     state: State
@@ -193,18 +193,21 @@ class Status(_File):
     occupied: bool = False
     holders: tuple[Holder, ...] = ()
 
-    def serves(self, wanted: str, boot_id: str) -> bool:
-        """Whether the daemon works with the desired file of digest `wanted`, in this boot."""
-        return self.state is State.READY and (self.applied, self.boot_id) == (wanted, boot_id)
+    def serves(self, desired_digest: str, boot_id: str) -> bool:
+        """Return whether the daemon serves the desired file of that digest, in this boot."""
+        return self.state is State.READY and (self.applied, self.boot_id) == (
+            desired_digest,
+            boot_id,
+        )
 
 
 def digest(data: bytes) -> str:
-    """Of a desired file's bytes as they stand on disk (SHA-256, hex digits)."""
+    """Return the SHA-256 of a desired file's bytes on disk, in hex."""
     return hashlib.sha256(data).hexdigest()
 
 
 class Layout:
-    """Where the files of a state directory are."""
+    """Paths of a state directory's files."""
 
     def __init__(self, state_dir: Path) -> None:
         self.desired_dir = state_dir / "desired"
@@ -213,21 +216,21 @@ class Layout:
         self.lock = state_dir / "supervisor.lock"
 
     def desired(self, key: str) -> Path:
-        """What is wanted of a daemon."""
+        """Return the path of a daemon's desired file."""
         return self.desired_dir / f"{key}{SUFFIX}"
 
     def status(self, key: str) -> Path:
-        """How a daemon is."""
+        """Return the path of a daemon's status file."""
         return self.status_dir / f"{key}{SUFFIX}"
 
     def run(self, key: str) -> Path:
-        """The folder of a daemon's own directories."""
+        """Return the folder of a daemon's own directories."""
         return self.run_dir / key
 
     def pipe(self, key: str) -> Path:
-        """CUDA_MPS_PIPE_DIRECTORY of the daemon; its clients are to have it as theirs."""
+        """Return CUDA_MPS_PIPE_DIRECTORY of the daemon; its clients must use the same."""
         return self.run(key) / "pipe"
 
     def log(self, key: str) -> Path:
-        """CUDA_MPS_LOG_DIRECTORY of the daemon."""
+        """Return CUDA_MPS_LOG_DIRECTORY of the daemon."""
         return self.run(key) / "log"

@@ -1,7 +1,7 @@
-"""GPUs that fail again and again: counted, and kept out of use until a person clears them. Pure.
+"""Quarantine of GPUs that fail repeatedly: failures are counted until a person clears them. Pure.
 
-A failure is over when nothing ails the GPU any more that something ailed; what only informs is no
-failure. A GPU with MOST of them in WINDOW_S is in quarantine from then on, however well it is.
+A failure is over when a GPU with ailments has none again; informational ailments do not count. A
+GPU with FAILURE_LIMIT of them in WINDOW_S is in quarantine from then on, even while it is healthy.
 """
 
 import dataclasses
@@ -15,14 +15,14 @@ from driver.devices import health
 FAILURE_LIMIT: Final = 3
 WINDOW_S: Final = 24 * 3600.0
 _COUNTED = 99
-"""More are not told apart: the list is kept on disk."""
+"""Maximum of failures kept: the list is on disk."""
 
 
 @dataclass(frozen=True, slots=True)
 class FailureHistory:
-    """What is remembered of a GPU: when its failures were over (Unix seconds, the oldest first).
+    """Failures of a GPU by the time they were over (Unix seconds, oldest first).
 
-    `ill`: one is not over yet. `since`: in quarantine, from when on.
+    `ill`: a failure is not over yet. `since`: start of the quarantine.
     """
 
     failures: tuple[float, ...] = ()
@@ -33,31 +33,31 @@ class FailureHistory:
 NO_FAILURES = FailureHistory()
 
 
-def update(past: FailureHistory, now: float, *, ill: bool) -> FailureHistory:
-    """After a look at the GPU at `now`; without a change of the GPU, the same."""
-    if past.ill == ill:
-        return _expire(past, now)
+def update(history: FailureHistory, now: float, *, ill: bool) -> FailureHistory:
+    """Return the history after a poll at `now`; unchanged while the GPU's health is."""
+    if history.ill == ill:
+        return _expire(history, now)
     if ill:
-        return dataclasses.replace(_expire(past, now), ill=True)
+        return dataclasses.replace(_expire(history, now), ill=True)
     # A clock that was set back must not keep a failure longer than the window.
-    before = tuple(min(at, now) for at in _expire(past, now).failures)
-    failures = (*before, now)[-_COUNTED:]
-    since = past.since
+    earlier = tuple(min(timestamp, now) for timestamp in _expire(history, now).failures)
+    failures = (*earlier, now)[-_COUNTED:]
+    since = history.since
     if since is None and len(failures) >= FAILURE_LIMIT:
         since = now
     return FailureHistory(failures, ill=False, since=since)
 
 
-def clear(past: FailureHistory) -> FailureHistory:
-    """Nothing that is over counts any more; what ails it now will when it is over."""
-    return FailureHistory(ill=past.ill)
+def clear(history: FailureHistory) -> FailureHistory:
+    """Return the history without past failures; a current failure counts once it is over."""
+    return FailureHistory(ill=history.ill)
 
 
-def ailments(past: FailureHistory) -> tuple[health.Ailment, ...]:
-    """The quarantine, as what ails the whole GPU: the value is the count of failures."""
-    if past.since is None:
+def ailments(history: FailureHistory) -> tuple[health.Ailment, ...]:
+    """Return the quarantine as an ailment of the whole GPU: its value is the number of failures."""
+    if history.since is None:
         return ()
-    count = len(past.failures)
+    count = len(history.failures)
     text = (
         f"it has failed {count} times and recovered each time, {FAILURE_LIMIT} times within "
         f"{WINDOW_S / 3600:g} hours; cleared by the Node's annotation {names.CLEAR_QUARANTINE}"
@@ -65,25 +65,25 @@ def ailments(past: FailureHistory) -> tuple[health.Ailment, ...]:
     return (health.Ailment(names.TAINT_QUARANTINE, str(count), "NoSchedule", text),)
 
 
-def is_quarantine(one: health.Ailment) -> bool:
-    """Whether that is what keeps the GPU out, and no illness of it."""
-    return one.key == names.TAINT_QUARANTINE
+def is_quarantine(ailment: health.Ailment) -> bool:
+    """Return whether the ailment is the quarantine, not a current fault."""
+    return ailment.key == names.TAINT_QUARANTINE
 
 
 def parse_names(annotation: str) -> frozenset[str]:
-    """The UUIDs that an annotation names to be cleared, `all` among them; `GPU-a, GPU-b`."""
+    """Return the UUIDs an annotation names to be cleared, possibly `all`: `GPU-a, GPU-b`."""
     return frozenset(part.strip() for part in annotation.split(",") if part.strip())
 
 
 def is_named(annotation: Iterable[str], gpu: str) -> bool:
-    """Whether a GPU is among those that are named."""
-    wanted = frozenset(annotation)
-    return names.ALL in wanted or gpu in wanted
+    """Return whether a GPU is among the names."""
+    cleared = frozenset(annotation)
+    return names.ALL in cleared or gpu in cleared
 
 
-def _expire(past: FailureHistory, now: float) -> FailureHistory:
-    """Without failures that are out of the window; one in quarantine keeps all of them."""
-    if past.since is not None:
-        return past
-    kept = tuple(at for at in past.failures if now - at < WINDOW_S)
-    return past if kept == past.failures else dataclasses.replace(past, failures=kept)
+def _expire(history: FailureHistory, now: float) -> FailureHistory:
+    """Drop failures outside the window; in quarantine all are kept."""
+    if history.since is not None:
+        return history
+    recent = tuple(timestamp for timestamp in history.failures if now - timestamp < WINDOW_S)
+    return history if recent == history.failures else dataclasses.replace(history, failures=recent)

@@ -1,7 +1,7 @@
-"""What an Xid says about a GPU: the table behind taints, events and docs/explanation/health.md.
+"""Classes of Xids: the table behind taints, events and docs/explanation/health.md.
 
-Sources: NVIDIA's Xid catalog (the action it asks for) and docs/explanation/health.md for where we
-differ. A class answers one question: who must act before the GPU may be given out again.
+Sources: NVIDIA's Xid catalog (the action it asks for) and docs/explanation/health.md for the
+differences. A class answers one question: who must act before the GPU may be allocated again.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,12 +16,12 @@ _HIGHEST = 999
 
 
 class XidClass(StrEnum):
-    """Who must act."""
+    """Class of an Xid, by who must act."""
 
     meaning: str
 
     def __new__(cls, value: str, meaning: str) -> Self:
-        """A string with its meaning beside it."""
+        """Create a string member with its meaning."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.meaning = meaning
@@ -38,16 +38,15 @@ class XidClass(StrEnum):
 
 
 UNKNOWN_CLASS = XidClass.INFORMATIONAL
-"""Of a code the table does not hold: told, never a taint by itself.
-
-A driver that invents a code also keeps the recovery action (field 230), which is looked at after
-every such Xid, so a grave new code still taints, and a harmless one takes no GPU away.
+"""Class of a code that is not in the table: reported, never a taint by itself. A driver that adds a
+code also keeps the recovery action (field 230), which is read after every such Xid, so a grave new
+code still taints, and a harmless one takes no GPU away.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Xid:
-    """One code: its class, and what happened in a few words."""
+    """One code: its class, and a short description."""
 
     code: int
     xid_class: XidClass
@@ -77,7 +76,7 @@ _INFORMATIONAL = {
     94: "uncorrectable memory error, contained to one program",
     # A kernel that never yields ends so, and both of NVIDIA's drivers take it for the program's.
     109: "a context switch timed out",
-    # NVLink 5 tells harmless from fatal by sub-codes that NVML does not hand out. The drivers that
+    # NVLink 5 tells harmless from fatal by sub-codes that NVML does not report. The drivers that
     # know these codes also keep the recovery action, which is read after each of them.
     144: "NVLink: link interface (SAW)",
     145: "NVLink: link layer (RLW)",
@@ -133,7 +132,7 @@ TABLE: Mapping[int, Xid] = MappingProxyType(
 
 
 def build_table(overrides: Mapping[int, XidClass]) -> Mapping[int, Xid]:
-    """The default with other classes for some codes, known or not."""
+    """Return the default table with other classes for some codes, known or not."""
     changed = {
         code: Xid(code, xid_class, lookup(TABLE, code).meaning)
         for code, xid_class in overrides.items()
@@ -141,31 +140,31 @@ def build_table(overrides: Mapping[int, XidClass]) -> Mapping[int, Xid]:
     return MappingProxyType({**TABLE, **changed})
 
 
-def lookup(of: Mapping[int, Xid], code: int) -> Xid:
-    """The code's row; one of `UNKNOWN_CLASS` where there is none."""
-    return of.get(code) or Xid(code, UNKNOWN_CLASS, "a code that is not in the table")
+def lookup(rows: Mapping[int, Xid], code: int) -> Xid:
+    """Return the code's row; one of `UNKNOWN_CLASS` if there is none."""
+    return rows.get(code) or Xid(code, UNKNOWN_CLASS, "a code that is not in the table")
 
 
-def parse_override(text: str, where: str = "--xid-class") -> tuple[int, XidClass]:
-    """`109=application`: a code and its class. Raises BadInput."""
+def parse_override(text: str, location: str = "--xid-class") -> tuple[int, XidClass]:
+    """Parse `109=application`: a code and its class. Raises BadInput."""
     code, equals, name = text.partition("=")
     if not equals:
-        raise errors.BadInput(where, f"{text!r} is no CODE=CLASS", "one like 109=application")
+        raise errors.BadInput(location, f"{text!r} is no CODE=CLASS", "one like 109=application")
     if not (code.isascii() and code.isdigit() and 1 <= int(code) <= _HIGHEST):
-        raise errors.BadInput(where, f"{code!r} is no Xid", f"a number from 1 to {_HIGHEST}")
-    classes = {one.value: one for one in XidClass}
+        raise errors.BadInput(location, f"{code!r} is no Xid", f"a number from 1 to {_HIGHEST}")
+    classes = {xid_class.value: xid_class for xid_class in XidClass}
     if name not in classes:
-        known = ", ".join(classes)
-        raise errors.BadInput(where, f"{name!r} is no class of Xids", f"one of {known}")
+        expected = ", ".join(classes)
+        raise errors.BadInput(location, f"{name!r} is no class of Xids", f"one of {expected}")
     return int(code), classes[name]
 
 
-def parse_overrides(texts: Iterable[str], where: str = "--xid-class") -> Mapping[int, XidClass]:
-    """Every override of a command line, for `table`. Raises BadInput; a code may come once."""
-    found: dict[int, XidClass] = {}
+def parse_overrides(texts: Iterable[str], location: str = "--xid-class") -> Mapping[int, XidClass]:
+    """Return all overrides of a command line, for `build_table`. Raises BadInput."""
+    overrides: dict[int, XidClass] = {}
     for text in texts:
-        code, xid_class = parse_override(text, where)
-        if code in found:
-            raise errors.BadInput(where, f"Xid {code} is given twice")
-        found[code] = xid_class
-    return found
+        code, xid_class = parse_override(text, location)
+        if code in overrides:
+            raise errors.BadInput(location, f"Xid {code} is given twice")
+        overrides[code] = xid_class
+    return overrides

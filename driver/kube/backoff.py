@@ -1,4 +1,4 @@
-"""How long to wait before the next try. Pure but for its count of failures."""
+"""Back-off between tries. Pure except for its count of failures."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ class Pace:
     max_s: float
 
     def wait_s(self, failures: int, jitter: Jitter, at_least_s: float = 0.0) -> float:
-        """Seconds after the `failures`-th failure in a row (1 is the first).
+        """Return the seconds after the `failures`-th consecutive failure (1 is the first).
 
-        `at_least_s` is what the server asked for (Retry-After); it may exceed `max_s`. Jitter
-        adds up to half of the wait, so a herd spreads out and nobody comes back too early.
+        `at_least_s` is the server's Retry-After; it may exceed `max_s`. Jitter adds up to half of
+        the wait, so that clients spread out and none comes back too early.
         """
         doublings = min(failures - 1, 32)  # no float grows without end
         wait = max(min(self.base_s * 2.0**doublings, self.max_s), at_least_s)
@@ -28,7 +28,7 @@ class Pace:
 
 
 class Backoff:
-    """Counts failures in a row for one loop."""
+    """Counts one loop's consecutive failures."""
 
     def __init__(self, pace: Pace, jitter: Jitter) -> None:
         self._pace = pace
@@ -36,10 +36,10 @@ class Backoff:
         self._failures = 0
 
     def after_failure(self, at_least_s: float | None = None) -> float:
-        """Seconds to wait now."""
+        """Return the seconds to wait now."""
         self._failures += 1
         return self._pace.wait_s(self._failures, self._jitter, at_least_s or 0.0)
 
     def reset(self) -> None:
-        """Something worked: the next failure is the first again."""
+        """Reset after a success: the next failure is the first again."""
         self._failures = 0

@@ -1,8 +1,8 @@
-"""The verbs of the API server, on raw objects. One client per process, thread safe.
+"""Verbs of the API server, on raw objects. One client per process, thread safe.
 
-Objects come and go as plain dictionaries: typed models drop fields they do not know and cost
-twenty times as much to decode. Every failure is an `errors.ApiError`; nothing is retried here,
-so that each loop keeps its own policy.
+Objects are plain dictionaries: typed models drop unknown fields and cost twenty times as much to
+decode. Every failure is an `errors.ApiError`; nothing is retried here, so that each loop keeps its
+own policy.
 """
 
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ _LIST_TRIES = 3
 
 
 class PatchType(StrEnum):
-    """How a patch's body is read: its content type."""
+    """Content type of a patch's body."""
 
     MERGE = "application/merge-patch+json"
     STRATEGIC = "application/strategic-merge-patch+json"
@@ -37,7 +37,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """All objects as of `version`, to be gone through once.
+    """All objects as of `version`, to be iterated once.
 
     Pages are read as they are reached, so that a large listing is never held whole. Reading one may
     fail; Gone means that the listing expired: begin again.
@@ -49,7 +49,7 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class Timeouts:
-    """Seconds to connect, and seconds without a byte of the answer."""
+    """Seconds to connect, and seconds without a byte of the response."""
 
     connect_s: float = 5.0
     read_s: float = 10.0
@@ -81,23 +81,23 @@ class KubeClient:
 
     @classmethod
     def connect(cls, kubeconfig: Path | None, user_agent: str) -> Self:
-        """A client for a kubeconfig file, or for the pod we run in when there is none.
+        """Return a client for a kubeconfig file, or for the pod we run in without one.
 
-        Connections are made on use. Raises BadInput when the credentials make no sense.
+        Connections are opened on use. Raises BadInput if the credentials are invalid.
         """
         return cls(transport.Transport(credentials.Credentials(kubeconfig), user_agent))
 
     def with_timeout(self, timeout_s: float) -> "KubeClient":
-        """The same connections, with calls that take `timeout_s` to answer or fail."""
+        """Return a client on the same connections, whose calls take at most `timeout_s`."""
         half = timeout_s / 2
         return KubeClient(self._wire, Timeouts(connect_s=half, read_s=half))
 
     def get(self, resource: gvr.Resource, name: str, namespace: str | None = None) -> gvr.Object:
-        """One object. Raises NotFound."""
+        """Return one object. Raises NotFound."""
         return self._request(_Request("GET", resource.path(namespace, name)))
 
     def get_text(self, path: str, query: Mapping[str, str] | None = None) -> str:
-        """What is answered that is no object: a pod's `log`, or the server's own `/metrics`."""
+        """Return a response that is no object: a pod's `log`, or the server's own `/metrics`."""
         raw = self._wire.read(
             transport.Call("GET", path, self._limits(), query or {}, accept="*/*")
         )
@@ -112,7 +112,7 @@ class KubeClient:
         label_selector: str = "",
         limit: int = 500,
     ) -> Listing:
-        """Every object, in pages of `limit`; a listing that expires midway starts again."""
+        """Return every object, in pages of `limit`; a listing that expires midway starts again."""
         path = resource.path(namespace)
         query = _selector_query(field_selector, label_selector) | {"limit": str(limit)}
         for _ in range(_LIST_TRIES - 1):
@@ -131,7 +131,7 @@ class KubeClient:
         label_selector: str = "",
         limit: int = 500,
     ) -> Walk:
-        """Every object; the first of the pages of `limit` is read now, the others on the way."""
+        """Return every object; the first page of `limit` is read now, the others on the way."""
         query = _selector_query(field_selector, label_selector) | {"limit": str(limit)}
         return self._walk(resource.path(namespace), query)
 
@@ -146,7 +146,7 @@ class KubeClient:
         field_selector: str = "",
         label_selector: str = "",
     ) -> watch_stream.Watch:
-        """Events after `version`, with bookmarks, until the server ends it after `timeout_s`.
+        """Return events after `version` and bookmarks; the server ends it after `timeout_s`.
 
         `read_timeout_s` without a byte is Unreachable; an ERROR event raises the error it holds.
         """
@@ -171,7 +171,7 @@ class KubeClient:
         name: str | None = None,
         field_manager: str | None = None,
     ) -> gvr.Object:
-        """Create an object; `name` and `subresource` for what is created under one (eviction)."""
+        """Create an object; `name` and `subresource` for subresources (eviction)."""
         path = resource.path(namespace, name, subresource)
         return self._request(_Request("POST", path, _manager_query(field_manager), body))
 
@@ -204,7 +204,7 @@ class KubeClient:
         namespace: str | None = None,
         field_manager: str | None = None,
     ) -> gvr.Object:
-        """Put an object that is wholly ours (slices, leases). Raises Conflict."""
+        """Replace an object that is entirely ours (slices, leases). Raises Conflict."""
         path = resource.path(namespace, name)
         return self._request(_Request("PUT", path, _manager_query(field_manager), body))
 
@@ -218,9 +218,9 @@ class KubeClient:
         version: str,
         field_manager: str | None = None,
     ) -> gvr.Object:
-        """Add a finalizer, every other byte untouched: for what a patch cannot be made of.
+        """Add a finalizer, every other byte unchanged: for objects that a patch would break.
 
-        Raises Conflict where the object's version is not `version`.
+        Raises Conflict if the object's version is not `version`.
         """
         # Protobuf, which nothing else of this client takes.
         from driver.kube import finalizers  # noqa: PLC0415
@@ -243,25 +243,25 @@ class KubeClient:
         uid: str | None = None,
         version: str | None = None,
     ) -> None:
-        """Delete an object, if it still is the one with `uid` and `version`.
+        """Delete an object, if it still has `uid` and `version`.
 
-        Raises NotFound; Conflict when it is another one.
+        Raises NotFound; Conflict if it is another one.
         """
-        wanted = {"uid": uid, "resourceVersion": version}
-        preconditions = {k: v for k, v in wanted.items() if v is not None}
+        expected = {"uid": uid, "resourceVersion": version}
+        preconditions = {k: v for k, v in expected.items() if v is not None}
         body = {"kind": "DeleteOptions", "apiVersion": "v1"}
         options = body | ({"preconditions": preconditions} if preconditions else {})
         self._request(_Request("DELETE", resource.path(namespace, name), body=options))
 
     def server_version(self) -> ServerVersion:
-        """What the server says it is."""
+        """Return the server's version."""
         info = self._request(_Request("GET", "/version"))
         minor = "".join(c for c in str(info["minor"]) if c.isdigit())  # "36+" on some clouds
         return ServerVersion(int(info["major"]), int(minor), str(info["gitVersion"]))
 
     def _list_all(self, path: str, query: Mapping[str, str]) -> Listing:
-        found = self._walk(path, query)
-        return Listing([*found.items], found.version)
+        pages = self._walk(path, query)
+        return Listing([*pages.items], pages.version)
 
     def _walk(self, path: str, query: Mapping[str, str]) -> Walk:
         page = self._request(_Request("GET", path, query))
@@ -269,10 +269,10 @@ class KubeClient:
 
     def _items(self, page: gvr.Object, path: str, query: Mapping[str, str]) -> Iterator[gvr.Object]:
         while True:
-            found = page.get("items") or []
-            found.reverse()
-            while found:
-                yield found.pop()
+            items = page.get("items") or []
+            items.reverse()
+            while items:
+                yield items.pop()
             token = page["metadata"].get("continue")
             if not token:
                 return
@@ -293,13 +293,13 @@ class KubeClient:
             )
         )
         try:
-            answer = json_decode.decode(raw)
+            response = json_decode.decode(raw)
         except ValueError as e:
             raise api_errors.unreachable(request.method, request.path, e) from e
-        if not isinstance(answer, dict):
+        if not isinstance(response, dict):
             cause = TypeError("the answer is no JSON object")
             raise api_errors.unreachable(request.method, request.path, cause)
-        return answer
+        return response
 
 
 def _selector_query(field_selector: str, label_selector: str) -> dict[str, str]:

@@ -1,14 +1,14 @@
-"""The only way the controller writes: with the term's name on every write (D22).
+"""The controller's only writer: every write carries the term's name (D22).
 
-Which requests an admission policy can fence by `request.options.fieldManager`:
+Requests that an admission policy can fence by `request.options.fieldManager`:
 
 - PATCH (subresources too) and POST: `fieldManager` is a query parameter and reaches
   `PatchOptions` and `CreateOptions`.
 - An eviction is a POST of `pods/<name>/eviction`, so it has `CreateOptions` with a manager.
-- What is applied (server-side) under a name that outlives terms, so that the next leader takes off
-  what this one put on: that name is not a term's, so it is refused locally without one, as is
-- DELETE: it has `DeleteOptions`, which hold no manager. Pods of others therefore leave by eviction
-  only, and a delete here names the UID it means.
+- Server-side apply under a name that outlives terms, so that the next leader removes what this one
+  applied: that name is not a term's, so it is refused locally without a term, as is
+- DELETE: its `DeleteOptions` hold no manager. Other owners' pods are therefore removed by eviction
+  only, and a delete here names the UID.
 """
 
 from collections.abc import Callable
@@ -28,14 +28,14 @@ class NotLeading(errors.ApiError):
 
 
 class FencedWriter:
-    """Writes under the present term. Raises NotLeading, and ApiError (Forbidden: fenced off)."""
+    """Writes under the current term. Raises NotLeading, and ApiError (Forbidden: fenced off)."""
 
     def __init__(self, kube: client.KubeClient, term: Callable[[], lease.Term | None]) -> None:
         self._client = kube
         self._term = term
 
     def get(self, resource: gvr.Resource, name: str, namespace: str | None = None) -> gvr.Object:
-        """As `KubeClient.get`: reading takes no term."""
+        """See `KubeClient.get`: reading needs no term."""
         return self._client.get(resource, name, namespace)
 
     def patch(  # noqa: PLR0913 - the parameters of the client's patch
@@ -49,7 +49,7 @@ class FencedWriter:
         kind: client.PatchType = client.PatchType.MERGE,
         force: bool = False,
     ) -> gvr.Object:
-        """As `KubeClient.patch`."""
+        """See `KubeClient.patch`."""
         return self._client.patch(
             resource,
             name,
@@ -62,7 +62,7 @@ class FencedWriter:
         )
 
     def apply(self, resource: gvr.Resource, name: str, body: object, *, manager: str) -> gvr.Object:
-        """Apply (server-side) what `manager` says of an object; Conflict: a field is another's.
+        """Apply (server-side) as `manager`; Conflict: another manager owns a field.
 
         Fenced by the term here, not by the server.
         """
@@ -80,7 +80,7 @@ class FencedWriter:
         namespace: str | None = None,
         version: str,
     ) -> gvr.Object:
-        """As `KubeClient.add_finalizer`."""
+        """See `KubeClient.add_finalizer`."""
         return self._client.add_finalizer(
             resource,
             name,
@@ -93,16 +93,16 @@ class FencedWriter:
     def create(
         self, resource: gvr.Resource, body: gvr.Object, namespace: str | None = None
     ) -> gvr.Object:
-        """As `KubeClient.create`."""
+        """See `KubeClient.create`."""
         return self._client.create(resource, body, namespace, field_manager=self._manager())
 
     def create_eviction(
         self, name: str, namespace: str, *, uid: str, grace_s: int | None = None
     ) -> None:
-        """Ask for the pod `uid` to leave.
+        """Request the eviction of the pod `uid`.
 
-        Raises TooManyRequests while a disruption budget forbids it, Conflict when the pod is
-        another one by now, NotFound when it is gone.
+        Raises TooManyRequests while a disruption budget forbids it, Conflict if the pod is another
+        one by now, NotFound if it is gone.
         """
         options: gvr.Object = {"preconditions": {"uid": uid}}
         if grace_s is not None:

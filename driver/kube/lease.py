@@ -1,7 +1,7 @@
-"""Who leads: a Lease in the API server, and the term that fences every write (D22).
+"""Leader election by a Lease in the API server, and the term that fences every write (D22).
 
-Times are monotonic and local: a record's own stamps are never read, so a clock that steps costs
-nobody the lease (F-24). The rules are those of client-go's leaderelection.
+Times are monotonic and local: a record's own timestamps are never read, so a clock step does not
+lose the lease (F-24). The rules are those of client-go's leaderelection.
 """
 
 import threading
@@ -18,19 +18,19 @@ log = structlog.get_logger(__name__)
 _MANAGER_LIMIT = 128
 _TRANSITIONS_DIGITS = 10
 _KEPT_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
-"""Of its metadata: whoever installed the Lease knows it again by these."""
+"""Metadata kept on a replace: the Lease's installer identifies it by these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """One leader's time in office: the fencing token."""
+    """One leader's term: the fencing token."""
 
     holder: str
     transitions: int
 
     @property
     def field_manager(self) -> str:
-        """What every write of this term carries; the admission policy compares it (D22)."""
+        """Return the field manager of this term's writes, checked by the admission policy (D22)."""
         return f"{names.FIELD_MANAGER}/{self.holder}/{self.transitions}"
 
 
@@ -42,9 +42,9 @@ def _no_jitter() -> float:
 class Timings:
     """Seconds.
 
-    `lease_s`: how long a silent holder keeps the lease. `renew_deadline_s`: how long a leader
-    leads without a successful renewal. `retry_s`: between tries, plus up to half as much.
-    `settle_s`: between winning and leading, so that the admission policy knows the new term.
+    `lease_s`: how long a silent holder keeps the lease. `renew_deadline_s`: how long a leader leads
+    without a successful renewal. `retry_s`: between tries, plus up to half as much. `settle_s`:
+    between winning and leading, so that the admission policy knows the new term.
     """
 
     lease_s: float = 15.0
@@ -55,13 +55,13 @@ class Timings:
 
     @property
     def request_s(self) -> float:
-        """No request takes longer, so two fit before the renew deadline."""
+        """Return the limit of a request, so that two fit before the renew deadline."""
         return self.renew_deadline_s / 2
 
 
 @dataclass(frozen=True, slots=True)
 class _Record:
-    """A Lease as last read, and when we first saw it so; `kept` is what others say in it."""
+    """A Lease as last read, and when it was first read so; `metadata` holds others' fields."""
 
     holder: str
     transitions: int
@@ -72,10 +72,10 @@ class _Record:
 
 
 class Elector:
-    """Runs for the lease, renews it, gives it up. `run` is a thread's target.
+    """Acquires, renews and releases the lease. `run` is a thread's target.
 
-    `identity` must be new in every process (pod name and a random part): it is half of the
-    fencing token. Raises BadInput for one that does not fit into a field manager.
+    `identity` must be new in every process (pod name and a random part): it is half of the fencing
+    token. Raises BadInput for one that does not fit into a field manager.
     """
 
     def __init__(
@@ -99,21 +99,21 @@ class Elector:
 
     @property
     def is_leader(self) -> bool:
-        """Whether `term` has one."""
+        """Return whether `term` returns one."""
         return self.term() is not None
 
     def term(self) -> Term | None:
-        """Our term, while it surely is ours.
+        """Return our term, while it surely is ours.
 
-        None as soon as the renew deadline has passed, whatever the elector's thread is doing: a
-        process that was frozen finds out at its next write.
+        None as soon as the renew deadline has passed, whatever the elector's thread does: a process
+        that was frozen finds out at its next write.
         """
         return self._term if self._settled and not self._overdue() else None
 
     def run(
         self, stop: threading.Event, on_leading: Callable[[Term], None], on_lost: Callable[[], None]
     ) -> None:
-        """Until `stop` is set, or the lease is lost.
+        """Run until `stop` is set, or the lease is lost.
 
         `on_leading` is called once, `settle_s` after winning, and returns at once (it starts
         threads or sets an event). `on_lost` ends the process. A clean stop releases the lease.
@@ -147,7 +147,7 @@ class Elector:
         self._clock.wait(stop, wait_s)
 
     def _try_acquire(self) -> bool:
-        """Try to become the holder."""
+        """Try to become the holder; return whether it succeeded."""
         try:
             record = self._read_record()
             if record is not None and not self._is_free(record):
@@ -161,12 +161,12 @@ class Elector:
         return True
 
     def _is_free(self, record: _Record) -> bool:
-        """Released, left by an earlier life of ours, or silent for too long."""
+        """Return whether it is released, held by our earlier process, or silent for too long."""
         silent_s = self._clock.monotonic() - record.observed_at
         return record.holder in {"", self._identity} or silent_s >= self._timings.lease_s
 
     def _keep_lease(self) -> bool:
-        """Renew; whether we still lead, renewed or not."""
+        """Renew; return whether we still lead, renewed or not."""
         if self._overdue():
             return False
         try:
@@ -174,7 +174,7 @@ class Elector:
         except errors.Conflict:
             return self._readopt()
         except errors.NotFound:
-            return False  # somebody deleted it: others may have won since
+            return False  # it was deleted: another process may have won since
         except errors.ApiError as e:
             log.warning("lease not renewed", error=str(e))
         return not self._overdue()
@@ -184,14 +184,14 @@ class Elector:
             self._write(self._term, self._record)
 
     def _readopt(self) -> bool:
-        """Somebody wrote the lease; if it is still ours, renew it at once over what is there.
+        """Handle a foreign write: if the lease is still ours, renew it over the current version.
 
-        It was we ourselves where the answer to a renewal was lost, and then time is short.
+        We wrote it ourselves if the response to a renewal was lost, and then time is short.
         """
         try:
             record = self._read_record()
-            held = None if record is None else Term(record.holder, record.transitions)
-            if held != self._term:
+            term = None if record is None else Term(record.holder, record.transitions)
+            if term != self._term:
                 return False
             self._renew()
         except errors.ApiError as e:
@@ -202,30 +202,30 @@ class Elector:
         return self._clock.monotonic() - self._renewed_at >= self._timings.renew_deadline_s
 
     def _read_record(self) -> _Record | None:
-        """Read the lease; one that reads as before keeps the time when it was first seen so."""
+        """Read the lease; an unchanged one keeps the time when it was first read so."""
         try:
-            found = self._client.get(gvr.LEASES, *self._lease)
+            lease = self._client.get(gvr.LEASES, *self._lease)
         except errors.NotFound:
             return None
-        return self._remember(found)
+        return self._remember(lease)
 
     def _remember(self, lease: gvr.Object) -> _Record:
         spec, version = lease.get("spec") or {}, lease["metadata"]["resourceVersion"]
-        known = self._record
-        if known is None or known.version != version:
+        record = self._record
+        if record is None or record.version != version:
             holder, transitions = spec.get("holderIdentity"), spec.get("leaseTransitions")
             now = self._clock.monotonic()
-            kept = {
+            metadata = {
                 key: lease["metadata"][key] for key in _KEPT_METADATA if key in lease["metadata"]
             }
             acquired = spec.get("acquireTime")
-            known = _Record(holder or "", int(transitions or 0), version, now, kept, acquired)
-            self._record = known
-        return known
+            record = _Record(holder or "", int(transitions or 0), version, now, metadata, acquired)
+            self._record = record
+        return record
 
-    def _write(self, term: Term, over: _Record | None) -> None:
-        """Write ourselves down, over exactly the record we know. Raises ApiError."""
-        asked_at = self._clock.monotonic()
+    def _write(self, term: Term, previous: _Record | None) -> None:
+        """Write our term over exactly the record we know. Raises ApiError."""
+        requested_at = self._clock.monotonic()
         now = clock.rfc3339_micro(self._clock.now())
         spec = {
             "holderIdentity": term.holder,
@@ -233,23 +233,23 @@ class Elector:
             "renewTime": now,
             "leaseTransitions": term.transitions,
         }
-        acquired = now if self._term is None or over is None else over.acquired
+        acquired = now if self._term is None or previous is None else previous.acquired
         spec |= {"acquireTime": acquired} if acquired else {}
-        self._remember(self._put(spec, over))
-        self._renewed_at = asked_at
+        self._remember(self._save(spec, previous))
+        self._renewed_at = requested_at
         self._term = term
 
-    def _put(self, spec: gvr.Object, over: _Record | None) -> gvr.Object:
+    def _save(self, spec: gvr.Object, previous: _Record | None) -> gvr.Object:
         name, namespace = self._lease
         meta = {"name": name, "namespace": namespace}
         body = {"apiVersion": gvr.LEASES.api_version, "kind": "Lease", "spec": spec}
-        if over is None:
+        if previous is None:
             return self._client.create(gvr.LEASES, body | {"metadata": meta}, namespace)
-        body["metadata"] = {**over.metadata, **meta, "resourceVersion": over.version}
+        body["metadata"] = {**previous.metadata, **meta, "resourceVersion": previous.version}
         return self._client.replace(gvr.LEASES, name, body, namespace=namespace)
 
     def _release(self) -> None:
-        """Leave the lease free, so that a successor need not wait."""
+        """Release the lease, so that a successor need not wait."""
         term, self._term, self._settled = self._term, None, False
         if term is None or self._overdue():
             return
@@ -262,7 +262,7 @@ class Elector:
             "leaseTransitions": term.transitions,
         }
         try:
-            self._put(spec, self._record)
+            self._save(spec, self._record)
         except errors.ApiError as e:
             log.warning("lease not released", error=str(e))
 

@@ -1,4 +1,4 @@
-"""Kinds that not every server serves, or not under every version: absent is empty, not a fault."""
+"""Kinds that not every server serves, or not under every version: absent means empty."""
 
 import threading
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ from driver.kube.http import watch_stream
 
 _log = structlog.get_logger(__name__)
 AGAIN_S = 60.0
-"""How often a server that does not serve a kind is asked again: it may be upgraded."""
+"""Retry interval for a server that does not serve a kind: it may be upgraded."""
 
 
 class OptionalListWatch:
-    """A reflector's source: the first of `versions` that the server serves, or nothing at all.
+    """A reflector's source: the first of `versions` that the server serves, or nothing.
 
-    With `forbidden` a kind that may not be listed counts as one that is not served.
+    With `forbidden` a kind that may not be listed counts as not served.
     """
 
     def __init__(
@@ -33,16 +33,16 @@ class OptionalListWatch:
 
     @property
     def name(self) -> str:
-        """The resource's plural."""
+        """Return the resource's plural."""
         return self._source.name
 
     def list(self) -> client.Walk:
-        """Everything there is; nothing where the kind is not served."""
+        """List all objects; none if the kind is not served."""
         for version in self._versions:
             kind: gvr.Resource = replace(self._source.resource, version=version)
             served = replace(self._source, resource=kind)
             try:
-                found = served.list()
+                walk = served.list()
             except self._absent as error:
                 if isinstance(error, errors.Forbidden):
                     _log.warning(
@@ -50,14 +50,14 @@ class OptionalListWatch:
                     )
                 continue
             self._served = served
-            return found
+            return walk
         if self._served is not None:
             _log.info("no longer served", kind=self.name)
         self._served = None
         return client.Walk(iter(()), "0")
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> reflector.Stream:
-        """What happens after `version`; where the kind is not served, nothing for a while."""
+        """Watch changes after `version`; if the kind is not served, a silent stream."""
         if self._served is None:
             return Silence(self.name, AGAIN_S)
         return self._served.watch(version, timeout_s, read_timeout_s)
@@ -83,4 +83,4 @@ class Silence:
         self._broken.set()
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no connection is held."""

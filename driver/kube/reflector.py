@@ -1,7 +1,7 @@
-"""Keeps a store equal to what the API server holds: list, then watch, for as long as we run (D15).
+"""Keeps a store equal to the API server's objects: list, then watch, repeatedly (D15).
 
-The stream is never trusted (kubernetes-client/python #1148, kubespawner #209): silence is
-noticed, a gap is closed by a new list, failures are paced, and the age of the last word is known.
+The stream is never trusted (kubernetes-client/python #1148, kubespawner #209): silence is detected,
+a gap is closed by a new list, failures back off, and the age of the last message is known.
 """
 
 import math
@@ -24,7 +24,7 @@ _SILENT_WATCHES = 2
 
 
 class Stream(Protocol):
-    """What a watch gives: `watching.Watch`."""
+    """Events of a watch, as `watch_stream.Watch`."""
 
     def __iter__(self) -> "Stream": ...
     def __next__(self) -> watch_stream.WatchEvent: ...
@@ -33,30 +33,30 @@ class Stream(Protocol):
         ...
 
     def close(self) -> None:
-        """Drop the connection."""
+        """Close the connection."""
         ...
 
 
 class Source(Protocol):
-    """What is listed and watched."""
+    """A kind that can be listed and watched."""
 
     @property
     def name(self) -> str:
-        """For logs and metrics: `resourceclaims`."""
+        """Return the name for logs and metrics: `resourceclaims`."""
         ...
 
     def list(self) -> kube_client.Walk:
-        """Everything there is."""
+        """List all objects."""
         ...
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
-        """What happens after `version`."""
+        """Watch changes after `version`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ListWatch:
-    """One kind of object, all of it or what the selectors choose."""
+    """One kind of object, all of it or a selection."""
 
     client: kube_client.KubeClient
     resource: gvr.Resource
@@ -66,11 +66,11 @@ class ListWatch:
 
     @property
     def name(self) -> str:
-        """The resource's plural."""
+        """Return the resource's plural."""
         return self.resource.plural
 
     def list(self) -> kube_client.Walk:
-        """In pages of 500."""
+        """List in pages of 500."""
         return self.client.walk(
             self.resource,
             namespace=self.namespace,
@@ -79,7 +79,7 @@ class ListWatch:
         )
 
     def watch(self, version: str, timeout_s: int, read_timeout_s: float) -> Stream:
-        """With bookmarks."""
+        """Watch with bookmarks."""
         return self.client.watch(
             self.resource,
             namespace=self.namespace,
@@ -106,13 +106,12 @@ PACE = backoff.Pace(base_s=1.0, max_s=30.0)
 class Options:
     """Seconds and hooks.
 
-    `watch_s`: the server ends each watch after this and up to half as much again.
-    `silence_s`: a stream without a word is dead; bookmarks come about each 60 s.
-    `settled_s`: a watch that lived this long is no failure, however it ended, nor is one that was
-    asked to end earlier and did. One that told something is none that makes the next wait longer.
-    `relist_s`: after this and up to half as much again all is listed anew, because an event that
-    a watch lost is noticed by nothing else.
-    `on_bad`: hears of every object that `parse` refuses with BadInput.
+    `watch_s`: the server ends each watch after this and up to half as much again. `silence_s`: a
+    stream without a message is dead; bookmarks come about each 60 s. `settled_s`: a watch that
+    lived this long is no failure, however it ended, nor is one that was requested to end earlier
+    and did. A watch with an event does not increase the back-off. `relist_s`: after this and up to
+    half as much again everything is listed anew, because nothing else detects an event that a watch
+    lost. `on_invalid` is called for every object that `parse` refuses with BadInput.
     """
 
     watch_s: float = 240.0
@@ -151,26 +150,26 @@ class Reflector(Generic[T]):
         target.set_parser(parse, self._options.on_invalid)
 
     def age_s(self) -> float:
-        """Seconds since the last word from the server; infinite before the first."""
+        """Return the seconds since the last message from the server; infinite before the first."""
         return self._clock.monotonic() - self._last_heard
 
     def interrupt(self) -> None:
-        """Let `run`, told to stop, return now instead of at the next frame."""
+        """Make `run` return now, after its stop was set, instead of at the next frame."""
         self._stopping = True
         stream = self._stream
         if stream is not None:
             stream.interrupt()
 
     def run(self, stop: threading.Event) -> None:
-        """Until `stop` is set. Only a fault of ours ends it otherwise."""
+        """Run until `stop` is set. Only an internal fault ends it otherwise."""
         while not stop.is_set():
             wait_s = self._round(stop)
             self._clock.wait(stop, wait_s)
 
     def _round(self, stop: threading.Event) -> float:
-        """List if we must, watch once; seconds to wait before the next round."""
+        """List if needed, watch once; return the seconds before the next round."""
         started = self._clock.monotonic()
-        asked_s, retry_after_s = math.inf, None
+        timeout_s, retry_after_s = math.inf, None
         self._progressed = False
         try:
             if self._version is None:
@@ -178,14 +177,14 @@ class Reflector(Generic[T]):
             elif self._clock.monotonic() >= self._relist_at:
                 self._relist()
             started = self._clock.monotonic()
-            asked_s = self._watch_s()
-            self._watch(stop, asked_s)
+            timeout_s = self._watch_s()
+            self._watch(stop, timeout_s)
         except errors.ApiError as e:
             if not stop.is_set():
                 self._handle_error(e)
             retry_after_s = e.retry_after_s
         lived_s = self._clock.monotonic() - started
-        settled = lived_s >= min(self._options.settled_s, asked_s) and self._heard(started)
+        settled = lived_s >= min(self._options.settled_s, timeout_s) and self._heard(started)
         if settled or self._progressed:
             self._backoff.reset()
         if settled and retry_after_s is None:
@@ -196,10 +195,10 @@ class Reflector(Generic[T]):
         return self._last_heard > since
 
     def _handle_error(self, error: errors.ApiError) -> None:
-        """Decide where to go on: from the last word, or from a new list.
+        """Decide where to continue: from the last version, or from a new list.
 
-        A cut connection, 429 and 5xx say nothing about our version, so the watch goes on from
-        the last version seen. All else may mean that the version is gone or wrong.
+        A cut connection, 429 and 5xx say nothing about our version, so the watch continues from the
+        last version seen. Any other error may mean that the version is gone or wrong.
         """
         resumable = isinstance(
             error, errors.Unreachable | errors.TooManyRequests | errors.ServerError
@@ -207,13 +206,13 @@ class Reflector(Generic[T]):
         if not resumable or self._silent_watches >= _SILENT_WATCHES:
             self._version = None
         forbidden = isinstance(error, errors.Forbidden)
-        say = log.warning if forbidden else log.info
-        say("watch broken", kind=self._source.name, error=str(error), resume=self._version)
+        log_method = log.warning if forbidden else log.info
+        log_method("watch broken", kind=self._source.name, error=str(error), resume=self._version)
 
     def _relist(self) -> None:
-        """Compare with a whole listing; when there is none to be had, the watch goes on as it was.
+        """Compare with a whole listing; if that fails, the watch continues.
 
-        A watch can lose an event without a word: the object of a lost DELETED would stay for ever.
+        A watch can lose an event silently: the object of a lost DELETED would stay for ever.
         """
         try:
             self._list()
@@ -235,7 +234,7 @@ class Reflector(Generic[T]):
         log.debug("listed", kind=self._source.name, count=len(self._store))
 
     def _watch_s(self) -> int:
-        """When the server is to end the next watch: before all is due to be listed anew."""
+        """Return the next watch's timeout: it ends before the next listing is due."""
         options = self._options
         timeout_s = options.watch_s * (1 + options.jitter() / 2)
         return max(1, int(min(timeout_s, self._relist_at - self._clock.monotonic())))
@@ -252,7 +251,7 @@ class Reflector(Generic[T]):
                 self._apply_event(event)
                 if stop.is_set():
                     return
-            # The server ended it, and would have told of anything before.
+            # The server ended it, and would have sent any event before.
             self._last_heard = self._clock.monotonic()
         finally:
             self._stream = None

@@ -1,8 +1,8 @@
-"""What the API server last said, parsed once, for any thread to read.
+"""The API server's objects as last reported, parsed once, for any thread to read.
 
-The watch and the answers to our own writes both feed a store; of two words on one object the
-newer resource version wins, so a writer sees its own write at once and an old event does not
-undo it.
+The watch and the responses to our own writes both feed a store; of two versions of an object the
+newer resource version wins, so a writer sees its own write at once and an old event does not undo
+it.
 """
 
 import collections
@@ -30,7 +30,7 @@ class _Entry(Generic[T]):
 
 
 def _no_parser(_: gvr.Object) -> NoReturn:
-    raise LookupError("this store has no parser: give it to a Reflector or call read_with first")
+    raise LookupError("this store has no parser: give it to a Reflector or call set_parser first")
 
 
 def _ignore_invalid(_key: ids.Key, _error: errors.BadInput) -> None:
@@ -46,17 +46,17 @@ class Store(Generic[T]):
         self._lock = threading.Lock()
         self._delivering = threading.Lock()
         self._entries: dict[ids.Key, _Entry[T]] = {}
-        self._seen = 0
+        self._version = 0
         self._snapshot: Mapping[ids.Key, T] | None = None
         self._handlers: tuple[Handler[T], ...] = ()
         self._changes: collections.deque[tuple[ids.Key, T | None, T | None]] = collections.deque()
 
     def set_parser(self, parse: Callable[[gvr.Object], T], on_bad: OnInvalid) -> None:
-        """Set how raw objects are read; a Reflector does this. `parse` raises BadInput."""
+        """Set the parser of raw objects; a Reflector does this. `parse` raises BadInput."""
         self._parse, self._on_invalid = parse, on_bad
 
     def snapshot(self) -> Mapping[ids.Key, T]:
-        """All values as of now; never changes, and is the same object until something does."""
+        """Return all current values; immutable, and the same object until a change."""
         with self._lock:
             if self._snapshot is None:
                 values = {key: entry.value for key, entry in self._entries.items()}
@@ -64,7 +64,7 @@ class Store(Generic[T]):
             return self._snapshot
 
     def get(self, key: ids.Key) -> T | None:
-        """The value now, if there is one."""
+        """Return the current value, if any."""
         with self._lock:
             entry = self._entries.get(key)
             return None if entry is None else entry.value
@@ -74,24 +74,24 @@ class Store(Generic[T]):
             return len(self._entries)
 
     def subscribe(self, handler: Handler[T]) -> None:
-        """Hear of every later change; subscribe before the reflector runs."""
+        """Call `handler` for every later change; subscribe before the reflector runs."""
         with self._lock:
             self._handlers = (*self._handlers, handler)
 
     def replace(self, items: Iterable[gvr.Object], version: int) -> int:
-        """Take a whole listing: what it lacks was deleted, unless it is newer than the listing.
+        """Apply a whole listing: missing objects were deleted, unless newer than the listing.
 
-        How many of its objects the watch should have told of and did not; a deletion that was
-        not told cannot be told from one that came since.
+        Returns the number of objects the watch should have reported and did not; an unreported
+        deletion cannot be told from a recent one.
 
-        A listing older than what was already seen means that the server's history was restored
-        from a backup: then its word counts, whatever the versions say.
+        A listing older than what was seen means that the server was restored from a backup: then it
+        counts, whatever the versions.
         """
         parsed = {gvr.object_key(obj): self._entry(obj) for obj in items}
         with self._lock:
-            restored = version < self._seen
+            restored = version < self._version
             missed = 0 if restored else self._count_missed(parsed.items())
-            self._seen = version
+            self._version = version
             for key in [k for k, e in self._entries.items() if k not in parsed]:
                 if restored or self._entries[key].version <= version:
                     self._set_entry(key, None)
@@ -102,38 +102,38 @@ class Store(Generic[T]):
         return missed
 
     def apply(self, obj: gvr.Object, *, deleted: bool = False) -> None:
-        """Take one event of the watch; one that was told before, and is told again, is ignored."""
+        """Apply one event of the watch; a repeated event is ignored."""
         key, version = gvr.object_key(obj), gvr.object_version(obj)
         with self._lock:
-            known = self._is_known(key, version)
+            is_known = self._is_known(key, version)
         # Our own writes come back here: reading them once more would be for nothing.
-        entry = None if deleted or known else self._entry(obj)
+        entry = None if deleted or is_known else self._entry(obj)
         with self._lock:
             if not self._is_known(key, version):
                 self._set_entry(key, entry)
-            self._seen = max(self._seen, version)
+            self._version = max(self._version, version)
         self._deliver()
 
     def observe(self, obj: gvr.Object) -> None:
-        """Take the answer to a write of ours.
+        """Apply the response to a write of ours.
 
-        An object that is not here and not newer than the watch has been deleted meanwhile.
+        An unknown object that is not newer than the watch has been deleted meanwhile.
         """
         key, entry = gvr.object_key(obj), self._entry(obj)
         version = gvr.object_version(obj)
         with self._lock:
-            known = self._entries.get(key)
-            if version > (self._seen if known is None else known.version):
+            current = self._entries.get(key)
+            if version > (self._version if current is None else current.version):
                 self._set_entry(key, entry)
         self._deliver()
 
     def bookmark(self, version: int) -> None:
-        """The watch has told of everything up to `version`."""
+        """Record that the watch has reported everything up to `version`."""
         with self._lock:
-            self._seen = max(self._seen, version)
+            self._version = max(self._version, version)
 
     def _entry(self, obj: gvr.Object) -> _Entry[T] | None:
-        """The parsed object, or None (and a report) for one that cannot be read."""
+        """Return the parsed object, or None (and a report) if it cannot be parsed."""
         try:
             return _Entry(gvr.object_version(obj), self._parse(obj))
         except errors.BadInput as e:
@@ -141,36 +141,36 @@ class Store(Generic[T]):
             return None
 
     def _count_missed(self, listed: Iterable[tuple[ids.Key, _Entry[T] | None]]) -> int:
-        """How many of the listing are older than what the watch has told, and not known so."""
+        """Return the number of listed objects older than the watch's version, and not known so."""
         return sum(
-            entry is not None and entry.version <= self._seen and not self._has_newer(key, entry)
+            entry is not None and entry.version <= self._version and not self._has_newer(key, entry)
             for key, entry in listed
         )
 
     def _is_known(self, key: ids.Key, version: int) -> bool:
-        """Whether an event of that version tells nothing new."""
-        known = self._entries.get(key)
-        return version < self._seen or (known is not None and known.version >= version)
+        """Return whether an event of that version is not new."""
+        current = self._entries.get(key)
+        return version < self._version or (current is not None and current.version >= version)
 
     def _has_newer(self, key: ids.Key, entry: _Entry[T] | None) -> bool:
-        known = self._entries.get(key)
-        return known is not None and entry is not None and known.version >= entry.version
+        current = self._entries.get(key)
+        return current is not None and entry is not None and current.version >= entry.version
 
     def _set_entry(self, key: ids.Key, entry: _Entry[T] | None) -> None:
-        known = self._entries.get(key)
+        current = self._entries.get(key)
         if entry is None:
             self._entries.pop(key, None)
         else:
             self._entries[key] = entry
-        if known is None and entry is None:
+        if current is None and entry is None:
             return
         self._snapshot = None
-        old = None if known is None else known.value
+        old = None if current is None else current.value
         new = None if entry is None else entry.value
         self._changes.append((key, old, new))
 
     def _deliver(self) -> None:
-        """Hand changes out in order; whoever finds another thread at it leaves them to it."""
+        """Deliver changes in order; if another thread is delivering, it continues with ours."""
         while self._changes and self._delivering.acquire(blocking=False):
             try:
                 self._call_handlers()

@@ -1,4 +1,4 @@
-"""Keys to be looked at: each at most once at a time, again when something changed meanwhile."""
+"""Work queue of keys: each processed at most once at a time, again if it changed meanwhile."""
 
 import heapq
 import itertools
@@ -27,8 +27,8 @@ class WorkQueue(Generic[K]):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._ready: dict[K, None] = {}
-        self._taken: set[K] = set()
-        self._again: set[K] = set()
+        self._processing: set[K] = set()
+        self._dirty: set[K] = set()
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
         self._ticket = itertools.count()
@@ -36,18 +36,18 @@ class WorkQueue(Generic[K]):
         self._shut = False
 
     def __len__(self) -> int:
-        """Keys that wait to be taken now."""
+        """Return the number of keys that can be taken now."""
         with self._lock:
             self._promote_due()
             return len(self._ready)
 
     def add(self, key: K) -> None:
-        """Have `key` looked at; once more after `done` if it is being looked at now."""
+        """Queue `key`; once more after `done` if it is being processed now."""
         with self._lock:
             self._add(key)
 
     def add_after(self, key: K, delay_s: float) -> None:
-        """Have `key` looked at in `delay_s`; the earliest of several such wishes counts."""
+        """Queue `key` in `delay_s`; the earliest of several requests counts."""
         due = self._clock.monotonic() + delay_s
         with self._lock:
             if self._shut or self._due.get(key, due + 1) <= due:
@@ -66,7 +66,7 @@ class WorkQueue(Generic[K]):
                 if self._shut:
                     return None
                 if self._ready:
-                    return self._take()
+                    return self._pop()
                 wait_s = self._idle_s(deadline)
                 if wait_s <= 0:
                     return None
@@ -74,15 +74,15 @@ class WorkQueue(Generic[K]):
             self._clock.wait(self._wake, wait_s)
 
     def done(self, key: K) -> None:
-        """Give `key` back."""
+        """Return a taken `key`."""
         with self._lock:
-            self._taken.discard(key)
-            if key in self._again:
-                self._again.discard(key)
+            self._processing.discard(key)
+            if key in self._dirty:
+                self._dirty.discard(key)
                 self._add(key)
 
     def retry(self, key: K, at_least_s: float = 0.0) -> float:
-        """Have `key` looked at again after a failure, ever later; seconds until then.
+        """Requeue `key` after a failure, with back-off; return the seconds until then.
 
         `at_least_s` is the server's Retry-After.
         """
@@ -94,12 +94,12 @@ class WorkQueue(Generic[K]):
         return wait_s
 
     def forget(self, key: K) -> None:
-        """`key` went well: its next failure is its first."""
+        """Reset the failures of `key` after a success."""
         with self._lock:
             self._failures.pop(key, None)
 
     def shut_down(self) -> None:
-        """Give nothing out any more; every waiting `get` returns None."""
+        """Stop giving out keys; every waiting `get` returns None."""
         with self._lock:
             self._shut = True
             self._wake.set()
@@ -107,16 +107,16 @@ class WorkQueue(Generic[K]):
     def _add(self, key: K) -> None:
         if self._shut:
             return
-        if key in self._taken:
-            self._again.add(key)
+        if key in self._processing:
+            self._dirty.add(key)
             return
         self._ready.setdefault(key)
         self._wake.set()
 
-    def _take(self) -> K:
+    def _pop(self) -> K:
         key = next(iter(self._ready))
         del self._ready[key]
-        self._taken.add(key)
+        self._processing.add(key)
         return key
 
     def _promote_due(self) -> None:
@@ -128,7 +128,7 @@ class WorkQueue(Generic[K]):
                 self._add(key)
 
     def _idle_s(self, deadline: float | None) -> float:
-        """How long there is surely nothing to do; 0 or less when the taker's time is over."""
+        """Return how long there is nothing to do; 0 or less after the taker's deadline."""
         now = self._clock.monotonic()
         idle_s = _IDLE_S if deadline is None else deadline - now
         if idle_s > 0 and self._later:

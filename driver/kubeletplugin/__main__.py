@@ -1,4 +1,4 @@
-"""`python -m driver.kubeletplugin`: parse the flags once, wire, run."""
+"""`python -m driver.kubeletplugin`: parse the flags, build, run."""
 
 import os
 import secrets
@@ -14,7 +14,7 @@ from driver.runtime import logs
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the plugin; the exit code."""
+    """Run the plugin; return the exit code."""
     try:
         config = PluginConfig.read(arguments)
         logs.configure(config.log_level)

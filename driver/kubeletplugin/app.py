@@ -1,4 +1,4 @@
-"""The plugin, wired: recovery, then the DRA service, registration, and the slices last."""
+"""Wiring of the plugin: recovery, then the DRA service, registration, and the slices last."""
 
 import functools
 import os
@@ -51,13 +51,13 @@ _REGISTRATION_GRACE_S = 0.5
 _REGISTRATION_WORKERS = 4
 _STALE_S = 120.0
 _SAYING_S = 5.0
-"""A call that says something on a claim: nobody waits for it, but for its end at a stop."""
+"""Limit of a call that writes a claim's status; only a stop waits for its end."""
 _LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessDeps:
-    """What the process brings along; tests bring their own."""
+    """Dependencies of the process; tests provide their own."""
 
     kube: client.KubeClient
     jitter: backoff.Jitter
@@ -65,40 +65,40 @@ class ProcessDeps:
 
 
 class App:
-    """Everything a plugin process runs."""
+    """All threads of a plugin process."""
 
-    def __init__(self, config: PluginConfig, core: composition.Core, outside: ProcessDeps) -> None:
+    def __init__(self, config: PluginConfig, core: composition.Core, deps: ProcessDeps) -> None:
         self._config = config
         self._core = core
-        self._clock = outside.clock
+        self._clock = deps.clock
         self._paths = sockets.socket_paths(config.kubelet_root, config.driver_name, config.instance)
         self._registry = prometheus_client.CollectorRegistry()
         counters = metrics.Metrics(self._registry)
         self._recorder = recorder.EventRecorder(
-            outside.kube, COMPONENT, config.node_name, self._clock, outside.jitter
+            deps.kube, COMPONENT, config.node_name, self._clock, deps.jitter
         )
-        teller = plugin_events.EventReporter(self._recorder)
+        reporter = plugin_events.EventReporter(self._recorder)
         self._recovery = startup.StartupRecovery(
-            core.recover, backoff.Backoff(startup.RECOVERING, outside.jitter), self._clock
+            core.recover, backoff.Backoff(startup.RECOVERING, deps.jitter), self._clock
         )
-        self._mps_watch = _build_mps_watch(core, teller, counters, self._clock)
-        self._status_writer = _build_status_writer(config, outside)
-        watch = usage_watch.Deps(teller, self._status_writer, counters)
-        works = activity_watch.ActivityWatch(
+        self._mps_watch = _build_mps_watch(core, reporter, counters, self._clock)
+        self._status_writer = _build_status_writer(config, deps)
+        watch = usage_watch.Deps(reporter, self._status_writer, counters)
+        activity = activity_watch.ActivityWatch(
             core.activity_sources, self._status_writer, self._clock
         )
         self._usage_watch = usage_watch.UsageWatch(
-            core.usage_sources, watch, config.usage_seconds, self._clock, works.observe
+            core.usage_sources, watch, config.usage_seconds, self._clock, activity.observe
         )
         self._claim_collector = claim_gc.ClaimCollector(
-            core.gc_targets, functools.partial(self._warn_node, teller), self._clock, outside.jitter
+            core.gc_targets, functools.partial(self._warn_node, reporter), self._clock, deps.jitter
         )
         self._thread_guard = startup.LibraryThreadGuard(self._clock)
         self._readiness = readiness.ReadinessTracker(
             self._status_writer, core.preparation.check, self._clock
         )
         self._service = dra_service.DraService(
-            core.preparation, dra_service.Deps(teller, counters, self._readiness, self._clock)
+            core.preparation, dra_service.Deps(reporter, counters, self._readiness, self._clock)
         )
         self._streams = health_stream.HealthStreams(self._device_health, self._clock)
         serving = unix_server.Settings(dra_service.HANDLERS, _DRAIN_S, self._clock)
@@ -108,24 +108,22 @@ class App:
         )
         self._quarantine = quarantine.Quarantine(config.state_dir / "quarantine.json", self._clock)
         self._health = _build_health_watch(
-            config, core, outside, self._node_uid, (teller, counters, self._quarantine)
+            config, core, deps, self._node_uid, (reporter, counters, self._quarantine)
         )
         self._cordons = cordons.Cordons()
-        self._pool_builder = _build_pool_builder(
-            config, core, outside, (self._health, self._cordons)
-        )
+        self._pool_builder = _build_pool_builder(config, core, deps, (self._health, self._cordons))
         self._election = publisher_election.PublisherElection(
             config.state_dir / "publishers", config.instance or str(os.getpid()), self._clock
         )
-        beside = self._build_conflict_detector()
-        tools = self._publisher_deps(outside, teller, counters, beside)
-        self._publisher = _build_publisher(config, self._pool_builder, outside, tools)
-        self._name_gate = self._build_name_gate(beside)
+        detector = self._build_conflict_detector()
+        publisher_deps = self._publisher_deps(deps, reporter, counters, detector)
+        self._publisher = _build_publisher(config, self._pool_builder, deps, publisher_deps)
+        self._name_gate = self._build_name_gate(detector)
         self._subscribe()
         self._reset_thread = (
-            self._build_reset_watch(teller, counters) if config.reset_gpus else None
+            self._build_reset_watch(reporter, counters) if config.reset_gpus else None
         )
-        self._register_collector(works)
+        self._register_collector(activity)
 
     def _subscribe(self) -> None:
         """Connect what changes GPUs to what publishes them."""
@@ -134,51 +132,51 @@ class App:
         self._health.subscribe(self._streams.notify)
         self._health.on_gpus_changed(self._publisher.publish_now)
 
-    def _register_collector(self, works: activity_watch.ActivityWatch) -> None:
+    def _register_collector(self, activity: activity_watch.ActivityWatch) -> None:
         config = self._config
         sources = scrape.Sources(
             self._core.records,
             self._core.write_time,
             self._pool_builder.last_published,
             self._health.ailments,
-            works.readings,
+            activity.readings,
             self._publisher.lag_s,
         )
-        made = scrape.ScrapeSource(config.driver_name, config.node_name, sources, self._clock)
-        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
+        source = scrape.ScrapeSource(config.driver_name, config.node_name, sources, self._clock)
+        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, source.figures))
 
     def _publisher_deps(
         self,
-        outside: ProcessDeps,
-        teller: plugin_events.EventReporter,
+        deps: ProcessDeps,
+        reporter: plugin_events.EventReporter,
         counters: metrics.Metrics,
-        beside: conflicts.ConflictDetector,
+        detector: conflicts.ConflictDetector,
     ) -> publisher.Deps:
         config, time = self._config, self._clock
         allocator = node_allocator.NodeAllocator(
             config.allocator,
             config.state_dir / "allocator",
-            node_allocator.Deps(teller, counters, time),
+            node_allocator.Deps(reporter, counters, time),
         )
         return publisher.Deps(
-            outside.kube,
-            teller,
+            deps.kube,
+            reporter,
             counters,
             time,
             allocator,
             self._election.is_elected,
             self._update_from_node,
-            beside,
+            detector,
         )
 
     def _update_from_node(self, node: nodes.Node) -> None:
-        """What an operator says on the Node."""
+        """Apply an operator's annotations of the Node."""
         self._quarantine.update(node)
         self._cordons.update(node)
 
-    def _build_name_gate(self, beside: conflicts.ConflictDetector) -> name_conflict.NameGate:
+    def _build_name_gate(self, detector: conflicts.ConflictDetector) -> name_conflict.NameGate:
         return name_conflict.NameGate(
-            lambda: beside.check_name(self._publisher.stored_slices()),
+            lambda: detector.check_name(self._publisher.stored_slices()),
             lambda: bool(self._core.records()),
             self._publisher.report,
             self._publisher.slices.synced,
@@ -186,39 +184,39 @@ class App:
         )
 
     def _build_conflict_detector(self) -> conflicts.ConflictDetector:
-        config, own = self._config, self._paths.registration
+        config, own_socket = self._config, self._paths.registration
         return conflicts.ConflictDetector(
             config.driver_name,
             config.beside,
             lambda: registered_plugins.find_foreign_plugins(
-                config.kubelet_root, config.driver_name, own
+                config.kubelet_root, config.driver_name, own_socket
             ),
         )
 
     def _build_reset_watch(
-        self, teller: plugin_events.EventReporter, counters: metrics.Metrics
+        self, reporter: plugin_events.EventReporter, counters: metrics.Metrics
     ) -> reset_watch.ResetWatch:
         node, reason = ids.NodeName(self._config.node_name), reasons.Reason.GPU_RESET
-        tools = reset_watch.Deps(
-            lambda text: teller.notify_node(node, self._node_uid(), reason, text),
-            lambda text: teller.warn_node(node, self._node_uid(), reason, text),
+        deps = reset_watch.Deps(
+            lambda text: reporter.notify_node(node, self._node_uid(), reason, text),
+            lambda text: reporter.warn_node(node, self._node_uid(), reason, text),
             counters,
             self._clock,
         )
-        made = reset_watch.ResetWatch(self._core.reset_target, self._health.ailments, tools)
-        self._health.subscribe(made.wake)
-        return made
+        watch = reset_watch.ResetWatch(self._core.reset_target, self._health.ailments, deps)
+        self._health.subscribe(watch.wake)
+        return watch
 
-    def _add_services(self, to: grpc.Server) -> None:
-        self._service.add_to(to)
-        self._streams.add_to(to)
+    def _add_services(self, server: grpc.Server) -> None:
+        self._service.add_to(server)
+        self._streams.add_to(server)
 
     def _node_uid(self) -> str:
         return self._publisher.node_uid()
 
-    def _warn_node(self, teller: plugin_events.EventReporter, text: str) -> None:
+    def _warn_node(self, reporter: plugin_events.EventReporter, text: str) -> None:
         node = ids.NodeName(self._config.node_name)
-        teller.warn_node(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
+        reporter.warn_node(node, self._node_uid(), reasons.Reason.CLAIM_RECLAIMED, text)
 
     def _device_health(self) -> tuple[health_stream.DeviceHealth, ...]:
         pool, gpus = self._pool_builder.last_published()
@@ -227,10 +225,10 @@ class App:
         return kubeletplugin_health_report.pool_health(pool, gpus, self._health.ailments())
 
     def run(self) -> int:
-        """Until told to stop, or until something essential dies; the exit code.
+        """Run until stopped, or until an essential thread dies; return the exit code.
 
         Raises:
-            NodeFault: another process serves our sockets, or an address cannot be had.
+            NodeFault: another process serves our sockets, or an address cannot be bound.
         """
         instance = sockets.InstanceLock.acquire(self._paths.service)
         try:
@@ -249,7 +247,7 @@ class App:
     def _register_threads(
         self, life: lifecycle.Lifecycle, telemetry: telemetry_server.Telemetry
     ) -> None:
-        """Name the threads in the order of their start; they stop in reverse."""
+        """Register the threads in start order; they stop in reverse."""
         recovered, time, slices = self._recovery.ran_once, self._clock, self._publisher.slices
         registrar = unix_server.UnixServer(
             "registration",
@@ -290,7 +288,7 @@ class App:
         )
 
     def _track_readiness(self, stop: threading.Event) -> None:
-        """Say again what stands, then watch refusals."""
+        """Report prepared claims again, then track refusals."""
         try:
             self._readiness.restore(self._core.records())
         except errors.NodeFault as e:
@@ -313,7 +311,7 @@ class App:
         }
         # Health is about this process: without the API server it still serves the kubelet.
         health = {"publisher": self._publisher_stalled, "health": self._health_stalled}
-        # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
+        # One faulty GPU of eight does not make the node's plugin not ready.
         notes = {"gpus": self._health.unhealthy_summary, "slices": self._publisher.withheld}
         return telemetry_server.Telemetry(
             host, port, self._registry, health=health, ready=ready, notes=notes
@@ -343,68 +341,66 @@ def _build_mps_watch(
     return mps_watch.MpsWatch(core.records, core.daemons, reporter, counters, holders, time)
 
 
-def _build_status_writer(
-    config: PluginConfig, outside: ProcessDeps
-) -> claim_status.ClaimStatusWriter:
-    door = claims_api.KubeClaimStatus(outside.kube.with_timeout(_SAYING_S))
+def _build_status_writer(config: PluginConfig, deps: ProcessDeps) -> claim_status.ClaimStatusWriter:
+    claims_client = claims_api.KubeClaimStatus(deps.kube.with_timeout(_SAYING_S))
     return claim_status.ClaimStatusWriter(
-        config.driver_name, config.node_name, door, outside.clock, outside.jitter
+        config.driver_name, config.node_name, claims_client, deps.clock, deps.jitter
     )
 
 
 def _build_pool_builder(
     config: PluginConfig,
     core: composition.Core,
-    outside: ProcessDeps,
-    told: tuple[health_watch.HealthWatch, cordons.Cordons],
+    deps: ProcessDeps,
+    watches: tuple[health_watch.HealthWatch, cordons.Cordons],
 ) -> pool_builder.PoolBuilder:
-    watch, cordoned = told
+    watch, cordon = watches
     sources = pool_builder.Sources(
         core.read_gpus,
         core.rules,
         lambda inventory: health_taints.taints(
-            inventory.known,
+            inventory.all_gpus,
             health.with_unread_gpus(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
         core.held_devices,
-        cordoned.taints,
+        cordon.taints,
         core.mode_refusals.taints,
     )
-    looking = backoff.Backoff(_LOOKING, outside.jitter)
-    return pool_builder.PoolBuilder(sources, config.rediscover_seconds, looking, outside.clock)
+    read_backoff = backoff.Backoff(_LOOKING, deps.jitter)
+    return pool_builder.PoolBuilder(sources, config.rediscover_seconds, read_backoff, deps.clock)
 
 
 def _build_publisher(
     config: PluginConfig,
-    devices: pool_builder.PoolBuilder,
-    outside: ProcessDeps,
-    tools: publisher.Deps,
+    builder: pool_builder.PoolBuilder,
+    deps: ProcessDeps,
+    publisher_deps: publisher.Deps,
 ) -> publisher.Publisher:
     settings = publisher.Settings(
         config.driver_name,
         ids.NodeName(config.node_name),
         config.share_domain,
-        jitter=outside.jitter,
+        jitter=deps.jitter,
     )
-    return publisher.Publisher(devices, settings, tools)
+    return publisher.Publisher(builder, settings, publisher_deps)
 
 
 def _build_health_watch(
     config: PluginConfig,
     core: composition.Core,
-    outside: ProcessDeps,
+    deps: ProcessDeps,
     node_uid: Callable[[], str],
-    tools: tuple[plugin_events.EventReporter, metrics.Metrics, quarantine.Quarantine],
+    reporting: tuple[plugin_events.EventReporter, metrics.Metrics, quarantine.Quarantine],
 ) -> health_watch.HealthWatch:
-    teller, counters, kept = tools
-    audience = health_events.EventTargets(
+    reporter, counters, gpu_quarantine = reporting
+    targets = health_events.EventTargets(
         ids.NodeName(config.node_name), node_uid, lambda gpu, _: core.holders(gpu)
     )
-    news = health_events.HealthEvents(teller, audience, outside.clock)
+    event_reporter = health_events.HealthEvents(reporter, targets, deps.clock)
     settings = health_watch.Settings(
         health.Policy(xids.build_table(config.xid_classes), evict=config.evict_from_broken),
         poll_s=config.health_poll_seconds,
-        jitter=outside.jitter,
+        jitter=deps.jitter,
     )
-    tools_of_watch = health_watch.Deps(news, counters, outside.clock, kept)
-    return health_watch.HealthWatch(core.watcher, settings, tools_of_watch)
+    watch_deps = health_watch.Deps(event_reporter, counters, deps.clock, gpu_quarantine)
+    return health_watch.HealthWatch(core.watcher, settings, watch_deps)

@@ -1,4 +1,4 @@
-"""The node's core, put together: NVML, records, CDI and locks behind the use case."""
+"""Builds the node's core: NVML, records, CDI and locks behind the use case."""
 
 import functools
 from collections.abc import Callable
@@ -60,20 +60,20 @@ _log = structlog.get_logger(__name__)
 
 
 def _no_write_time(_uid: ids.ClaimUid) -> None:
-    """No record was ever written."""
+    """Return None: no record was ever written."""
 
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """What the shell needs of the node.
+    """Interface of the node to the process.
 
-    `look` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree and
-    names what it could not; it may be repeated; raises NodeFault. `close` lets go of the library.
-    `watcher` is the GPUs' health; `rules` say which faces are offered. `records` raises NodeFault.
-    `leftovers` is for what outlives its claim, `sharers` for who uses more than its share,
-    `workers` for what devices do, `resets` for GPUs that ask for a reset, `mode_refusals` for GPUs
-    that do not take another MIG mode. `written` is when a claim's record was written, in seconds
-    since 1970.
+    `read_gpus` reads the GPUs; raises DeviceFault. `recover` makes records, CDI and hardware agree
+    and returns what it could not; repeatable; raises NodeFault. `close` releases the library.
+    `watcher` is the GPUs' health; `rules` select the published faces. `records` raises NodeFault.
+    `gc_targets` is for claims that are gone, `usage_sources` for claims above their share,
+    `activity_sources` for device activity, `reset_target` for GPUs that ask for a reset,
+    `mode_refusals` for GPUs that refuse another MIG mode. `write_time` is when a claim's record was
+    written, in seconds since 1970.
     """
 
     preparation: ports.Preparation
@@ -92,17 +92,17 @@ class Core:
     write_time: Callable[[ids.ClaimUid], float | None] = _no_write_time
 
     def held_devices(self) -> frozenset[ids.DeviceName]:
-        """The devices that claims hold, by the records. Raises NodeFault."""
-        return frozenset(device.device for one in self.records() for device in one.devices)
+        """Return the devices that claims hold, by the records. Raises NodeFault."""
+        return frozenset(device.device for record in self.records() for device in record.devices)
 
     def holders(self, gpu: ids.GpuUuid) -> tuple[ports.ClaimRef, ...]:
-        """The claims that hold a GPU, by the records. Raises NodeFault."""
-        return tuple(one.claim for one in self.records() if gpu in one.gpus)
+        """Return the claims that hold a GPU, by the records. Raises NodeFault."""
+        return tuple(record.claim for record in self.records() if gpu in record.gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class _NodeParts:
-    """The node's GPUs, files and locks, which every use of them has in common."""
+    """The node's GPUs, files and locks, shared by all their users."""
 
     library: nvml.NvmlLibrary
     gpus: discovery.Discovery
@@ -118,7 +118,7 @@ class _NodeParts:
     pending_settings: pending_settings.PendingSettings
 
     def recover(self) -> tuple[str, ...]:
-        """Make records, CDI and hardware agree; names what could not be. Raises NodeFault."""
+        """Make records, CDI and hardware agree; return what could not be. Raises NodeFault."""
         try:
             self.gpus.refresh()  # a spec names the minors of now
         except errors.DeviceFault as e:
@@ -128,12 +128,12 @@ class _NodeParts:
         return (*failed, *self._repair_settings())
 
     def reset(self, gpu: ids.GpuUuid) -> None:
-        """Reset a GPU that nothing uses, whose time slice is lost by it. Raises NodeFault."""
+        """Reset a GPU that is not in use; its time slice is lost. Raises NodeFault."""
         self.slices.forget(gpu)
         self.smi.reset(gpu)
 
     def repair(self) -> tuple[str, ...]:
-        """Put back what was lost since; names what could not be. Raises NodeFault."""
+        """Restore what was lost since; return what could not be. Raises NodeFault."""
         return (*recovery.restore_specs(self.executor, self.locks), *self._repair_settings())
 
     def _repair_settings(self) -> tuple[str, ...]:
@@ -149,48 +149,48 @@ def build_core(
     reader: ports.ClaimReader,
     time: clock.Clock,
     wait_s: float = release_wait.WAIT_S,
-    watch: failpoints.Observer = failpoints.NO_OBSERVER,
+    observer: failpoints.Observer = failpoints.NO_OBSERVER,
 ) -> Core:
-    """The core of this node; a device on its way out is waited for `wait_s`.
+    """Build the core of this node; a device being released is waited for `wait_s`.
 
-    `watch` is told of every act on records, files and hardware.
+    `observer` is notified of every act on records, files and hardware.
 
     Raises:
         NodeFault: the host's boot id cannot be read.
-        BadInput: the offerings document is wrong.
+        BadInput: the offerings document is invalid.
     """
-    hands, rules = _build_parts(config, time, watch), _read_offerings(config.offerings)
-    session = hands.library.session
+    node, rules = _build_parts(config, time, observer), _read_offerings(config.offerings)
+    session = node.library.session
     preparer = claim_preparer.Preparer(
         claim_preparer.NodeScope(config.node_name, config.driver_name, rules),
         reader,
-        hands.gpus,
-        hands.executor,
-        hands.locks,
+        node.gpus,
+        node.executor,
+        node.locks,
         tombstones.Tombstones(time),
     )
-    on_gpus = gpu_processes.NvmlProcesses(session)
-    everyone, pods_of = hands.records.list_records, process_owner.ProcessOwners(config.host_root)
+    gpu_process_reader = gpu_processes.NvmlProcesses(session)
+    list_records, pods_of = node.records.list_records, process_owner.ProcessOwners(config.host_root)
     return Core(
         release_wait.ReleaseWaiter(preparer, reader, time, wait_s),
-        hands.gpus.refresh,
-        hands.recover,
-        hands.library.close,
+        node.gpus.refresh,
+        node.recover,
+        node.library.close,
         nvml_health.NvmlHealth(session),
         rules,
-        hands.mps,
-        everyone,
+        node.mps,
+        list_records,
         claim_gc.GcTargets(
-            everyone,
+            list_records,
             reader,
-            lambda record: gpus_in_use(record, on_gpus),
+            lambda record: gpus_in_use(record, gpu_process_reader),
             preparer.unprepare,
-            hands.repair,
+            node.repair,
         ),
-        usage_watch.UsageSources(everyone, on_gpus, pods_of, reader),
+        usage_watch.UsageSources(list_records, gpu_process_reader, pods_of, reader),
         activity_watch.ActivitySources(
-            everyone,
-            on_gpus,
+            list_records,
+            gpu_process_reader,
             process_utilization.NvmlUtilization(session),
             pods_of,
             reader,
@@ -198,64 +198,79 @@ def build_core(
         ),
         reset_watch.ResetTarget(
             gpu_in_use.GpuUseReader(
-                hands.executor, hands.gpus, hands.mps, _build_probes(session)
+                node.executor, node.gpus, node.mps, _build_probes(session)
             ).read,
-            nvml_reset.GpuResetter(session, hands.reset).reset,
-            hands.locks,
+            nvml_reset.GpuResetter(session, node.reset).reset,
+            node.locks,
         ),
-        hands.mode_refusals,
-        hands.records.write_time,
+        node.mode_refusals,
+        node.records.write_time,
     )
 
 
-def _build_parts(config: PluginConfig, time: clock.Clock, watch: failpoints.Observer) -> _NodeParts:
+def _build_parts(
+    config: PluginConfig, time: clock.Clock, observer: failpoints.Observer
+) -> _NodeParts:
     boot_id = file_boot_id.read_boot_id(config.host_root)
-    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, watch)
-    place = driver_search.build_search(config.driver_root, config.host_root)
-    inside = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
-    library = nvml.NvmlLibrary(place, config.host_root, inside)
-    memory = last_inventory.LastInventory(config.state_dir / "inventory.json", watch)
-    gpus = discovery.Discovery(library, lambda: own_instances(records), memory)
-    root = driver_root.DriverRoot(place, host=config.host_root)
-    door = mps_client.MpsClient(config.mps_dir, boot_id, time)
+    records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, observer)
+    search = driver_search.build_search(config.driver_root, config.host_root)
+    shared_lanes = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
+    library = nvml.NvmlLibrary(search, config.host_root, shared_lanes)
+    inventory_store = last_inventory.LastInventory(config.state_dir / "inventory.json", observer)
+    gpus = discovery.Discovery(library, lambda: own_instances(records), inventory_store)
+    root = driver_root.DriverRoot(search, host=config.host_root)
+    mps = mps_client.MpsClient(config.mps_dir, boot_id, time)
     smi = nvidia_smi.NvidiaSmi(root)
     load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
-    knob = bounded_settings.BoundedComputeModes(
+    mode_access = bounded_settings.BoundedComputeModes(
         compute_mode.NvmlComputeModes(library.session), library.session
     )
-    setting = compute_modes.PersistentComputeModes(knob, config.state_dir / "compute-modes", load)
+    modes = compute_modes.PersistentComputeModes(
+        mode_access, config.state_dir / "compute-modes", load
+    )
     slices = time_slices.CachedTimeSlices(
         bounded_settings.BoundedTimeSlices(smi, library.session),
         config.state_dir / "time-slices",
         load,
     )
-    sharing = share_steps.ShareSteps(records.list_records, slices, setting, door, gpus.refresh_gpu)
-    partitions = mig_instances.MigInstances(library.session, time, watch)
-    owed = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, watch)
+    sharing = share_steps.ShareSteps(records.list_records, slices, modes, mps, gpus.refresh_gpu)
+    partitions = mig_instances.MigInstances(library.session, time, observer)
+    pending = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, observer)
     refusals = mig_mode_refusals.ModeRefusals(time)
-    parting = mig_steps.MigSteps(partitions, gpus.refresh_gpu, owed.add, refusals)
-    holding = locks.Locks(config.state_dir / "locks", time)
-    left = pending_settings.PendingSettings(
+    mig_acts = mig_steps.MigSteps(partitions, gpus.refresh_gpu, pending.add, refusals)
+    node_locks = locks.Locks(config.state_dir / "locks", time)
+    deferred = pending_settings.PendingSettings(
         sharing.table(),
         lambda act: pending_mig.PendingGpus(
-            config.state_dir / "settings-owed" / act, boot_id, watch
+            config.state_dir / "settings-owed" / act, boot_id, observer
         ),
-        holding,
+        node_locks,
         library.hung_call,
     )
-    acts = {**parting.table(), **left.table()}
+    acts = {**mig_acts.table(), **deferred.table()}
     driver = driver_files.DriverFiles(root, config.host_root, config.cdi_hook, time)
-    specs = _build_spec_writer(config, gpus, driver, door, watch)
-    acting = executor.Executor(records, specs, acts, watch, left.restore)
+    specs = _build_spec_writer(config, gpus, driver, mps, observer)
+    claim_executor = executor.Executor(records, specs, acts, observer, deferred.restore)
     settings = mps_reconcile.MpsReconciler(
-        records.list_records, sharing, door, holding, acting.unaccounted_uids
+        records.list_records, sharing, mps, node_locks, claim_executor.unaccounted_uids
     )
-    settling = pending_mig.PendingMigDisable(
-        owed, records.list_records, partitions, gpus.refresh_gpu, holding
+    mig_disable = pending_mig.PendingMigDisable(
+        pending, records.list_records, partitions, gpus.refresh_gpu, node_locks
     )
     return _NodeParts(
-        *(library, gpus, records, door, smi, slices, acting, holding, settings, settling),
-        *(refusals, left),
+        *(
+            library,
+            gpus,
+            records,
+            mps,
+            smi,
+            slices,
+            claim_executor,
+            node_locks,
+            settings,
+            mig_disable,
+        ),
+        *(refusals, deferred),
     )
 
 
@@ -263,51 +278,54 @@ def _build_spec_writer(
     config: PluginConfig,
     gpus: discovery.Discovery,
     driver: driver_files.DriverFiles,
-    door: mps_client.MpsClient,
-    watch: failpoints.Observer,
+    mps: mps_client.MpsClient,
+    observer: failpoints.Observer,
 ) -> spec_writer.CdiSpecWriter:
     kind = spec_model.cdi_kind(config.driver_name)
-    told = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
+    metadata_root = config.kubelet_root / "plugins" / config.driver_name / "dra-device-metadata"
     files = spec_writer.ClaimFiles(
-        store.SpecStore(config.cdi_root, kind, watch), metadata_files.MetadataFiles(told, watch)
+        store.SpecStore(config.cdi_root, kind, observer),
+        metadata_files.MetadataFiles(metadata_root, observer),
     )
-    opening = capabilities.Capabilities(config.host_root)
-    return spec_writer.CdiSpecWriter(kind, gpus, driver, files, opening, door)
+    capabilities_ = capabilities.Capabilities(config.host_root)
+    return spec_writer.CdiSpecWriter(kind, gpus, driver, files, capabilities_, mps)
 
 
 def _build_probes(session: nvml_door.GpuSession) -> gpu_in_use.GpuProbes:
-    """For a thread of its own, as each adapter of the GPUs' health is."""
+    """Build probes for a separate thread, as each adapter of the GPUs' health needs."""
     signs = nvml_health.NvmlHealth(session).probe
     return gpu_in_use.GpuProbes(signs, gpu_processes.NvmlProcesses(session).count_all)
 
 
 def gpus_in_use(record: checkpoint.Record, processes: ports.ProcessCounter) -> str:
-    """The GPUs that a claim has for itself and on which processes run; "" when there is none.
+    """Return the unshared GPUs of a claim on which processes run; "" if there are none.
 
-    On a GPU that is shared they may be another's; a MIG instance in use cannot be destroyed.
-    Raises DeviceFault.
+    On a shared GPU they may be another claim's; a MIG instance in use cannot be destroyed. Raises
+    DeviceFault.
     """
-    alone = {one.gpu for one in record.devices if one.is_whole and not one.admin_access}
-    counts = {gpu: processes.count(gpu) for gpu in sorted(alone)}
+    unshared = {
+        device.gpu for device in record.devices if device.is_whole and not device.admin_access
+    }
+    counts = {gpu: processes.count(gpu) for gpu in sorted(unshared)}
     return ", ".join(f"{count} processes on {gpu}" for gpu, count in counts.items() if count)
 
 
 def own_instances(records: checkpoint.Checkpoint) -> frozenset[mig.InstanceRef]:
-    """Where the node's claims have MIG instances made.
+    """Return the MIG instances that the node's claims create.
 
-    Raises DeviceFault: without the records nobody's instance could be told from ours.
+    Raises DeviceFault: without the records foreign instances cannot be told from ours.
     """
     try:
-        found = records.list_records()
+        all_records = records.list_records()
     except errors.NodeFault as e:
         raise errors.DeviceFault("", "telling our instances apart", -1, str(e)) from e
     return frozenset(
-        place for one in found for place in parts.planned_instances(one.steps, one.facts)
+        ref for record in all_records for ref in parts.planned_instances(record.steps, record.facts)
     )
 
 
 def _read_offerings(path: Path | None) -> offerings.NodeOfferings:
-    """The document at a path; without one, everything as by default. Raises BadInput."""
+    """Read the document at a path; without one, the defaults. Raises BadInput."""
     if path is None:
         return offerings.NodeOfferings()
     return offerings.read(yaml_files.read_document(path, "NodeOfferings"), path.name)

@@ -108,7 +108,7 @@ class PluginConfig(settings.ClusterSettings):
 
     @property
     def xid_classes(self) -> Mapping[int, xids.XidClass]:
-        """The overrides of the Xid table."""
+        """Return the overrides of the Xid table."""
         return xids.parse_overrides(self.xid_class)
 
     @pydantic.field_validator("xid_class")

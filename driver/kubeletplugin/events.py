@@ -1,4 +1,4 @@
-"""Telling users: events on claims and on the node (D19)."""
+"""Events for users, on claims and on the node (D19)."""
 
 from typing import Protocol
 
@@ -8,7 +8,7 @@ from driver.kubeletplugin import ports
 
 
 class Recorder(Protocol):
-    """Events on objects (kube.events.EventRecorder); never blocks."""
+    """Event recorder (kube.events.EventRecorder); never blocks."""
 
     def event(
         self,
@@ -19,32 +19,32 @@ class Recorder(Protocol):
         warning: bool,
         related: event_recorder.ObjectRef | None = None,
     ) -> None:
-        """Tell the object's readers what happened."""
+        """Record an event on the object."""
         ...
 
 
 class EventReporter:
-    """Writes the words where a user may look for them."""
+    """Reports events on claims and nodes."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
     def warn_claim(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
-        """Something about a claim did not go as asked."""
+        """Record a warning about a claim."""
         self._recorder.event(_claim_ref(ref), reason.value, message, warning=True)
 
     def notify_claim(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:
-        """Something happened to a claim that is not to be worried about."""
+        """Record a normal event about a claim."""
         self._recorder.event(_claim_ref(ref), reason.value, message, warning=False)
 
     def warn_node(self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str) -> None:
-        """Something about the node's devices is not as it should be."""
+        """Record a warning about the node's devices."""
         self._recorder.event(_node_ref(node, uid), reason.value, message, warning=True)
 
     def notify_node(
         self, node: ids.NodeName, uid: str, reason: reasons.Reason, message: str
     ) -> None:
-        """Something happened to the node's devices that is not to be worried about."""
+        """Record a normal event about the node's devices."""
         self._recorder.event(_node_ref(node, uid), reason.value, message, warning=False)
 
 

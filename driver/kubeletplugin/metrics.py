@@ -1,4 +1,4 @@
-"""The plugin's metrics. Base units, closed label sets, every series there from the start."""
+"""The plugin's metrics: base units, closed label sets, every series present from the start."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -29,14 +29,14 @@ REASONS: Final = (
     reasons.Reason.STILL_RUNNING,
     reasons.Reason.UNPREPARE_FAILED,
 )
-"""Why a claim is not prepared, or not given up."""
+"""Reasons why a claim is not prepared, or not unprepared."""
 OTHER: Final = "Other"
 ALLOCATORS: Final = ("controller", "scheduler")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)
 
 
 class Metrics:
-    """All of them, on a registry of their own."""
+    """All metrics, on a separate registry."""
 
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
         self._seconds = {call: _call_histograms(call, registry) for call in CALLS}
@@ -97,23 +97,23 @@ class Metrics:
         self.resets = _reset_counters(registry)
 
     def count_xid(self, row: xids.Xid) -> None:
-        """The driver reported an Xid."""
+        """Count an Xid reported by the driver."""
         code = str(row.code) if row.code in xids.TABLE else "other"
         self._xids.labels(row.xid_class.value, code).inc()
 
     def set_devices(self, devices: Sequence[slices.Device]) -> None:
-        """These are meant to be published."""
+        """Set the number of devices to publish."""
         for allocator, gauge in self._devices.items():
-            mine = allocator == "controller"
-            gauge.set(sum(one.tainted_for("controller") is mine for one in devices))
+            is_ours = allocator == "controller"
+            gauge.set(sum(device.tainted_for("controller") is is_ours for device in devices))
 
     def count_failure(self, call: str, reason: reasons.Reason) -> None:
-        """A claim was refused, or the call failed."""
-        known = reason.value if reason in REASONS else OTHER
-        self._errors[call, known].inc()
+        """Count a refused claim, or a failed call."""
+        label = reason.value if reason in REASONS else OTHER
+        self._errors[call, label].inc()
 
     def observe_duration(self, call: str, result: str, seconds: float) -> None:
-        """A claim's prepare or unprepare ended; both words are of the closed sets."""
+        """Observe the end of a claim's call; `call` and `result` are of the closed sets."""
         self._seconds[call][result].observe(seconds)
 
 
@@ -148,7 +148,7 @@ def _error_counters(
     return {
         (call, reason): counter.labels(call=call, reason=reason)
         for call in CALLS
-        for reason in (*(one.value for one in REASONS), OTHER)
+        for reason in (*(item.value for item in REASONS), OTHER)
     }
 
 

@@ -1,4 +1,4 @@
-"""The plugin's world: what its rooms ask of each other and of the node. Values and protocols."""
+"""Interfaces between the plugin's modules and to the node. Values and protocols."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from driver.resources.dra import claims
 
 @dataclass(frozen=True, slots=True)
 class ClaimRef:
-    """A claim as the kubelet names it. Everything kept is keyed by the UID."""
+    """A claim as the kubelet names it. All state is keyed by the UID."""
 
     namespace: str
     name: str
@@ -21,7 +21,7 @@ class ClaimRef:
 
 @dataclass(frozen=True, slots=True)
 class PreparedDevice:
-    """One device of the kubelet's answer (dra/v1 Device); `request` is a base name."""
+    """One device of the kubelet's response (dra/v1 Device); `request` is a base name."""
 
     request: str
     pool: str
@@ -41,7 +41,7 @@ class Prepared:
 class Refused:
     """The claim is not ready, and why.
 
-    `permanent`: the same claim will be refused again. `holders`: the claims that have what it asks.
+    `permanent`: the same claim will be refused again. `holders`: the claims that hold its devices.
     """
 
     reason: reasons.Reason
@@ -51,24 +51,24 @@ class Refused:
 
 
 Cancelled = Callable[[], bool]
-"""Whether the caller has gone: then nothing more may be done for it."""
+"""Returns whether the caller has gone: then nothing more may be done for it."""
 
 
 class Preparation(Protocol):
     """The use case behind the kubelet's calls. Thread safe; one claim at a time per UID."""
 
     def prepare(self, ref: ClaimRef, cancelled: Cancelled) -> Prepared | Refused:
-        """Make the claim's devices ready; the same answer for the same claim every time."""
+        """Make the claim's devices ready; idempotent, with the same response every time."""
         ...
 
     def unprepare(self, ref: ClaimRef) -> Refused | None:
-        """Undo it, from the record alone; None when nothing of the claim is left."""
+        """Unprepare from the record alone; returns None once nothing of the claim is left."""
         ...
 
     def check(self, ref: ClaimRef) -> Refused | None:
-        """Whether the claim would be refused now; changes nothing and waits for nobody.
+        """Return whether the claim would be refused now; changes nothing and does not wait.
 
-        Raises RationError where that cannot be said now.
+        Raises RationError if that is unknown now.
         """
         ...
 
@@ -77,55 +77,55 @@ class Nvml(Protocol):
     """The GPU driver's library. Raises DeviceFault."""
 
     def inventory(self) -> model.Inventory:
-        """Every GPU that can be read, in PCI order, and those that cannot."""
+        """Read every GPU, in PCI order, and those that cannot be read."""
         ...
 
     def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
-        """What a change of its MIG changes of a GPU, read again: minor, mode and instances."""
+        """Re-read the fields of a GPU that a MIG change affects: minor, mode and instances."""
         ...
 
     def set_gpus(self, inventory: model.Inventory) -> None:
-        """These are the GPUs that there are, as far as is known."""
+        """Set the node's GPUs, as far as known."""
         ...
 
     def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
-        """The call of the GPU that does not return; then no other is begun."""
+        """Return the overdue call of the GPU; no other is started meanwhile."""
         ...
 
 
 class Partitions(Protocol):
-    """Changes of a GPU's MIG; whoever calls holds the GPU. Raises DeviceFault.
+    """Changes of a GPU's MIG; the caller holds the GPU. Raises DeviceFault.
 
-    What failed and left nothing behind raises Unchanged. `patience_s` is how long to go on while
-    the GPU says that it is in use: processes leave slowly.
+    A failure that left nothing behind raises Unchanged. `patience_s` limits the retries while the
+    GPU reports that it is in use: processes leave slowly.
     """
 
     def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
-        """Have MIG on; whether it was off."""
+        """Turn MIG on; return whether it was off."""
         ...
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
-        """Have MIG off, unless an instance is left; whether it was turned off."""
+        """Turn MIG off unless an instance remains; return whether it was turned off."""
         ...
 
-    def create(self, place: mig.InstanceRef) -> mig.Instance:
-        """Make an instance at a place that nothing lies on, with its one device."""
+    def create(self, ref: mig.InstanceRef) -> mig.Instance:
+        """Create an instance and its one device at a free placement."""
         ...
 
-    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
-        """Have none of ours at a place; one with another UUID than the place's stays."""
+    def destroy(self, ref: mig.InstanceRef, patience_s: float) -> None:
+        """Destroy our instance at a placement; one with another UUID stays."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """The GPU has no such knob, in the words of who was asked."""
+    """The GPU lacks the setting, in the words of the tool."""
 
     message: str
 
 
 class TimeSlices(Protocol):
-    """A GPU's time slice; whoever calls holds the GPU. Raises NodeFault."""
+    """A GPU's time slice; the caller holds the GPU. Raises NodeFault."""
 
     def set_interval(self, gpu: ids.GpuUuid, interval: str) -> Unsupported | None:
         """Set it: `Default`, `Short`, `Medium` or `Long`."""
@@ -136,52 +136,52 @@ class ComputeModeAccess(Protocol):
     """The compute mode of a GPU or MIG device, by NVML's numbers. Raises DeviceFault."""
 
     def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
-        """Its mode; None of a device that has none."""
+        """Return the mode; None if the device has none."""
         ...
 
     def write(self, device: ids.GpuUuid | ids.MigUuid, mode: int) -> None:
-        """Have a mode."""
+        """Set the mode."""
         ...
 
 
 class ComputeModes(Protocol):
-    """Who may use a GPU or MIG device at once; whoever calls holds the GPU.
+    """Compute modes of shared GPUs and MIG devices; the caller holds the GPU.
 
     Raises DeviceFault, NodeFault.
     """
 
     def set_shared(
-        self, gpu: ids.GpuUuid, *, exclusive: bool, known: int | None = None
+        self, gpu: ids.GpuUuid, *, exclusive: bool, fallback: int | None = None
     ) -> int | None:
-        """Let one process alone in, or anyone, while claims share it; the mode before them.
+        """Allow one process, or any number, while claims share it; return the original mode.
 
-        `known` is that mode where claims had the GPU before it was remembered; the answer is None
-        of a GPU without a mode.
+        `fallback` is that mode if claims had the GPU before it was persisted; returns None for a
+        GPU without a mode.
         """
         ...
 
-    def restore(self, gpu: ids.GpuUuid, otherwise: int | None = None) -> None:
-        """Have the mode that was before; `otherwise` where that is not remembered, None: as is."""
+    def restore(self, gpu: ids.GpuUuid, fallback: int | None = None) -> None:
+        """Restore the original mode; `fallback` if it is not persisted, None: leave as is."""
         ...
 
     def set_exclusive(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
-        """Let one process alone into a MIG device of ours, or anyone."""
+        """Allow one process, or any number, on a MIG device of ours."""
         ...
 
 
 class ProcessCounter(Protocol):
-    """Who is on a GPU. Raises DeviceFault."""
+    """Counter of a GPU's processes. Raises DeviceFault."""
 
     def count(self, gpu: ids.GpuUuid) -> int:
-        """How many compute processes are on the whole GPU."""
+        """Return the number of compute processes on the whole GPU."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GpuProcess:
-    """A process on a GPU: its pid as the host counts, and the bytes of the GPU that it uses.
+    """A process on a GPU: its pid on the host, and the bytes of the GPU that it uses.
 
-    `used_bytes` is None where the GPU does not tell.
+    `used_bytes` is None if the GPU does not report it.
     """
 
     pid: int
@@ -189,18 +189,18 @@ class GpuProcess:
 
 
 class ProcessLister(Protocol):
-    """Who uses how much of a GPU. Raises DeviceFault."""
+    """Processes of a GPU and their memory. Raises DeviceFault."""
 
     def list_processes(self, gpu: ids.GpuUuid) -> tuple[GpuProcess, ...]:
-        """Every process that computes on the whole GPU, MPS's clients included, by pid."""
+        """Return every compute process of the whole GPU, MPS clients included, by pid."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process did of late: percent of the GPU's multiprocessors (SMs), and when (NVML's us).
+    """Recent activity of a process: percent of the GPU's multiprocessors (SMs), and NVML's time.
 
-    A process that did nothing has none.
+    The time is in microseconds. An idle process has none.
     """
 
     pid: int
@@ -209,26 +209,26 @@ class Sample:
 
 
 class UtilizationSampler(Protocol):
-    """Who is at work on a GPU. Raises DeviceFault."""
+    """Utilization of a GPU and of its processes. Raises DeviceFault."""
 
     def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[Sample, ...] | None:
-        """Every process that worked after the last sample's time; None: the GPU does not tell."""
+        """Return each process active after the last sample; None if the GPU reports none."""
         ...
 
     def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
-        """How busy the whole GPU is now; None: it does not tell, as with MIG on."""
+        """Return the whole GPU's utilization; None if not reported, as with MIG on."""
         ...
 
 
 class Meter(Protocol):
-    """What a GPU draws, and what is used of its parts. Raises DeviceFault."""
+    """Power draw of GPUs, and memory used of MIG devices. Raises DeviceFault."""
 
     def power_watts(self, gpu: ids.GpuUuid) -> float | None:
-        """What the whole GPU draws; None: it does not tell."""
+        """Return the whole GPU's power draw in watts; None if not reported."""
         ...
 
     def used_bytes(self, device: ids.MigUuid) -> int | None:
-        """The memory of a MIG device that is used; None: it does not tell."""
+        """Return the used memory of a MIG device; None if not reported."""
         ...
 
 
@@ -237,39 +237,39 @@ ProcessPods = Callable[[int], tuple[ids.PodUid, ...]]
 
 
 class Daemons(Protocol):
-    """MPS daemons, by key; one caller a key. Raises NodeFault."""
+    """MPS daemons, by key; one caller per key. Raises NodeFault."""
 
     @property
     def root(self) -> Path:
-        """The folder that all their directories are in."""
+        """Return the folder of all their directories."""
         ...
 
     def ensure(self, desired: mps_files.Desired) -> None:
-        """Have the daemon; returns when it answers with what is wanted."""
+        """Request the daemon; returns when it serves as desired."""
         ...
 
     def last_pid(self, key: str) -> int | None:
-        """The pid of the daemon when it last answered `want`; None: nobody waited for it here."""
+        """Return the daemon's pid at the last `ensure`; None if it was not awaited here."""
         ...
 
     def request(self, desired: mps_files.Desired) -> None:
-        """Ask for the daemon, without waiting for it."""
+        """Request the daemon, without waiting for it."""
         ...
 
     def desired_keys(self) -> tuple[str, ...]:
-        """The daemons that are wanted."""
+        """Return the keys of the desired daemons."""
         ...
 
     def read_desired(self, key: str) -> mps_files.Desired | None:
-        """What is asked of a daemon; None where nothing is, or nothing that can be read."""
+        """Return a daemon's desired state; None if there is none that can be read."""
         ...
 
     def remove(self, key: str) -> None:
-        """Have no daemon; returns when it is gone."""
+        """Remove the daemon; returns when it is gone."""
         ...
 
     def status(self, key: str) -> mps_files.Status | None:
-        """How the daemon is; None without word of one."""
+        """Return the daemon's status; None without one."""
         ...
 
 
@@ -277,8 +277,8 @@ class Daemons(Protocol):
 class ConditionUpdate:
     """One condition of a claim's devices (`status.devices[].conditions`, KEP-4817).
 
-    `type` is one of `names.CONDITION_*`; `holds` None: it is not known; `permanent`: it will not
-    change by waiting.
+    `type` is one of `names.CONDITION_*`; `holds` None: unknown; `permanent`: it will not change by
+    waiting.
     """
 
     type: str
@@ -297,11 +297,11 @@ class DeviceKey(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ObservedActivity:
-    """What a device did, as far as this process saw it; times are RFC 3339.
+    """Activity of a device, as observed by this process; times are RFC 3339.
 
-    `percent` of the multiprocessors on average over the last minute, 0 when nothing ran in it; None
-    where something ran and it is not known what share of it was the claim's. `last_busy` is "" when
-    it was never seen busy; `at` is when it was first looked at.
+    `percent` of the multiprocessors on average over the last minute, 0 if nothing ran; None if
+    something ran and the claim's share is unknown. `last_busy` is "" if it was never seen busy;
+    `first_observed` is the first observation.
     """
 
     percent: int | None
@@ -311,18 +311,18 @@ class ObservedActivity:
 
 
 class Conditions(Protocol):
-    """What is said of claims where the controller and users read it. Thread safe, never waits."""
+    """Sink of claim conditions, read by the controller and users. Thread safe, never waits."""
 
-    def set_condition(self, ref: ClaimRef, word: ConditionUpdate) -> None:
-        """Have it said of every device that the claim has of us; the latest of a type counts."""
+    def set_condition(self, ref: ClaimRef, update: ConditionUpdate) -> None:
+        """Set a condition of all the claim's devices of ours; the latest of a type counts."""
         ...
 
 
 class Activities(Protocol):
-    """What is told of what claims' devices do. Thread safe, never waits."""
+    """Sink of claims' device activity. Thread safe, never waits."""
 
-    def set_activity(self, ref: ClaimRef, seen: Mapping[DeviceKey, ObservedActivity]) -> None:
-        """Have it said of these devices of the claim; the latest counts."""
+    def set_activity(self, ref: ClaimRef, activities: Mapping[DeviceKey, ObservedActivity]) -> None:
+        """Set the activity of these devices of the claim; the latest counts."""
         ...
 
 
@@ -330,21 +330,21 @@ class ClaimReader(Protocol):
     """Claims from the API server. Raises ApiError."""
 
     def read(self, ref: ClaimRef) -> claims.Claim:
-        """The claim of that name as it is now, whatever its UID."""
+        """Return the claim of that name as it is now, whatever its UID."""
         ...
 
 
 class ClaimStatus(ClaimReader, Protocol):
-    """What of a claim the plugin may change: what it says of the devices. Raises ApiError."""
+    """The part of a claim that the plugin may change: its device status. Raises ApiError."""
 
     def apply(self, ref: ClaimRef, body: Mapping[str, object]) -> None:
-        """Have the claim's status say this of us, and no more (server-side apply)."""
+        """Apply the plugin's part of the claim's status (server-side apply)."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GpuChanged:
-    """Something happened to a GPU that a look will tell; None: to one that is not known."""
+    """A GPU may have changed and should be polled; None: a GPU that is not known."""
 
     gpu: ids.GpuUuid | None
 
@@ -354,29 +354,29 @@ class Watcher(Protocol):
 
     @property
     def watching(self) -> bool:
-        """Whether events are asked for, of one GPU at least."""
+        """Return whether events are registered for at least one GPU."""
         ...
 
     def readable_gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """Every GPU that can be read."""
+        """Return every GPU that can be read."""
         ...
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        """Have exactly these watched; how it went for those that were not yet."""
+        """Watch exactly these GPUs; return the result for those added."""
         ...
 
     def wait(self, timeout_s: float) -> health.XidEvent | GpuChanged | None:
-        """The next event; None when there was none."""
+        """Return the next event; None if there was none."""
         ...
 
     def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs that are the node's, as far as it was ever read."""
+        """Return the node's GPUs, as last read."""
         ...
 
     def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
-        """What a poll of one GPU says; None: it has not answered yet, and is to be asked again."""
+        """Return the poll of one GPU; None if it has not answered yet: poll again."""
         ...
 
     def close(self) -> None:
-        """Watch nothing; the next `watch` begins anew. Does not raise."""
+        """Watch nothing; the next `watch` starts anew. Does not raise."""
         ...

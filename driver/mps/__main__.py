@@ -1,4 +1,4 @@
-"""`python -m driver.mps`: parse the flags once, wire, run."""
+"""`python -m driver.mps`: parse the flags, build, run."""
 
 import os
 import secrets
@@ -12,7 +12,7 @@ from driver.runtime import logs
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run the supervisor; the exit code."""
+    """Run the supervisor; return the exit code."""
     try:
         config = SupervisorConfig.read(arguments)
         logs.configure(config.log_level)

@@ -1,4 +1,4 @@
-"""The supervisor, wired."""
+"""Wiring of the supervisor."""
 
 from typing import Final
 
@@ -22,7 +22,7 @@ _STALE_S = 30.0
 
 
 class App:
-    """Everything a supervisor process runs. Raises NodeFault."""
+    """All threads of a supervisor process. Raises NodeFault."""
 
     def __init__(self, config: SupervisorConfig, jitter: backoff.Jitter, time: clock.Clock) -> None:
         self._config = config
@@ -42,7 +42,7 @@ class App:
         )
 
     def run(self) -> int:
-        """Until told to stop, or until something essential dies; the exit code."""
+        """Run until stopped, or until an essential thread dies; return the exit code."""
         host, port = self._config.metrics_host_port
         telemetry = telemetry_server.Telemetry(
             host,
@@ -59,9 +59,9 @@ class App:
 
     def _make_reconciler(self, key: str) -> reconciler.DaemonReconciler:
         shm = self._config.shm_dir / key / "shm"
-        place = daemon_process.DaemonPaths(self._layout.pipe(key), self._layout.log(key), shm)
+        paths = daemon_process.DaemonPaths(self._layout.pipe(key), self._layout.log(key), shm)
         status = status_files.StatusFile(self._layout, key, self._boot_id, self._clock)
-        return reconciler.DaemonReconciler(key, place, status, self._deps)
+        return reconciler.DaemonReconciler(key, paths, status, self._deps)
 
     def _stalled(self) -> str | None:
         idle_s = self._supervisor.idle_s()

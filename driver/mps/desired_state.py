@@ -1,4 +1,4 @@
-"""Reads the desired files, each again only when it has changed."""
+"""Reads the desired files, each only when it has changed."""
 
 import os
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ _Stamp = tuple[int, int, int]
 
 
 class DesiredFiles:
-    """What is wanted, by key. `misnamed` are files whose names are none of `<key>.json`."""
+    """Goals by key. `misnamed` are files not named `<key>.json`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -24,25 +24,25 @@ class DesiredFiles:
         self._cached: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
 
     def read(self) -> Mapping[str, reconcile_policy.Goal]:
-        """Every file's goal; a file that cannot be read has one too.
+        """Return every file's goal; a file that cannot be read has one too.
 
         Raises:
-            NodeFault: the folder cannot be listed, which says nothing about what is wanted.
+            NodeFault: the folder cannot be listed, which says nothing about the goals.
             BadInput: there are too many files, so that some would be taken for absent.
         """
-        seen = sorted(name for name in self._names() if not name.startswith("."))
-        names = [name for name in seen if _is_key_file(name)]
-        self.misnamed = tuple(name for name in seen if name not in names)
+        visible = sorted(name for name in self._names() if not name.startswith("."))
+        names = [name for name in visible if _is_key_file(name)]
+        self.misnamed = tuple(name for name in visible if name not in names)
         if len(names) > MOST_FILES:
             expected = f"at most {MOST_FILES}"
             raise errors.BadInput(str(self._folder), f"has {len(names)} files", expected)
-        found: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
+        entries: dict[str, tuple[_Stamp, reconcile_policy.Goal]] = {}
         for name in names:
-            one = self._read_file(name)
-            if one is not None:
-                found[name.removesuffix(mps_files.SUFFIX)] = one
-        self._cached = found
-        return {key: goal for key, (_, goal) in found.items()}
+            entry = self._read_file(name)
+            if entry is not None:
+                entries[name.removesuffix(mps_files.SUFFIX)] = entry
+        self._cached = entries
+        return {key: goal for key, (_, goal) in entries.items()}
 
     def _names(self) -> list[str]:
         try:
@@ -55,9 +55,9 @@ class DesiredFiles:
         try:
             stat = path.stat()
             stamp = (stat.st_ino, stat.st_mtime_ns, stat.st_size)
-            known = self._cached.get(path.stem)
-            if known is not None and known[0] == stamp:
-                return known
+            cached = self._cached.get(path.stem)
+            if cached is not None and cached[0] == stamp:
+                return cached
             return stamp, _parse_goal(path)
         except FileNotFoundError:
             return None
@@ -73,14 +73,14 @@ def _parse_goal(path: Path) -> reconcile_policy.Goal:
             f"{path} is too long; expected at most {MOST_BYTES} bytes"
         )
     try:
-        wanted = mps_files.Desired.parse(data, str(path))
+        desired = mps_files.Desired.parse(data, str(path))
     except errors.BadInput as e:
         return reconcile_policy.UnreadableFile(str(e))
-    if wanted.key != path.stem:
+    if desired.key != path.stem:
         return reconcile_policy.UnreadableFile(
-            f"{path}.key: is {wanted.key!r}; expected {path.stem!r}"
+            f"{path}.key: is {desired.key!r}; expected {path.stem!r}"
         )
-    return reconcile_policy.DesiredDaemon(wanted, mps_files.digest(data))
+    return reconcile_policy.DesiredDaemon(desired, mps_files.digest(data))
 
 
 def _is_key_file(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""Processes as /proc tells of them: who is a client, which daemon is ours."""
+"""Processes in /proc: identification of clients and daemons."""
 
 import os
 import re
@@ -14,42 +14,42 @@ _USUAL_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the program's own
 _PROC = "/proc"
 _GONE = {"Z", "X", "x"}
 _STATE, _PARENT, _STARTED = 0, 1, 19
-"""Of proc_pid_stat(5) from the third field on."""
+"""Fields of proc_pid_stat(5), from the third on."""
 _EFFECTIVE_USER = re.compile(r"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
 def identify(pid: int) -> mps_files.Process | None:
-    """The process of a pid; None when none lives."""
+    """Return the process of a pid; None if none is alive."""
     fields = _stat_fields(pid)
     if fields is None or fields[_STATE] in _GONE:
         return None
     return mps_files.Process(pid=pid, started=int(fields[_STARTED]))
 
 
-def filter_alive(known: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
-    """Those that live still."""
-    return tuple(one for one in known if identify(one.pid) == one)
+def filter_alive(candidates: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
+    """Return the processes that are still alive."""
+    return tuple(process for process in candidates if identify(process.pid) == process)
 
 
 def read_environment(pid: int) -> dict[str, str]:
-    """What a process was started with; empty when it is gone. Raises NodeFault."""
-    pairs = (one.partition("=") for one in _read_words(pid, "environ"))
+    """Return a process's initial environment; empty if it is gone. Raises NodeFault."""
+    pairs = (variable.partition("=") for variable in _read_words(pid, "environ"))
     return {name: value for name, _, value in pairs}
 
 
 def read_arguments(pid: int) -> list[str]:
-    """The command line of a process; empty when it is gone. Raises NodeFault."""
+    """Return the command line of a process; empty if it is gone. Raises NodeFault."""
     return _read_words(pid, "cmdline")
 
 
 def pids_with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
-    """Pids of processes that run `program` on a pipe directory, parents before their children."""
-    found = [pid for pid in _pids() if _runs_program(pid, program) and _uses_pipe(pid, pipe)]
-    return tuple(sorted(found, key=lambda pid: _parent_pid(pid) in found))
+    """Return pids of processes running `program` on a pipe directory, parents first."""
+    pids = [pid for pid in _pids() if _runs_program(pid, program) and _uses_pipe(pid, pipe)]
+    return tuple(sorted(pids, key=lambda pid: _parent_pid(pid) in pids))
 
 
 def pids_on_pipe(program: str, pipe: Path) -> tuple[int, ...]:
-    """Pids of processes that run `program` on a pipe directory, by whatever path they see it.
+    """Return pids of processes running `program` on a pipe directory, by any path.
 
     The directory has a file system of its own, which a container mounts elsewhere. Raises
     NodeFault.
@@ -58,23 +58,25 @@ def pids_on_pipe(program: str, pipe: Path) -> tuple[int, ...]:
 
 
 def _shares_pipe(pid: int, pipe: Path) -> bool:
-    seen = read_environment(pid).get(PIPE, _USUAL_PIPE)
+    directory = read_environment(pid).get(PIPE, _USUAL_PIPE)
     try:
-        return os.stat(f"{_PROC}/{pid}/root{seen}").st_dev == pipe.stat().st_dev  # noqa: PTH116
+        return os.stat(f"{_PROC}/{pid}/root{directory}").st_dev == pipe.stat().st_dev  # noqa: PTH116
     except OSError:
         return False
 
 
 def effective_user(pid: int) -> str:
-    """The user's id that a process runs as; `?` of a process that is gone. Raises NodeFault."""
+    """Return the user id a process runs as; `?` if the process is gone. Raises NodeFault."""
     status = _read(pid, "status").decode(errors="replace")
-    match = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
+    match = _EFFECTIVE_USER.search(
+        status
+    )  # the folder's owner is root if the process is not dumpable
     return match[1] if match else "?"
 
 
 def _runs_program(pid: int, program: str) -> bool:
-    """By its command line: a shebang's interpreter comes first, so not only its first word."""
-    return any(os.path.basename(word) == program for word in read_arguments(pid)[:2])  # noqa: PTH119
+    """Check the command line's first two words: a shebang's interpreter comes first."""
+    return any(os.path.basename(argument) == program for argument in read_arguments(pid)[:2])  # noqa: PTH119
 
 
 def _uses_pipe(pid: int, pipe: Path) -> bool:
@@ -100,7 +102,7 @@ def _stat_fields(pid: int) -> list[str] | None:
 
 
 def _read(pid: int, file: str) -> bytes:
-    """Nothing of a process that is gone, or that is not ours to look into and so none of ours."""
+    """Return an empty value for a process that is gone, or not ours to read and so none of ours."""
     path = f"{_PROC}/{pid}/{file}"
     try:
         with open(path, "rb") as opened:  # noqa: PTH123 - of every process: pathlib keeps each name

@@ -1,4 +1,4 @@
-"""Writes status files, each only when it says something new."""
+"""Writes status files, each only when its content changes."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -29,34 +29,34 @@ class StatusFile:
         self._written: mps_files.Status | None = None
 
     def read_previous(self) -> mps_files.Status | None:
-        """What the last supervisor said in this boot; None when nothing that can be read."""
+        """Return the last supervisor's status in this boot; None if none can be read."""
         try:
-            said = mps_files.Status.parse(self._path.read_bytes(), str(self._path))
+            status = mps_files.Status.parse(self._path.read_bytes(), str(self._path))
         except FileNotFoundError:
             return None
         except (OSError, errors.BadInput) as e:
             _log.warning("an old status cannot be read", problem=str(e))
             return None
-        return said if said.boot_id == self._fixed["boot_id"] else None
+        return status if status.boot_id == self._fixed["boot_id"] else None
 
     def write(self, state: mps_files.State, problem: str, more: Mapping[str, Any]) -> None:
-        """Say how the daemon is; `since` stays while the state does."""
-        before = self._written
+        """Write the daemon's status; `since` stays while the state does."""
+        previous = self._written
         since = clock.rfc3339_micro(self._clock.now())
-        if before is not None and before.state is state:
-            since = before.since
-        now = mps_files.Status(
+        if previous is not None and previous.state is state:
+            since = previous.since
+        status = mps_files.Status(
             state=state, problem=problem[:_MOST_PROBLEM], since=since, **self._fixed, **more
         )
-        if now == before:
+        if status == previous:
             return
         # Not synced: it is of this boot, and worth nothing in the next.
-        atomic.replace(self._path, now.render(), _MODE, failpoints.NO_OBSERVER, synced=False)
-        self._written = now
-        if before is None or (before.state, before.problem) != (state, problem):
-            _log.info("daemon state", key=now.key, state=state.value, problem=problem)
+        atomic.replace(self._path, status.render(), _MODE, failpoints.NO_OBSERVER, synced=False)
+        self._written = status
+        if previous is None or (previous.state, previous.problem) != (state, problem):
+            _log.info("daemon state", key=status.key, state=state.value, problem=problem)
 
     def remove(self) -> None:
-        """There is no such daemon any more."""
+        """Remove the file of a daemon that is gone."""
         atomic.remove(self._path, failpoints.NO_OBSERVER, synced=False)
         self._written = None

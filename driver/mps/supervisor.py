@@ -1,4 +1,4 @@
-"""A worker for each daemon that is wanted or left; one supervisor for a state directory."""
+"""Runs a worker for each desired or leftover daemon; one supervisor per state directory."""
 
 import os
 import threading
@@ -22,7 +22,7 @@ MakeReconciler = Callable[[str], reconciler.DaemonReconciler]
 
 
 class Supervisor:
-    """`run` is a thread's target; `problem` and `idle_s` may be asked by any thread."""
+    """`run` is a thread's target; `problem` and `idle_s` may be called from any thread."""
 
     def __init__(
         self,
@@ -45,15 +45,15 @@ class Supervisor:
         self._leftover: frozenset[str] = frozenset()
 
     def problem(self) -> str | None:
-        """Why daemons may not be as they are wanted; None when all is looked after."""
+        """Return why daemons may not be as desired; None if all are managed."""
         return self._problem
 
     def idle_s(self) -> float:
-        """Seconds since the files were last looked at."""
+        """Return the seconds since the files were last read."""
         return self._clock.monotonic() - self._synced_at
 
     def run(self, stop: threading.Event) -> None:
-        """Keep the daemons until `stop` is set; they stay. Raises NodeFault."""
+        """Manage the daemons until `stop` is set; they stay. Raises NodeFault."""
         for folder in (self._layout.desired_dir, self._layout.status_dir, self._layout.run_dir):
             _make_folder(folder)
         lock = self._acquire_lock(stop)
@@ -67,7 +67,7 @@ class Supervisor:
             os.close(lock)
 
     def _acquire_lock(self, stop: threading.Event) -> int:
-        """The lock, once whoever has it has gone; without it, when `stop` came first."""
+        """Return the lock once its holder is gone; unlocked if `stop` is set first."""
         path = self._layout.lock
         try:
             handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, _MODE)
@@ -81,10 +81,10 @@ class Supervisor:
         return handle
 
     def _leftover_keys(self) -> frozenset[str]:
-        """Of daemons that another supervisor started, and nobody may want any more."""
-        found = {path.name for path in self._layout.run_dir.iterdir() if path.is_dir()}
-        found |= {path.stem for path in self._layout.status_dir.glob(f"*{mps_files.SUFFIX}")}
-        return frozenset(key for key in found if mps_files.is_key(key))
+        """Return keys of another supervisor's daemons, which may not be desired any more."""
+        keys = {path.name for path in self._layout.run_dir.iterdir() if path.is_dir()}
+        keys |= {path.stem for path in self._layout.status_dir.glob(f"*{mps_files.SUFFIX}")}
+        return frozenset(key for key in keys if mps_files.is_key(key))
 
     def _sync(self) -> None:
         self._synced_at = self._clock.monotonic()
@@ -99,20 +99,20 @@ class Supervisor:
         keys, self._leftover = goals.keys() | self._workers.keys() | self._leftover, frozenset()
         for key in keys:
             goal = goals.get(key, reconcile_policy.NoDaemon())
-            found = self._workers.get(key)
-            if found is None:
+            current = self._workers.get(key)
+            if current is None:
                 self._start_worker(key, goal)
             else:
-                found.set_goal(goal)  # when that was too late, the next look begins another
+                current.set_goal(goal)  # if that was too late, the next sync starts another
 
     def _start_worker(self, key: str, goal: reconcile_policy.Goal) -> None:
-        made = worker.Worker(key, self._make_reconciler(key), goal)
-        self._workers[key] = made
-        made.start()
+        new_worker = worker.Worker(key, self._make_reconciler(key), goal)
+        self._workers[key] = new_worker
+        new_worker.start()
 
     def _remove_finished(self) -> None:
-        for key, one in list(self._workers.items()):
-            if one.is_finished:
+        for key, finished in list(self._workers.items()):
+            if finished.is_finished:
                 del self._workers[key]
 
     def _note_problem(self, problem: str | None) -> None:
@@ -121,18 +121,20 @@ class Supervisor:
         self._problem = problem
 
     def _note_files(self, goals: Mapping[str, reconcile_policy.Goal]) -> None:
-        bad = sum(isinstance(goal, reconcile_policy.UnreadableFile) for goal in goals.values())
-        self._metrics.unreadable.set(bad + len(self._files.misnamed))
+        unreadable = sum(
+            isinstance(goal, reconcile_policy.UnreadableFile) for goal in goals.values()
+        )
+        self._metrics.unreadable.set(unreadable + len(self._files.misnamed))
         if self._files.misnamed != self._misnamed:
             self._misnamed = self._files.misnamed
             _log.error("desired files with no key for a name", names=self._misnamed)
 
     def _stop_workers(self) -> None:
-        for one in self._workers.values():
-            one.stop()
+        for running in self._workers.values():
+            running.stop()
         deadline = self._clock.monotonic() + _JOIN_S
-        for one in self._workers.values():
-            one.join(max(0.0, deadline - self._clock.monotonic()))
+        for running in self._workers.values():
+            running.join(max(0.0, deadline - self._clock.monotonic()))
 
 
 def _make_folder(folder: Path) -> None:

@@ -1,6 +1,6 @@
-"""One thread a key, so that what is slow, or fails, holds up nothing but itself.
+"""One thread per key, so that a slow or failing daemon delays only itself.
 
-The process has all tenants' daemons for children: no failure of one key may end it.
+The process is the parent of all tenants' daemons: no failure of one key may end it.
 """
 
 import math
@@ -16,17 +16,17 @@ from driver.mps.daemon import reconcile_policy, reconciler
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 1.0
 _UNEXPECTED_S = 10.0
-"""Between two tries that fail for a reason nobody thought of: it is logged whole each time."""
+"""Pause after an unexpected failure, which is logged with its traceback each time."""
 
 
 class Worker:
-    """A thread that steps a keeper: when something is due, when told, and when the daemon ends."""
+    """Thread that reconciles a daemon when something is due, on a new goal, and when it ends."""
 
     def __init__(
-        self, key: str, of: reconciler.DaemonReconciler, goal: reconcile_policy.Goal
+        self, key: str, reconciler: reconciler.DaemonReconciler, goal: reconcile_policy.Goal
     ) -> None:
         self._key = key
-        self._reconciler = of
+        self._reconciler = reconciler
         self._goal = goal
         self._guard = threading.Lock()
         self._finished = False
@@ -35,11 +35,11 @@ class Worker:
         self._thread = threading.Thread(target=self._run, name=f"mps {key}", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def set_goal(self, goal: reconcile_policy.Goal) -> bool:
-        """Have another goal; False when it was too late, and a new worker is needed."""
+        """Set the goal; returns False if it was too late, and a new worker is needed."""
         with self._guard:
             if self._finished:
                 return False
@@ -49,7 +49,7 @@ class Worker:
             return True
 
     def stop(self) -> None:
-        """Ask the thread to end; the daemon stays as it is."""
+        """Make the thread end; the daemon stays as it is."""
         with self._guard:
             self._stop = True
             if not self._finished:
@@ -61,7 +61,7 @@ class Worker:
 
     @property
     def is_finished(self) -> bool:
-        """Whether nothing is left to keep."""
+        """Return whether nothing is left to manage."""
         with self._guard:
             return self._finished
 
@@ -72,7 +72,7 @@ class Worker:
         try:
             while not self._stop and not self._reconcile():
                 continue
-        except Exception:  # noqa: BLE001 - the next look begins another
+        except Exception:  # noqa: BLE001 - the next sync starts another
             _log.exception("worker ended", key=self._key)
         finally:
             with self._guard:

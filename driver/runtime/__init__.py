@@ -1,1 +1,1 @@
-"""What every process has: settings, lifecycle, logs, metrics, files."""
+"""Common parts of every process: settings, lifecycle, logs, metrics, files."""

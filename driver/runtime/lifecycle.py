@@ -13,7 +13,7 @@ from driver import clock
 STOP_S = 10.0
 """All of a clean stop."""
 DEATH_S = 5.0
-"""From the death of a thread to the end of the process (F-23)."""
+"""Limit from the death of a thread to the end of the process (F-23)."""
 _GRACE_S = 2.0
 _LOOK_S = 1.0
 """A signal that comes just before the main thread waits, or to another thread, does not wake it."""
@@ -25,7 +25,7 @@ HardExit = Callable[[int], object]
 
 
 def start_after(event: threading.Event, target: Target, time: clock.Clock) -> Target:
-    """`target`, begun once `event` is set."""
+    """Return a target that runs `target` once `event` is set."""
 
     def run(stop: threading.Event) -> None:
         while not stop.is_set():
@@ -37,14 +37,14 @@ def start_after(event: threading.Event, target: Target, time: clock.Clock) -> Ta
 
 
 class Log(Protocol):
-    """What is used of structlog's loggers."""
+    """Interface of structlog's loggers."""
 
     def info(self, event: str, /, **keys: object) -> object:
-        """A step."""
+        """Log a step."""
         ...
 
     def error(self, event: str, /, **keys: object) -> object:
-        """A failure; `exc_info` holds it."""
+        """Log a failure; `exc_info` holds it."""
         ...
 
 
@@ -61,8 +61,8 @@ class _Part:
 class Lifecycle:
     """Register threads and callbacks, then `run`.
 
-    A thread's target takes the Event that tells it to stop, and returns soon after it is set;
-    one that returns earlier, or raises, ends the process with exit code 1.
+    A thread's target takes the Event that stops it, and returns soon after it is set; one that
+    returns earlier, or raises, ends the process with exit code 1.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class Lifecycle:
     def thread(
         self, name: str, target: Target, *, interrupt: Callable[[], None] | None = None
     ) -> None:
-        """Have `run` start `target` on a thread; `interrupt` wakes it once its Event is set."""
+        """Make `run` start `target` on a thread; `interrupt` wakes it once its Event is set."""
         part = _Part(name, interrupt)
         part.thread = threading.Thread(
             target=self._run_guarded, args=(part, target), name=name, daemon=True
@@ -93,7 +93,7 @@ class Lifecycle:
         self._parts.append(part)
 
     def on_stop(self, name: str, callback: Callable[[], None]) -> None:
-        """Have `callback` called at its turn in the stop."""
+        """Call `callback` at its turn in the stop."""
         self._parts.append(_Part(name, callback))
 
     def stop(self) -> None:
@@ -101,12 +101,12 @@ class Lifecycle:
         self._wake.set()
 
     def run(self) -> int:
-        """Start every thread in order and wait; the process's exit code.
+        """Start every thread in order and wait; return the process's exit code.
 
-        Called on the main thread. 0 after SIGTERM or SIGINT, 1 when a thread died. If what must
-        stop does not, the process ends hard with that code.
+        Call on the main thread. 0 after SIGTERM or SIGINT, 1 if a thread died. If threads do not
+        stop, the process is terminated with that code.
         """
-        before = {s: signal.signal(s, self._on_signal) for s in (signal.SIGTERM, signal.SIGINT)}
+        previous = {s: signal.signal(s, self._on_signal) for s in (signal.SIGTERM, signal.SIGINT)}
         try:
             for part in self._parts:
                 if part.thread is not None:
@@ -115,7 +115,7 @@ class Lifecycle:
                 continue
             return self._stop_all()
         finally:
-            for number, handler in before.items():
+            for number, handler in previous.items():
                 signal.signal(number, handler)
 
     def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -157,7 +157,7 @@ class Lifecycle:
             self._log.error("thread did not stop", thread=part.name)
 
     def _start_watchdog(self, code: int, limit_s: float) -> None:
-        """End the process hard when it is still there after `limit_s`, whatever hangs."""
+        """Terminate the process if it still runs after `limit_s`, whatever hangs."""
         grace_s = _GRACE_S if code == 0 else 0.0
 
         def wait() -> None:

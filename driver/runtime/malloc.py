@@ -1,4 +1,4 @@
-"""Gives back what malloc has free: after a rush of calls glibc keeps pages between those in use."""
+"""Returns malloc's free memory: after a burst of calls glibc keeps pages between those in use."""
 
 import ctypes
 import threading
@@ -10,18 +10,18 @@ EVERY_S = 60.0
 
 
 def trim() -> None:
-    """malloc_trim(3) of glibc, the one C library that the driver's wheels are for."""
+    """Call glibc's malloc_trim(3), the one C library that the driver's wheels are for."""
     ctypes.CDLL(None).malloc_trim(0)
 
 
 class HeapTrimmer:
     """`run` is a thread's target; it takes about a millisecond each time."""
 
-    def __init__(self, time: clock.Clock, give_back: Callable[[], None] = trim) -> None:
+    def __init__(self, time: clock.Clock, trim_heap: Callable[[], None] = trim) -> None:
         self._clock = time
-        self._give_back = give_back
+        self._give_back = trim_heap
 
     def run(self, stop: threading.Event) -> None:
-        """Once a minute, until told to stop."""
+        """Trim once a minute, until stopped."""
         while not self._clock.wait(stop, EVERY_S):
             self._give_back()

@@ -1,4 +1,4 @@
-"""The settings that every process has, and how they are read: flag, environment, default.
+"""Settings of every process, read from flag, environment, default.
 
 Flags come from the models' fields by argparse. pydantic-settings would do the same, and takes 16
 MiB of each plugin's memory for it.
@@ -36,20 +36,21 @@ class ProcessSettings(pydantic.BaseModel):
 
     @classmethod
     def read(cls, arguments: Sequence[str]) -> Self:
-        """The settings of a command line and the environment.
+        """Read the settings of a command line and the environment.
 
         Raises:
-            BadInput: a value makes no sense; the text names every such flag.
-            SystemExit: `--help` was answered, or a flag is not known: argparse has told.
+            BadInput: a value is invalid; the text names every such flag.
+            SystemExit: `--help` was answered, or a flag is unknown: argparse has reported it.
         """
-        given = vars(_parser(cls).parse_args(arguments))
+        flags = vars(_parser(cls).parse_args(arguments))
         try:
-            return cls.model_validate({**_environment(cls), **given})
+            return cls.model_validate({**_environment(cls), **flags})
         except pydantic.ValidationError as e:
-            found = [
-                f"{_location_flag(one['loc'])} {_problem_text(one['msg'])}" for one in e.errors()
+            problems = [
+                f"{_location_flag(error['loc'])} {_problem_text(error['msg'])}"
+                for error in e.errors()
             ]
-            raise errors.BadInput("settings", "; ".join(found)) from e
+            raise errors.BadInput("settings", "; ".join(problems)) from e
 
     @pydantic.field_validator("metrics_address")
     @classmethod
@@ -59,12 +60,12 @@ class ProcessSettings(pydantic.BaseModel):
 
     @property
     def metrics_host_port(self) -> tuple[str, int]:
-        """The address and the port apart."""
+        """Return the address and the port separately."""
         return host_port(self.metrics_address)
 
 
 class ClusterSettings(ProcessSettings):
-    """Those of a process that talks to the API server."""
+    """Settings of a process that talks to the API server."""
 
     kubeconfig: Path | None = pydantic.Field(
         default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
@@ -72,7 +73,7 @@ class ClusterSettings(ProcessSettings):
 
 
 def host_port(text: str) -> tuple[str, int]:
-    """The address and the port of `address:port`. Raises ValueError."""
+    """Return the address and the port of `address:port`. Raises ValueError."""
     host, _, port = text.rpartition(":")
     if not host or not port.isdigit():
         raise ValueError(f"{text!r} is not address:port")
@@ -80,12 +81,12 @@ def host_port(text: str) -> tuple[str, int]:
 
 
 def field_flag(name: str) -> str:
-    """`--node-name` of the field `node_name`."""
+    """Return `--node-name` for the field `node_name`."""
     return "--" + name.replace("_", "-")
 
 
 def _parser(model: type[ProcessSettings]) -> argparse.ArgumentParser:
-    """What is not given is left out, so that the environment and the defaults may speak."""
+    """Build the parser; flags not given are absent, so that environment and defaults apply."""
     parser = argparse.ArgumentParser(
         prog=model.PROGRAM,
         description=(model.__doc__ or "").strip(),
@@ -110,19 +111,19 @@ def _argument_kind(field: FieldInfo) -> dict[str, Any]:
 
 def _help_text(field: FieldInfo) -> str:
     text = (field.description or "").replace("%", "%%")
-    told = field.default not in (None, "", ()) and field.default_factory is None
-    return f"{text} (default: {field.default})" if told else text
+    has_default = field.default not in (None, "", ()) and field.default_factory is None
+    return f"{text} (default: {field.default})" if has_default else text
 
 
 def _environment(model: type[ProcessSettings]) -> Mapping[str, object]:
-    found: dict[str, object] = {}
+    variables: dict[str, object] = {}
     for name, field in model.model_fields.items():
         value = os.environ.get(ENVIRONMENT + name.upper())
         if value is None:
             continue
-        several = get_origin(field.annotation) is tuple
-        found[name] = [one for one in value.split(",") if one] if several else value
-    return found
+        is_list = get_origin(field.annotation) is tuple
+        variables[name] = [item for item in value.split(",") if item] if is_list else value
+    return variables
 
 
 def _location_flag(location: tuple[int | str, ...]) -> str:
@@ -130,6 +131,6 @@ def _location_flag(location: tuple[int | str, ...]) -> str:
 
 
 def _problem_text(text: str) -> str:
-    """Pydantic's words, as the tail of a sentence that begins with the flag."""
-    own = text.removeprefix("Value error, ")
-    return own if own != text else f"is wrong: {text}"
+    """Return pydantic's message as the tail of a sentence that begins with the flag."""
+    message = text.removeprefix("Value error, ")
+    return message if message != text else f"is wrong: {text}"

@@ -124,9 +124,9 @@ class Stopping:
     def _do(self, act: report.Drop | report.Clear) -> None:
         claim = act.claim
         if isinstance(act, report.Drop):
-            body, kind = allocations.without(claim, act.holds), client.PatchType.STRATEGIC
+            body, kind = allocations.render_drop_holds(claim, act.holds), client.PatchType.STRATEGIC
         else:
-            body, kind = allocations.cleared(claim), client.PatchType.MERGE
+            body, kind = allocations.render_clear(claim), client.PatchType.MERGE
         try:
             self._kube.patch(
                 gvr.RESOURCE_CLAIMS,

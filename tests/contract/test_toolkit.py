@@ -90,7 +90,7 @@ def a_library(path: Path, own: str) -> None:
 def ours(base: Path, hook: str = "auto") -> Any:
     at = layout.Layout(base)
     root = driver_root.DriverRoot(at.driver_root)
-    files = driver_files.DriverFiles(root, at.host_root, hook, ask=toolkits.ask)
+    files = driver_files.DriverFiles(root, at.host_root, hook, run_version=toolkits.ask)
     common = files.read()
     text = template.render("gpu.ration.dev/claim", common, (DEVICE,))
     program = common.hooks[0].path if common.hooks else ""

@@ -111,12 +111,12 @@ class World:
         self.told = Told()
         self.pods: dict[str, dict[str, Any]] = {}
         self.stores = stores.empty()
-        self.items = workqueue.WorkQueue[write_pool.Item](
+        self.items = workqueue.WorkQueue[write_pool.WorkItem](
             self.clock, lambda: 0.0, write_pool.RETRIES
         )
-        self.saying = pod_conditions.Saying(self.server, self.clock)
+        self.saying = pod_conditions.ConditionWriter(self.server, self.clock)
         self._read()
-        handlers.Triggers(self.items, on_demand=demanded is not None).attach(self.stores)
+        handlers.EventHandlers(self.items, on_demand=demanded is not None).attach(self.stores)
         self.registry = prometheus_client.CollectorRegistry()
         self.metrics = metrics.Metrics(self.registry)
         self._settings = scheduler_loop.Settings(
@@ -136,11 +136,11 @@ class World:
 
     def make_decider(self) -> scheduler_loop.Reconciler:
         """One that remembers nothing yet."""
-        tools = write_pool.Tools(
+        tools = write_pool.WriteDeps(
             self.server,
-            allocations.Commit(self.server, self.stores.observe_claim),
+            allocations.AllocationWriter(self.server, self.stores.observe_claim),
             self.pool,
-            commit_events.Teller(self.told, self.saying),
+            commit_events.EventReporter(self.told, self.saying),
             self.metrics,
         )
         return scheduler_loop.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
@@ -152,29 +152,29 @@ class World:
         found.classes.set_parser(device_classes.parse, _bad)
         found.claims.set_parser(claims.parse, _bad)
         found.pods.set_parser(pods.parse, _bad)
-        found.bound_volumes.set_parser(volumes.parse_claim, _bad)
+        found.volume_claims.set_parser(volumes.parse_claim, _bad)
         found.volumes.set_parser(volumes.parse_volume, _bad)
-        found.spaces.set_parser(namespaces.parse, _bad)
-        found.rules.set_parser(taint_rules.parse, _bad)
-        found.teams.set_parser(queues.parse, _bad)
-        found.reserved.set_parser(reservations.parse, _bad)
+        found.namespaces.set_parser(namespaces.parse, _bad)
+        found.taint_rules.set_parser(taint_rules.parse, _bad)
+        found.queues.set_parser(queues.parse, _bad)
+        found.reservations.set_parser(reservations.parse, _bad)
         self.server.show = self._show
         self.server.show_pod = self._show_pod
         self.server.show_node = lambda node: self.stores.nodes.apply(json.loads(json.dumps(node)))
         self.server.said_of_pods = self._said_of_pods
         self.server.read_pod = self._read_pod
         self.server.now = lambda: clock.rfc3339(self.clock.now())
-        found.guards.set_parser(disruption_budgets.parse, _bad)
-        found.groups.set_parser(pod_groups.parse, _bad)
+        found.budgets.set_parser(disruption_budgets.parse, _bad)
+        found.native_pod_groups.set_parser(pod_groups.parse, _bad)
 
     def add(self, *raw: dict[str, Any]) -> None:
         for one in raw:
             if one.get("kind") in {"Queue", "Reservation"}:
                 self.server._keep_own(str(gvr.object_key(one)), one)
             elif one.get("kind") == "PodDisruptionBudget":
-                self.stores.guards.apply(self._newer(one))
+                self.stores.budgets.apply(self._newer(one))
             elif "minMember" in one["spec"]:
-                self.stores.groups.apply(self._newer(one))
+                self.stores.native_pod_groups.apply(self._newer(one))
             elif "containers" in one["spec"]:
                 self.pods[one["metadata"]["name"]] = one
                 self.stores.pods.apply(self._newer(one))
@@ -191,7 +191,7 @@ class World:
         self.stores.pods.apply(self._newer(objects.a_pod(name)), deleted=True)
 
     def _show(self, obj: dict[str, Any], *, deleted: bool) -> None:
-        target = self.stores.teams if obj["kind"] == "Queue" else self.stores.reserved
+        target = self.stores.queues if obj["kind"] == "Queue" else self.stores.reservations
         target.apply(json.loads(json.dumps(obj)), deleted=deleted)
 
     def _show_pod(self, obj: dict[str, Any], *, deleted: bool) -> None:
@@ -209,7 +209,7 @@ class World:
 
     def waiting_for(self, name: str = "pod") -> pods.Waits | None:
         """What a pod's condition says, once all that is due is written."""
-        while self.saying.write_one():
+        while self.saying.write_next():
             continue
         return pods.parse(self.pods[name]).waits
 
@@ -240,7 +240,7 @@ class World:
                 batch.append(item)
             if not batch:
                 return
-            self.decider.take(batch)
+            self.decider.process(batch)
             self.clock.advance(0.1)
         raise AssertionError("the decider never comes to rest")
 

@@ -81,4 +81,4 @@ class Cluster(deciding.World):
         self.decider = self.make_decider()
         for kind, store in (("pod", self.stores.pods), ("claim", self.stores.claims)):
             for key in store.snapshot():
-                self.items.add(write_pool.Item(kind, key))
+                self.items.add(write_pool.WorkItem(kind, key))

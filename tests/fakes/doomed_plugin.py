@@ -47,7 +47,7 @@ def main() -> int:
     time = clock.SystemClock()
     kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
     bomb = Bomb(Path(os.environ["RATION_TEST_BOMB"]))
-    core = composition.build_core(config, claims_api.KubeClaimReader(kube), time, watch=bomb)
+    core = composition.build_core(config, claims_api.KubeClaimReader(kube), time, observer=bomb)
     return app.App(config, core, app.ProcessDeps(kube, secrets.SystemRandom().random, time)).run()
 
 

@@ -176,7 +176,7 @@ class GpuNode:
             driver_files.DriverFiles(
                 driver_root.DriverRoot(self.root, self.numbers, self.host_seen_at),
                 self.host,
-                ask=toolkits.ask,
+                run_version=toolkits.ask,
             ),
             spec_writer.ClaimFiles(
                 store.SpecStore(self.cdi, KIND, watch),

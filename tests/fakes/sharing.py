@@ -26,7 +26,7 @@ class FakeSlices:
 
 
 class FakeModes:
-    """Implements `ports.ModeKnob`; MIG devices have none where they are `lacking`.
+    """Implements `ports.ComputeModeAccess`; MIG devices have none where they are `lacking`.
 
     Calls of GPUs in `hung` do not return; `late` has what they were asked to write.
     """

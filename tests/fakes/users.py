@@ -6,7 +6,7 @@ from simulator import codes, library
 
 
 class FakeUsers:
-    """Implements `ports.Users`; `asked` are the GPUs that were looked at, in order."""
+    """Implements `ports.ProcessLister`; `asked` are the GPUs that were looked at, in order."""
 
     def __init__(self, ask: library.Library) -> None:
         self._ask = ask
@@ -37,7 +37,7 @@ class Nobody:
 
 
 class FakeWorkers:
-    """Implements `ports.Workers`."""
+    """Implements `ports.UtilizationSampler`."""
 
     def __init__(self, ask: library.Library) -> None:
         self._ask = ask

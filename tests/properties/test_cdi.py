@@ -154,7 +154,9 @@ def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
         ):
             with contextlib.suppress(OSError):  # no file can have every name
                 (root / gpunode.LIBRARIES / name).touch()
-        files = driver_files.DriverFiles(gpunode.with_control_nodes(root), host, ask=toolkits.ask)
+        files = driver_files.DriverFiles(
+            gpunode.with_control_nodes(root), host, run_version=toolkits.ask
+        )
         common = files.read()
         node = device_node.DeviceNode("/dev/nvidia0", f"{root}/dev/nvidia0", 195, 0)
         text = template.render(KIND, common, (template.Device("d", (node,)),))

@@ -44,8 +44,8 @@ def run(world: World, steps: list[Step]) -> list[str]:
             world.remove_pod(name)
             world.add(objects.a_claim(f"{name}-gpu"))
         world.settle(step.seconds)
-    world.settle(2 * refresh.RENEW_S)
-    world.settle(2 * refresh.RENEW_S)
+    world.settle(2 * refresh.REFRESH_S)
+    world.settle(2 * refresh.REFRESH_S)
     return there
 
 
@@ -64,14 +64,14 @@ def test_what_is_told_after_any_history_is_what_a_fresh_controller_would_tell(
     conditions = {name: world.waiting_for(name) for name in line}
     answers = {}
     for name in line:
-        answer = world.decider.answering.ask(ids.Key(f"default/{name}"))
+        answer = world.decider.explain_queries.request(ids.Key(f"default/{name}"))
         world.settle(0.0)
         full = answer.result(0)
         assert full is not None
         answers[name] = full.text
     world.decider = world.make_decider()
     for name in line:
-        world.items.add(write_pool.Item("pod", ids.Key(f"default/{name}")))
+        world.items.add(write_pool.WorkItem("pod", ids.Key(f"default/{name}")))
     world.settle()
     for name in line:
         fresh = world.told.last["Pod", name]

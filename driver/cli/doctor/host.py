@@ -52,7 +52,7 @@ def look(
 
 
 def _hooks(root: Path, ask: container_toolkit.RunVersion) -> tuple[tuple[str, str, str], ...]:
-    hooks = container_toolkit.Toolkit(root, clock.SystemClock(), ask=ask).list_hooks()
+    hooks = container_toolkit.Toolkit(root, clock.SystemClock(), run_version=ask).list_hooks()
     return tuple(
         (
             hook.path,

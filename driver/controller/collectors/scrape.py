@@ -32,16 +32,16 @@ FAMILIES: Final = (
 class Sources:
     """Where the figures come from; all may be asked by any thread and wait for nobody."""
 
-    leads: Callable[[], bool]
+    is_leading: Callable[[], bool]
     nodes: Callable[[], Sequence[model.Node]]
-    reserved: Callable[[], Iterable[reservations.Reservation]]
-    standing: Callable[[], pending.Standing]
+    reservations: Callable[[], Iterable[reservations.Reservation]]
+    pending: Callable[[], pending.PendingState]
     queues: Callable[[], Figures]
     ages_s: Callable[[], Mapping[str, float]]
     shapes: Callable[[], Sequence[model.Shape]] = tuple
 
 
-class Exposition:
+class ControllerCollector:
     """`figures` is a `shown.Source`."""
 
     def __init__(self, sources: Sources, time: clock.Clock) -> None:
@@ -54,7 +54,7 @@ class Exposition:
     def figures(self) -> Figures:
         """All of `FAMILIES`."""
         ask = self._sources
-        if not ask.leads():
+        if not ask.is_leading():
             return {}
         ages: dict[Labels, float] = {
             (name,): age for name, age in ask.ages_s().items() if age < math.inf
@@ -63,7 +63,7 @@ class Exposition:
             **self._of_fleet(),
             **ask.queues(),
             **node_shapes.figures(ask.shapes(), self._clock.now()),
-            **pending.of_standing(ask.standing(), ask.reserved()),
+            **pending.pending_values(ask.pending(), ask.reservations()),
             CACHE_AGE.name: ages,
         }
 

@@ -17,7 +17,7 @@ from driver.scheduling.snapshot import allocation_hold
 _log = structlog.get_logger(__name__)
 
 
-def in_doubt(failure: Exception) -> bool:
+def is_in_doubt(failure: Exception) -> bool:
     """Whether the write may have happened all the same, or may yet: nobody said no to it.
 
     A server error may be of etcd, or of a proxy on the way, that gave up waiting.
@@ -25,7 +25,7 @@ def in_doubt(failure: Exception) -> bool:
     return isinstance(failure, errors.Unreachable | errors.ServerError)
 
 
-def cleared(claim: claims.Claim) -> dict[str, object]:
+def render_clear(claim: claims.Claim) -> dict[str, object]:
     """The merge patch of a status that takes an allocation back, of the claim as it was read."""
     return {
         "metadata": {"uid": claim.uid, "resourceVersion": claim.version},
@@ -33,7 +33,7 @@ def cleared(claim: claims.Claim) -> dict[str, object]:
     }
 
 
-def without(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> dict[str, object]:
+def render_drop_holds(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> dict[str, object]:
     """The strategic patch of a status that removes holds, whatever else changed on the claim."""
     return {
         "metadata": {"uid": claim.uid},
@@ -41,7 +41,7 @@ def without(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> dict[str, 
     }
 
 
-def parted(claim: claims.Claim, pod: pods.Pod) -> dict[str, object]:
+def render_unreserve(claim: claims.Claim, pod: pods.Pod) -> dict[str, object]:
     """The strategic patch of a status that removes an unbound pod, of the claim as it was read.
 
     Of that version alone: kube-scheduler may have bound the pod since.
@@ -72,7 +72,7 @@ def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.De
     return device_status.DeviceStatus(device, (condition,))
 
 
-class Commit:
+class AllocationWriter:
     """Writes allocations, takes them back, and drops holds.
 
     `observe` is told every object the server answers, so that the caches see our own writes.
@@ -100,7 +100,7 @@ class Commit:
             try:
                 self._write(pod, claim, allocations[claim.key])
             except errors.ApiError as failure:
-                if not in_doubt(failure):
+                if not is_in_doubt(failure):
                     self.withdraw(pod, (*open_claims[:index], *open_claims[index + 1 :]))
                 raise
 
@@ -174,27 +174,27 @@ class Commit:
         """
         if allocation_hold.is_reserved(claim):
             raise errors.Conflict(409, "Conflict", f"claim {claim.key} is reserved for a pod")
-        self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
+        self._patch_status(claim, render_clear(claim), client.PatchType.MERGE)
 
     def clear_bound(self, claim: claims.Claim) -> None:
         """Take back the allocation of a pod that is bound to another node than the devices'.
 
         The caller has seen that nobody else uses it. Raises Conflict where the claim changed.
         """
-        self._patch_status(claim, cleared(claim), client.PatchType.MERGE)
+        self._patch_status(claim, render_clear(claim), client.PatchType.MERGE)
 
     def clear_unbound(self, claim: claims.Claim, pod: pods.Pod) -> None:
         """Take the allocation of a waiting pod back. Raises Conflict where it is bound by now."""
         self._refuse_bound(pod)
         self.clear(claim)
 
-    def part(self, claim: claims.Claim, pod: pods.Pod) -> None:
+    def unreserve_pod(self, claim: claims.Claim, pod: pods.Pod) -> None:
         """Take an unbound pod out of reservedFor: its next binding has to write there again.
 
         Raises Conflict where the pod is bound by now.
         """
         self._refuse_bound(pod)
-        self._patch_status(claim, parted(claim, pod), client.PatchType.STRATEGIC)
+        self._patch_status(claim, render_unreserve(claim, pod), client.PatchType.STRATEGIC)
 
     def _refuse_bound(self, pod: pods.Pod) -> None:
         """Ask the API server: the watch of pods may be behind that of claims."""
@@ -240,9 +240,9 @@ class Commit:
 
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove hold entries by their key, whatever else changed on the claim."""
-        self._patch_status(claim, without(claim, holds), client.PatchType.STRATEGIC)
+        self._patch_status(claim, render_drop_holds(claim, holds), client.PatchType.STRATEGIC)
 
-    def say_gang(self, claim: claims.Claim, failed: str, now: str) -> None:
+    def set_gang_condition(self, claim: claims.Claim, failed: str, now: str) -> None:
         """Set the condition for which the binding of a gang's member waits, or that which ends it.
 
         It is applied to the entry of the device that names it; everything else stays (KEP-5007).
@@ -259,7 +259,7 @@ class Commit:
         )
         self._observe(answer)
 
-    def condition(self, node: nodes.Node, body: Mapping[str, object]) -> None:
+    def patch_node_condition(self, node: nodes.Node, body: Mapping[str, object]) -> None:
         """Patch a condition of a Node, unless it is another Node of that name by now."""
         self._writer.patch(
             gvr.NODES,
@@ -269,7 +269,7 @@ class Commit:
             kind=client.PatchType.STRATEGIC,
         )
 
-    def nudge(self, pod: pods.Pod, stamp: str) -> None:
+    def retry_prepare(self, pod: pods.Pod, stamp: str) -> None:
         """Change the annotation at which the kubelet looks at a pod again."""
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)

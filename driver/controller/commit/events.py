@@ -18,20 +18,20 @@ _WARNINGS = frozenset(
 )
 
 
-class Teller:
+class EventReporter:
     """Writes the same words where a user may look for them."""
 
-    def __init__(self, recorder: ports.Recorder, saying: ports.Saying) -> None:
+    def __init__(self, recorder: ports.Recorder, saying: ports.ConditionWriter) -> None:
         self._recorder = recorder
         self._saying = saying
 
-    def waits(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
+    def report_pending(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
         """A pod waits: said in its condition for as long as it does."""
-        self._saying.waits(pod, reason.value, message)
+        self._saying.report_pending(pod, reason.value, message)
 
-    def settled(self, pod: pods.Pod) -> None:
+    def report_allocated(self, pod: pods.Pod) -> None:
         """A pod waits no more."""
-        self._saying.settled(pod)
+        self._saying.report_allocated(pod)
 
     def normal(
         self,
@@ -53,7 +53,9 @@ class Teller:
         """Something did not go as asked."""
         self._tell(pod, found, reason, message, warning=True)
 
-    def on(self, regarding: event_recorder.ObjectRef, reason: reasons.Reason, message: str) -> None:
+    def report_on(
+        self, regarding: event_recorder.ObjectRef, reason: reasons.Reason, message: str
+    ) -> None:
         """On an object of our own kinds."""
         warning = reason in _WARNINGS
         self._recorder.event(regarding, reason.value, message, warning=warning)

@@ -17,19 +17,19 @@ from driver.resources.dra import claims
 _log = structlog.get_logger(__name__)
 
 
-class Scribe:
+class ObjectWriter:
     """Thread safe. Every call returns at once; what was refused brings its item back."""
 
     def __init__(
         self,
-        tools: write_pool.Tools,
-        items: workqueue.WorkQueue[write_pool.Item],
+        tools: write_pool.WriteDeps,
+        items: workqueue.WorkQueue[write_pool.WorkItem],
     ) -> None:
         self._writer = tools.writer
         self._tools = tools
         self._items = items
 
-    def queue(self, one: queues.Queue, status: Mapping[str, Any]) -> None:
+    def write_queue_status(self, one: queues.Queue, status: Mapping[str, Any]) -> None:
         """Say how a Queue stands."""
         body = {"metadata": {"uid": one.uid}, "status": status}
         self._submit(
@@ -37,7 +37,7 @@ class Scribe:
             lambda: self._writer.patch(gvr.QUEUES, one.name, body, subresource="status"),
         )
 
-    def reservation(
+    def write_reservation_status(
         self,
         one: reservations.Reservation,
         status: Mapping[str, Any],
@@ -51,11 +51,13 @@ class Scribe:
             self._writer.patch(
                 gvr.RESERVATIONS, one.name, body, namespace=one.namespace, subresource="status"
             )
-            self._tools.tell.on(_ref(one), reason, message or reason.meaning)
+            self._tools.reporter.report_on(_ref(one), reason, message or reason.meaning)
 
         self._submit(_item(one), write)
 
-    def reserve(self, namespace: str, body: Mapping[str, Any], status: Mapping[str, Any]) -> None:
+    def create_reservation(
+        self, namespace: str, body: Mapping[str, Any], status: Mapping[str, Any]
+    ) -> None:
         """Make a Reservation that holds something from the first moment on.
 
         What it holds is a second write; until that is done nobody is evicted for it.
@@ -72,9 +74,9 @@ class Scribe:
             )
 
         name = fields.text(fields.mapping(body, "metadata"), "name")
-        self._submit(write_pool.Item("reservation", ids.Key(f"{namespace}/{name}")), write)
+        self._submit(write_pool.WorkItem("reservation", ids.Key(f"{namespace}/{name}")), write)
 
-    def unreserve(self, one: reservations.Reservation) -> None:
+    def delete_reservation(self, one: reservations.Reservation) -> None:
         """Delete a Reservation of ours."""
         self._submit(
             _item(one),
@@ -83,7 +85,7 @@ class Scribe:
 
     def evict(
         self,
-        item: write_pool.Item,
+        item: write_pool.WorkItem,
         pod: pods.Pod,
         found: tuple[claims.Claim, ...],
         reason: reasons.Reason,
@@ -93,9 +95,9 @@ class Scribe:
 
         def write() -> None:
             self._tools.commit.evict(pod)
-            self._tools.metrics.evicted(reason)
+            self._tools.metrics.count_eviction(reason)
             _log.info("pod evicted", pod=pod.key, why=message)
-            self._tools.tell.warning(pod, found, reason, message)
+            self._tools.reporter.warning(pod, found, reason, message)
 
         self._submit(item, write)
 
@@ -107,12 +109,12 @@ class Scribe:
         message: str,
     ) -> None:
         """Tell a pod and its claims something."""
-        self._tools.tell.warning(pod, found, reason, message)
+        self._tools.reporter.warning(pod, found, reason, message)
 
-    def _submit(self, item: write_pool.Item, act: Callable[[], object]) -> None:
+    def _submit(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
         self._tools.pool.submit(self._write, item, act)
 
-    def _write(self, item: write_pool.Item, act: Callable[[], object]) -> None:
+    def _write(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
         try:
             act()
             self._items.forget(item)
@@ -123,8 +125,8 @@ class Scribe:
             self._items.retry(item, error.retry_after_s or 0.0)
 
 
-def _item(one: reservations.Reservation) -> write_pool.Item:
-    return write_pool.Item("reservation", one.key)
+def _item(one: reservations.Reservation) -> write_pool.WorkItem:
+    return write_pool.WorkItem("reservation", one.key)
 
 
 def _ref(one: reservations.Reservation) -> recorder.ObjectRef:

@@ -19,7 +19,7 @@ _A_SECOND = 20
 _LOOK_S = 1.0
 
 
-class Saying:
+class ConditionWriter:
     """`waits` and `settled` from any thread; `run` is a thread's target."""
 
     def __init__(self, hand: ports.Writer, time: clock.Clock) -> None:
@@ -29,7 +29,7 @@ class Saying:
         self._due: dict[ids.PodUid, tuple[pods.Pod, pods.Waits | None]] = {}
         self._said: set[ids.PodUid] = set()
 
-    def waits(self, pod: pods.Pod, reason: str, message: str) -> None:
+    def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
         """A pod waits, for a reason."""
         since = clock.rfc3339(self._clock.now())
         wanted = pods.waits(reason, message, pod.waits.since if pod.waits else since)
@@ -38,7 +38,7 @@ class Saying:
             if pod.waits != wanted:
                 self._due[pod.uid] = pod, wanted
 
-    def settled(self, pod: pods.Pod) -> None:
+    def report_allocated(self, pod: pods.Pod) -> None:
         """A pod waits no more."""
         with self._lock:
             self._due.pop(pod.uid, None)
@@ -49,10 +49,10 @@ class Saying:
         """Write what is due until `stop` is set."""
         while not self._clock.wait(stop, _LOOK_S):
             for _ in range(_A_SECOND):
-                if stop.is_set() or not self.write_one():
+                if stop.is_set() or not self.write_next():
                     break
 
-    def write_one(self) -> bool:
+    def write_next(self) -> bool:
         """Write the oldest word that is due; whether there was one that was taken."""
         with self._lock:
             if not self._due:

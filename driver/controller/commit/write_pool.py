@@ -22,7 +22,7 @@ from driver.scheduling.snapshot import allocation_hold
 _log = structlog.get_logger(__name__)
 
 
-class Item(NamedTuple):
+class WorkItem(NamedTuple):
     """A key to look at: `kind` is `pod`, `gang`, `claim`, `reservation`, `node`, `faults` on one.
 
     `marks` are those of a node (`provisioning.marks`).
@@ -38,13 +38,13 @@ RETRIES = backoff.Pace(base_s=0.05, max_s=10.0)
 """After a failure. The longest wait is that of kube-scheduler's queue (podMaxBackoffSeconds): what
 is in the way, such as a server that is away, does not get better by a pod's waiting a minute more.
 """
-WAKE = Item("wake", ids.Key(""))
+WAKE = WorkItem("wake", ids.Key(""))
 """Look at every waiting pod again."""
-QUEUES = Item("queues", ids.Key(""))
+QUEUES = WorkItem("queues", ids.Key(""))
 """Look at how queues stand."""
-NODES = Item("nodes", ids.Key(""))
+NODES = WorkItem("nodes", ids.Key(""))
 """Look at every node's condition again."""
-PROVISIONING = Item("provisioning", ids.Key(""))
+PROVISIONING = WorkItem("provisioning", ids.Key(""))
 """Look whether nodes are to be asked for."""
 
 
@@ -57,15 +57,15 @@ class Decision:
 
     workload: allocator_types.Workload
     placement: allocator_types.Placement
-    made: Mapping[ids.Key, claims.Allocation]
+    allocations: Mapping[ids.Key, claims.Allocation]
     doubtful: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """The end of an allocation's writes: `error` None when every claim is written."""
 
-    item: Item
+    item: WorkItem
     decision: Decision
     error: Exception | None
 
@@ -82,29 +82,29 @@ class Written:
         """
         if self.error is None or isinstance(self.error, errors.Conflict | errors.NotFound):
             return False
-        return self.decision.doubtful or commit_allocations.in_doubt(self.error)
+        return self.decision.doubtful or commit_allocations.is_in_doubt(self.error)
 
 
 @dataclass(frozen=True, slots=True)
-class Tools:
+class WriteDeps:
     """What writing takes."""
 
     writer: ports.Writer
-    commit: commit_allocations.Commit
+    commit: commit_allocations.AllocationWriter
     pool: futures.Executor
-    tell: events.Teller
+    reporter: events.EventReporter
     metrics: metrics.Metrics
 
 
-class Writers:
+class WritePool:
     """Thread safe. Every call returns at once; the item comes back to the queue when it is due."""
 
-    def __init__(self, tools: Tools, items: workqueue.WorkQueue[Item]) -> None:
+    def __init__(self, tools: WriteDeps, items: workqueue.WorkQueue[WorkItem]) -> None:
         self._tools = tools
         self._items = items
-        self._written: queue.SimpleQueue[Written] = queue.SimpleQueue()
+        self._written: queue.SimpleQueue[WriteResult] = queue.SimpleQueue()
 
-    def finished(self) -> Iterator[Written]:
+    def drain_results(self) -> Iterator[WriteResult]:
         """What ended since the last call.
 
         Raises:
@@ -116,20 +116,20 @@ class Writers:
                 raise done.error
             yield done
 
-    def allocate(self, item: Item, decision: Decision) -> None:
+    def allocate(self, item: WorkItem, decision: Decision) -> None:
         """Write a placement."""
         self._tools.pool.submit(self._try, item, decision, self._allocate)
 
-    def withdraw(self, item: Item, decision: Decision) -> None:
+    def withdraw(self, item: WorkItem, decision: Decision) -> None:
         """Take back what may be written of a doubtful decision: its devices are not ours now."""
         self._tools.pool.submit(self._try, item, decision, self._withdraw)
 
     def _allocate(self, decision: Decision) -> None:
         workload = decision.workload
-        self._tools.commit.allocate(workload.pod, workload.open_claims, decision.made)
+        self._tools.commit.allocate(workload.pod, workload.open_claims, decision.allocations)
         self._succeeded(workload, decision.placement)
         if workload.is_bound:
-            self._wake_kubelet(workload.pod, decision.made)
+            self._wake_kubelet(workload.pod, decision.allocations)
 
     def _wake_kubelet(
         self, pod: pods.Pod, allocations: Mapping[ids.Key, claims.Allocation]
@@ -140,7 +140,7 @@ class Writers:
         """
         stamp = max(allocation.stamped for allocation in allocations.values())
         try:
-            self._tools.commit.nudge(pod, stamp)
+            self._tools.commit.retry_prepare(pod, stamp)
         except errors.ApiError as error:
             _log.info("kubelet not asked to try again", pod=pod.key, error=str(error))
 
@@ -149,7 +149,7 @@ class Writers:
         self._tools.commit.withdraw(workload.pod, workload.open_claims)
         raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
 
-    def _try(self, item: Item, decision: Decision, act: Callable[[Decision], None]) -> None:
+    def _try(self, item: WorkItem, decision: Decision, act: Callable[[Decision], None]) -> None:
         error: Exception | None = None
         try:
             act(decision)
@@ -158,26 +158,26 @@ class Writers:
             self._failed(decision.workload, failure)
         except Exception as failure:  # noqa: BLE001 - raised again on the decider's thread
             error = failure
-        self._written.put(Written(item, decision, error))
+        self._written.put(WriteResult(item, decision, error))
         self._items.add(WAKE)
 
     def _succeeded(
         self, workload: allocator_types.Workload, placement: allocator_types.Placement
     ) -> None:
-        self._tools.metrics.decided("allocated")
+        self._tools.metrics.count_decision("allocated")
         message = allocator_messages.placement(placement)
-        self._tools.tell.normal(
+        self._tools.reporter.normal(
             workload.pod, workload.open_claims, reasons.Reason.ALLOCATED, message
         )
-        self._tools.tell.settled(workload.pod)
+        self._tools.reporter.report_allocated(workload.pod)
         _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
 
     def _failed(self, workload: allocator_types.Workload, failure: errors.ApiError) -> None:
-        self._tools.metrics.decided("write_failed")
+        self._tools.metrics.count_decision("write_failed")
         _log.warning("allocation not written", pod=workload.pod.key, error=str(failure))
         if isinstance(failure, errors.Invalid | errors.Forbidden):
             reason = reasons.Reason.ALLOCATION_FAILED
-            self._tools.tell.warning(workload.pod, workload.open_claims, reason, str(failure))
+            self._tools.reporter.warning(workload.pod, workload.open_claims, reason, str(failure))
 
     def clear(self, found: tuple[claims.Claim, ...]) -> None:
         """Take allocations back whose pods are gone."""
@@ -190,7 +190,7 @@ class Writers:
         What changes then brings the pod back, for the rest.
         """
         reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
-        self.part(pod, reserved)
+        self.unreserve_pod(pod, reserved)
         for claim in held:
             if not allocation_hold.is_reserved(claim):
                 self._submit(claim, lambda waiting: self._tools.commit.clear_unbound(waiting, pod))
@@ -200,37 +200,39 @@ class Writers:
         for claim in astray:
             self._submit(claim, self._tools.commit.clear_bound)
 
-    def part(self, pod: pods.Pod, reserved: tuple[claims.Claim, ...]) -> None:
+    def unreserve_pod(self, pod: pods.Pod, reserved: tuple[claims.Claim, ...]) -> None:
         """Take an unbound pod out of the reservedFor of its claims."""
         for claim in reserved:
-            self._submit(claim, lambda held: self._tools.commit.part(held, pod))
+            self._submit(claim, lambda held: self._tools.commit.unreserve_pod(held, pod))
 
-    def condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
+    def set_node_condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
         """Say on a Node how its GPUs are."""
         body = nodes.render_gpu_condition(wanted, node.gpu_condition, now)
-        item = Item("node", ids.Key(node.name))
-        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.condition(node, body))
+        item = WorkItem("node", ids.Key(node.name))
+        self._tools.pool.submit(
+            self._write, item, lambda: self._tools.commit.patch_node_condition(node, body)
+        )
 
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove holds that have served."""
         self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
 
-    def say(self, claim: claims.Claim, failed: str, now: str) -> None:
+    def set_gang_condition(self, claim: claims.Claim, failed: str, now: str) -> None:
         """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
-        self._submit(claim, lambda one: self._tools.commit.say_gang(one, failed, now))
+        self._submit(claim, lambda one: self._tools.commit.set_gang_condition(one, failed, now))
 
     def ungate(self, pod: pods.Pod) -> None:
         """Let kube-scheduler have a pod: remove our scheduling gate."""
-        item = Item("pod", pod.key)
+        item = WorkItem("pod", pod.key)
         self._tools.pool.submit(self._write, item, lambda: self._tools.commit.ungate(pod))
 
-    def nudge(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
+    def retry_prepare(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
         """Have the kubelet prepare a pod's claims again; the refusal was cleared at `stamp`."""
         self._submit(claim, lambda _: self._nudge(pod, stamp))
 
     def _nudge(self, pod: pods.Pod, stamp: str) -> None:
-        self._tools.commit.nudge(pod, stamp)
-        self._tools.metrics.decided("nudged")
+        self._tools.commit.retry_prepare(pod, stamp)
+        self._tools.metrics.count_decision("nudged")
         _log.info("kubelet asked to try again", pod=pod.key, cleared=stamp)
 
     def evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
@@ -239,21 +241,21 @@ class Writers:
 
     def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
         self._tools.commit.evict(pod)
-        self._tools.metrics.evicted(reasons.Reason.POD_EVICTED)
+        self._tools.metrics.count_eviction(reasons.Reason.POD_EVICTED)
         _log.info("pod evicted", pod=pod.key, why=message)
-        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
+        self._tools.reporter.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
 
-    def tell_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
+    def report_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
         """Say that a pod stays which should leave."""
-        self._tools.tell.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
+        self._tools.reporter.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
 
     def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
         self._tools.pool.submit(self._attempt, claim, act)
 
     def _attempt(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
-        self._write(Item("claim", claim.key), lambda: act(claim))
+        self._write(WorkItem("claim", claim.key), lambda: act(claim))
 
-    def _write(self, item: Item, act: Callable[[], None]) -> None:
+    def _write(self, item: WorkItem, act: Callable[[], None]) -> None:
         """One write; a refusal brings the item back to the decider."""
         try:
             act()

@@ -12,14 +12,14 @@ from driver.scheduling.gangs import index as gang_index
 _SETTLE_S = 0.05
 
 
-class Triggers:
+class EventHandlers:
     """Subscribes to the stores; `attach` before the reflectors run.
 
     `on_demand`: whether nodes are asked for, and by their taints may be about to be taken away.
     """
 
     def __init__(
-        self, items: workqueue.WorkQueue[write_pool.Item], *, on_demand: bool = False
+        self, items: workqueue.WorkQueue[write_pool.WorkItem], *, on_demand: bool = False
     ) -> None:
         self._items = items
         self._on_demand = on_demand
@@ -31,28 +31,28 @@ class Triggers:
         found.claims.subscribe(self.on_claim)
         found.nodes.subscribe(self.on_node)
         found.slices.subscribe(self.on_slice)
-        found.rules.subscribe(self.on_rule)
-        found.reserved.subscribe(self.on_reservation)
-        found.teams.subscribe(self.on_queue)
-        for groups in (found.groups, found.coscheduling):
+        found.taint_rules.subscribe(self.on_rule)
+        found.reservations.subscribe(self.on_reservation)
+        found.queues.subscribe(self.on_queue)
+        for groups in (found.native_pod_groups, found.coscheduling):
             groups.subscribe(self.on_group)
-        for one in (found.classes, found.bound_volumes, found.volumes, found.spaces):
-            one.subscribe(self.on_world)
+        for one in (found.classes, found.volume_claims, found.volumes, found.namespaces):
+            one.subscribe(self.on_cluster_change)
         for refining in (found.storage_classes, found.csi_nodes, found.csi_drivers):
-            refining.subscribe(self.on_world)
+            refining.subscribe(self.on_cluster_change)
         for counted in (found.capacities, found.attachments):
-            counted.subscribe(self.on_world)
+            counted.subscribe(self.on_cluster_change)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod is looked at, and its claims: their holds may have served."""
-        self._by_claim.note(old, new)
+        self._by_claim.update(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
-            self._items.add(write_pool.Item("pod", key))
+            self._items.add(write_pool.WorkItem("pod", key))
         for gang in {gang_index.gang_key(one) for one in (old, new) if one is not None}:
             if gang is not None:
-                self._items.add(write_pool.Item("gang", gang))
+                self._items.add(write_pool.WorkItem("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
-            self._items.add(write_pool.Item("claim", claim))
+            self._items.add(write_pool.WorkItem("claim", claim))
         if self._on_demand and any(_asks_for_node(one) for one in (old, new)):
             self._items.add_after(write_pool.PROVISIONING, _SETTLE_S)
         if _place_of(old) != _place_of(new):
@@ -60,9 +60,9 @@ class Triggers:
 
     def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
         """A claim is looked at, and the pods that name it; freed devices wake the others."""
-        self._items.add(write_pool.Item("claim", key))
-        for pod in self._by_claim.of(key):
-            self._items.add(write_pool.Item("pod", pod))
+        self._items.add(write_pool.WorkItem("claim", key))
+        for pod in self._by_claim.pods(key):
+            self._items.add(write_pool.WorkItem("pod", pod))
         freed = old is not None and old.allocation and (new is None or not new.allocation)
         if freed:
             self._wake()
@@ -70,41 +70,41 @@ class Triggers:
     def on_node(self, key: ids.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
         """What fits may change, and another may have written the condition that is ours."""
         if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
-            self._items.add_after(write_pool.Item("node", key), _SETTLE_S)
+            self._items.add_after(write_pool.WorkItem("node", key), _SETTLE_S)
         if self._on_demand and new is not None and (old is None or old.taints != new.taints):
-            self._items.add_after(write_pool.Item("faults", key), _SETTLE_S)
-        self.on_world(key, old, new)
+            self._items.add_after(write_pool.WorkItem("faults", key), _SETTLE_S)
+        self.on_cluster_change(key, old, new)
 
     def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
         """What fits may change, and what is said of the node's GPUs."""
         named = (one.node for one in (old, new) if one is not None and one.node is not None)
         for node in {*named}:
-            self._items.add_after(write_pool.Item("node", ids.Key(node)), _SETTLE_S)
+            self._items.add_after(write_pool.WorkItem("node", ids.Key(node)), _SETTLE_S)
             if old != new:
-                self._items.add_after(write_pool.Item("faults", ids.Key(node)), _SETTLE_S)
-        self.on_world(key, old, new)
+                self._items.add_after(write_pool.WorkItem("faults", ids.Key(node)), _SETTLE_S)
+        self.on_cluster_change(key, old, new)
 
     def on_rule(self, key: ids.Key, old: object, new: object) -> None:
         """A rule may be for any device of any node."""
         if old != new:
             self._items.add_after(write_pool.NODES, _SETTLE_S)
-        self.on_world(key, old, new)
+        self.on_cluster_change(key, old, new)
 
     def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
         """What it holds is free for its holder, or for everybody again."""
-        self._items.add(write_pool.Item("reservation", key))
-        self.on_world(key, old, new)
+        self._items.add(write_pool.WorkItem("reservation", key))
+        self.on_cluster_change(key, old, new)
 
     def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
         """Whose turn it is may be another's."""
         self._items.add_after(write_pool.QUEUES, _SETTLE_S)
-        self.on_world(key, old, new)
+        self.on_cluster_change(key, old, new)
 
     def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
         """A gang may be another."""
-        self._items.add(write_pool.Item("gang", key))
+        self._items.add(write_pool.WorkItem("gang", key))
 
-    def on_world(self, _key: ids.Key, old: object, new: object) -> None:
+    def on_cluster_change(self, _key: ids.Key, old: object, new: object) -> None:
         """Whatever may make something fit."""
         if old != new:
             self._wake()

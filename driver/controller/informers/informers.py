@@ -23,7 +23,7 @@ Reflectors = dict[str, reflector.Reflector[object]]
 
 
 @dataclass(frozen=True, slots=True)
-class Watching:
+class InformerFactory:
     """How everything is watched; Kubernetes' own PodGroups only with `pod_groups`."""
 
     kube: client.KubeClient
@@ -32,7 +32,7 @@ class Watching:
     relist_s: float
     pod_groups: bool = False
 
-    def reflectors(self, found: stores.Stores) -> Reflectors:
+    def build_reflectors(self, found: stores.Stores) -> Reflectors:
         """Of all kinds; of those that not every server serves, too."""
         options = reflector.Options(
             relist_s=self.relist_s, jitter=self.jitter, on_invalid=_unreadable
@@ -64,10 +64,16 @@ class Watching:
         are for every pod: without the right to those nothing is allocated.
         """
         kinds = (
-            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.rules, taint_rules.parse),
-            ("", gvr.QUEUES, ("v1alpha1",), found.teams, queues.parse),
-            ("", gvr.RESERVATIONS, ("v1alpha1",), found.reserved, reservations.parse),
-            ("", gvr.POD_GROUPS, ("v1beta1", "v1alpha2"), found.groups, pod_groups.parse),
+            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.taint_rules, taint_rules.parse),
+            ("", gvr.QUEUES, ("v1alpha1",), found.queues, queues.parse),
+            ("", gvr.RESERVATIONS, ("v1alpha1",), found.reservations, reservations.parse),
+            (
+                "",
+                gvr.POD_GROUPS,
+                ("v1beta1", "v1alpha2"),
+                found.native_pod_groups,
+                pod_groups.parse,
+            ),
             (
                 "coscheduling-",
                 gvr.COSCHEDULING_POD_GROUPS,
@@ -100,10 +106,10 @@ class Watching:
         PodDisruptionBudgets are enforced by the API server, which evicts.
         """
         kinds = (
-            (gvr.PVCS, filled.bound_volumes, volumes.parse_claim),
+            (gvr.PVCS, filled.volume_claims, volumes.parse_claim),
             (gvr.PVS, filled.volumes, volumes.parse_volume),
-            (gvr.PDBS, filled.guards, disruption_budgets.parse),
-            (gvr.NAMESPACES, filled.spaces, namespaces.parse),
+            (gvr.PDBS, filled.budgets, disruption_budgets.parse),
+            (gvr.NAMESPACES, filled.namespaces, namespaces.parse),
             (gvr.STORAGE_CLASSES, filled.storage_classes, storage.parse_class),
             (gvr.CSI_NODES, filled.csi_nodes, storage.parse_node),
             (gvr.CSI_DRIVERS, filled.csi_drivers, storage.parse_driver),

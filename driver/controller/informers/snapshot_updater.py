@@ -19,7 +19,7 @@ Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 """Where the values of a kind are, and where they go."""
 
 
-class Feed:
+class SnapshotUpdater:
     """`attach` before the reflectors run, `bring` before every decision."""
 
     def __init__(
@@ -35,37 +35,37 @@ class Feed:
             "node": (found.nodes, shown.set_node),
             "slice": (found.slices, shown.set_slice),
             "class": (found.classes, shown.set_device_class),
-            "rule": (found.rules, shown.set_taint_rule),
+            "rule": (found.taint_rules, shown.set_taint_rule),
             "claim": (found.claims, shown.set_claim),
             "pod": (found.pods, put_pod),
-            "bound": (found.bound_volumes, shown.set_volume_claim),
+            "bound": (found.volume_claims, shown.set_volume_claim),
             "volume": (found.volumes, shown.set_volume),
             "storage class": (found.storage_classes, shown.set_storage_class),
             "csi node": (found.csi_nodes, shown.set_csi_node),
             "csi driver": (found.csi_drivers, shown.set_csi_driver),
             "capacity": (found.capacities, shown.set_storage_capacity),
             "attachment": (found.attachments, shown.set_attachment),
-            "namespace": (found.spaces, shown.set_namespace),
+            "namespace": (found.namespaces, shown.set_namespace),
         }
         for kind, (source, _) in self._puts.items():
             self._follow(kind, source)
 
-    def follow(self, kind: str, to: Put) -> None:
+    def register(self, kind: str, to: Put) -> None:
         """Of another kind, too, before the reflectors run."""
         self._puts[kind] = to
         self._follow(kind, to[0])
 
     def _follow(self, kind: str, source: store.Store[Any]) -> None:
         for key in source.snapshot():
-            self.changed(kind, key)
-        source.subscribe(lambda key, _old, _new: self.changed(kind, key))
+            self.mark_changed(kind, key)
+        source.subscribe(lambda key, _old, _new: self.mark_changed(kind, key))
 
-    def changed(self, kind: str, key: ids.Key) -> None:
+    def mark_changed(self, kind: str, key: ids.Key) -> None:
         """Something changed; its value is read when the picture is brought up to date."""
         with self._lock:
             self._changed[kind, key] = None
 
-    def bring(self) -> None:
+    def apply(self) -> None:
         """Bring the picture up to date."""
         with self._lock:
             changed, self._changed = self._changed, {}

@@ -22,24 +22,24 @@ class Stores:
     classes: store.Store[device_classes.DeviceClass]
     claims: store.Store[claims.Claim]
     pods: store.Store[pods.Pod]
-    bound_volumes: store.Store[volumes.VolumeClaim]
+    volume_claims: store.Store[volumes.VolumeClaim]
     volumes: store.Store[volumes.Volume]
     storage_classes: store.Store[storage.StorageClass]
     csi_nodes: store.Store[storage.CSINode]
     csi_drivers: store.Store[storage.CSIDriver]
     capacities: store.Store[storage.Capacity]
     attachments: store.Store[storage.Attachment]
-    spaces: store.Store[namespaces.Namespace]
-    rules: store.Store[taint_rules.TaintRule]
-    groups: store.Store[pod_groups.PodGroup]
+    namespaces: store.Store[namespaces.Namespace]
+    taint_rules: store.Store[taint_rules.TaintRule]
+    native_pod_groups: store.Store[pod_groups.PodGroup]
     coscheduling: store.Store[pod_groups.PodGroup]
-    teams: store.Store[queues.Queue]
-    reserved: store.Store[reservations.Reservation]
-    guards: store.Store[disruption_budgets.Budget]
+    queues: store.Store[queues.Queue]
+    reservations: store.Store[reservations.Reservation]
+    budgets: store.Store[disruption_budgets.Budget]
 
-    def group(self, key: ids.Key) -> pod_groups.PodGroup | None:
+    def find_pod_group(self, key: ids.Key) -> pod_groups.PodGroup | None:
         """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
-        return self.groups.get(key) or self.coscheduling.get(key)
+        return self.native_pod_groups.get(key) or self.coscheduling.get(key)
 
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
         """Take the server's answer to a write of ours before the watch brings it."""
@@ -54,38 +54,38 @@ def empty() -> Stores:
         classes=store.Store(),
         claims=store.Store(),
         pods=store.Store(),
-        bound_volumes=store.Store(),
+        volume_claims=store.Store(),
         volumes=store.Store(),
         storage_classes=store.Store(),
         csi_nodes=store.Store(),
         csi_drivers=store.Store(),
         capacities=store.Store(),
         attachments=store.Store(),
-        spaces=store.Store(),
-        rules=store.Store(),
-        groups=store.Store(),
+        namespaces=store.Store(),
+        taint_rules=store.Store(),
+        native_pod_groups=store.Store(),
         coscheduling=store.Store(),
-        teams=store.Store(),
-        reserved=store.Store(),
-        guards=store.Store(),
+        queues=store.Store(),
+        reservations=store.Store(),
+        budgets=store.Store(),
     )
 
 
-def slices_of(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
+def node_slices(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
     """The slices of a node's own pool, with the taints that rules lay over them."""
     mine = (
         one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
     )
-    return tuple(taint_rules.applied(mine, found.rules.snapshot().values()))
+    return tuple(taint_rules.applied(mine, found.taint_rules.snapshot().values()))
 
 
-def claims_of(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+def pod_claims(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
     """The claims that a pod names, as far as they are there."""
     there = (found.claims.get(key) for key in pod.claim_keys)
     return tuple(one for one in there if one is not None)
 
 
-def users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
+def claim_users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
     """The live pods that have reserved a claim, or for which it is held; each once."""
     held = found.claims.get(claim)
     users: dict[ids.PodUid, pods.Pod] = {}
@@ -105,7 +105,7 @@ class PodsByClaim:
         self._lock = threading.Lock()
         self._pods: dict[ids.Key, set[ids.Key]] = {}
 
-    def note(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
+    def update(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
         """A pod changed."""
         with self._lock:
             for key in claim_keys(old):
@@ -115,7 +115,7 @@ class PodsByClaim:
             for key in claim_keys(new):
                 self._pods.setdefault(key, set()).add(new.key if new else ids.Key(""))
 
-    def of(self, claim: ids.Key) -> tuple[ids.Key, ...]:
+    def pods(self, claim: ids.Key) -> tuple[ids.Key, ...]:
         """The pods of a claim, in order."""
         with self._lock:
             return tuple(sorted(self._pods.get(claim, ())))

@@ -10,7 +10,7 @@ from driver.resources.dra import slices
 _SHOWN = 8
 
 
-def of_slices(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
+def gpu_condition(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
     """What the slices of our driver on one node say; None where there is no GPU.
 
     A GPU is unhealthy when one of its faces is kept from new claims by more than the question of

@@ -18,7 +18,7 @@ _NOT_A_LABELS = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
 
 
-def of_slices(found: Iterable[slices.Slice]) -> dict[str, str]:
+def gpu_labels(found: Iterable[slices.Slice]) -> dict[str, str]:
     """The labels of a node with these slices of our driver; none where no GPU is published.
 
     What GPU feature discovery tells and slices do not (the driver's exact version, the machine's

@@ -16,12 +16,12 @@ from driver.kube import client, gvr
 from driver.resources.core import nodes
 from driver.resources.dra import slices
 
-LOOK_S = 10.0
+INTERVAL_S = 10.0
 MANAGER = "ration-node-labels"
 _log = structlog.get_logger(__name__)
 
 
-class Labelling:
+class NodeLabeler:
     """Labels every node whose GPUs are published. `published` gives all slices there are."""
 
     def __init__(
@@ -43,10 +43,10 @@ class Labelling:
 
     def run(self, stop: threading.Event) -> None:
         """Look every ten seconds until `stop` is set."""
-        while not self._clock.wait(stop, LOOK_S):
-            self.look()
+        while not self._clock.wait(stop, INTERVAL_S):
+            self.reconcile()
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         """Label what changed: the GPUs, or the labels."""
         found = self._nodes().values()
         self._read = self._now()
@@ -67,7 +67,7 @@ class Labelling:
         for name, found in grouped.items():
             before = self._read.get(name)
             same = before is not None and [*map(id, before.slices)] == [*map(id, found)]
-            now[name] = before if before and same else _Read(found, label_values.of_slices(found))
+            now[name] = before if before and same else _Read(found, label_values.gpu_labels(found))
         return now
 
     def _label(self, node: nodes.Node, wanted: Mapping[str, str]) -> None:

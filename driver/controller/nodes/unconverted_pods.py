@@ -19,12 +19,12 @@ from driver.resources.core import pods
 
 _log = structlog.get_logger(__name__)
 
-LOOK_S = 30.0
+INTERVAL_S = 30.0
 Labels = Callable[[str], Mapping[str, str]]
 """The labels of a namespace; none where it is not known."""
 
 
-def lacking(pod: pods.Pod) -> tuple[str, ...]:
+def unmet_requests(pod: pods.Pod) -> tuple[str, ...]:
     """What of device plugins' resources a pod waits for: `nvidia.com/gpu=1`.
 
     Only what kube-scheduler refused it for: where a device plugin serves the resource, a pod that
@@ -61,7 +61,7 @@ def _lacks(words: str, name: str) -> bool:
     )
 
 
-class Unconverted:
+class UnconvertedPodReporter:
     """Tells each such pod once. `waiting` are all pods there are, by key."""
 
     def __init__(
@@ -79,16 +79,16 @@ class Unconverted:
 
     def run(self, stop: threading.Event) -> None:
         """Look every half minute until `stop` is set."""
-        while not self._clock.wait(stop, LOOK_S):
-            self.look()
+        while not self._clock.wait(stop, INTERVAL_S):
+            self.report()
 
-    def look(self) -> None:
+    def report(self) -> None:
         """Tell those that have not been told; a namespace is asked about once a look."""
         found = self._pods().values()
         self._told &= {one.uid for one in found}
         labels = functools.cache(self._labels)
         for pod in found:
-            asked = () if pod.uid in self._told else lacking(pod)
+            asked = () if pod.uid in self._told else unmet_requests(pod)
             if asked and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
                 self._told.add(pod.uid)
                 reason = reasons.Reason.NOT_CONVERTED.value
@@ -97,7 +97,7 @@ class Unconverted:
                 )
 
 
-def labels_of(kube: client.KubeClient) -> Labels:
+def namespace_labels(kube: client.KubeClient) -> Labels:
     """The labels of namespaces, each asked for; none of one that cannot be read now."""
 
     def labels(namespace: str) -> Mapping[str, str]:

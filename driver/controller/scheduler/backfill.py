@@ -44,7 +44,7 @@ class _Look:
     answer: earliest_start.PlannedStart | None
 
 
-class Head:
+class BackfillReservation:
     """On the decider's thread, `plan` readable from any. All may be lost: the next look finds it.
 
     A plan is held in the view while those behind it in line have their turns.
@@ -52,7 +52,7 @@ class Head:
 
     def __init__(
         self,
-        shared: state.State,
+        shared: state.SchedulerContext,
         book: victims.VictimIndex,
         deciding: settings.Settings,
         rules: backfill_plan.BackfillRules,
@@ -61,9 +61,9 @@ class Head:
         self._book = book
         self._deciding = deciding
         self.rules = rules
-        self._looks: dict[write_pool.Item, _Look] = {}
-        self._rests: dict[write_pool.Item, float] = {}
-        self._stale: set[write_pool.Item] = set()
+        self._looks: dict[write_pool.WorkItem, _Look] = {}
+        self._rests: dict[write_pool.WorkItem, float] = {}
+        self._stale: set[write_pool.WorkItem] = set()
         self._rest_end = 0.0
         self._users: frozenset[str] = frozenset()
         self._start: dt.datetime | None = None
@@ -71,11 +71,11 @@ class Head:
         self.plan: backfill_plan.BackfillPlan | None = None
 
     @property
-    def item(self) -> write_pool.Item | None:
+    def item(self) -> write_pool.WorkItem | None:
         """The pod or gang that devices are planned for."""
-        return write_pool.Item(self.plan.kind, self.plan.key) if self.plan is not None else None
+        return write_pool.WorkItem(self.plan.kind, self.plan.key) if self.plan is not None else None
 
-    def renew(self) -> bool:
+    def refresh(self) -> bool:
         """Drop a plan that is over, or whose holder no longer waits; True where there was one."""
         plan, item = self.plan, self.item
         if plan is None or item is None:
@@ -94,7 +94,7 @@ class Head:
         _log.info("plan over", holder=plan.key, why=plan.reason.value)
         return True
 
-    def lift(self) -> None:
+    def release(self) -> None:
         """Begin a pass: work before it in line finds the devices free until `settle`."""
         self._looked = 0
         moment = self._known.clock.monotonic()
@@ -105,7 +105,7 @@ class Head:
         if self.plan is not None:
             self._known.view.set_reserved_devices(KEY, None)
 
-    def settle(self) -> None:
+    def hold(self) -> None:
         """Hold the devices against work behind it in line."""
         if self.plan is not None:
             self._known.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
@@ -115,7 +115,7 @@ class Head:
         self.plan = self._start = None
         self._known.view.set_reserved_devices(KEY, None)
 
-    def keep(self, candidate: pending.Candidate, *, starves: bool) -> bool:
+    def reserve(self, candidate: pending.PendingWorkload, *, starves: bool) -> bool:
         """Plan devices for a candidate that found none; False where it may have no plan."""
         plan = self._plan(candidate, starves=starves)
         if plan is None:
@@ -125,24 +125,24 @@ class Head:
         if self.plan is None or (plan.key, plan.end) != (self.plan.key, self.plan.end):
             _log.debug("planned", item=candidate.item, until=plan.end, why=plan.reason.value)
         self.plan = plan
-        self.settle()
+        self.hold()
         return True
 
-    def lends(self, candidate: pending.Candidate) -> bool:
+    def allows(self, candidate: pending.PendingWorkload) -> bool:
         """Tell if a candidate ends before the head starts, by the run times it declares."""
         start, now = self._start, self._known.clock.now()
         return start is not None and all(
             term.ends_by(work.pod, start, now) for work in candidate.workloads
         )
 
-    def next_look(self, item: write_pool.Item) -> float | None:
+    def next_attempt(self, item: write_pool.WorkItem) -> float | None:
         """Monotonic time at which a candidate that got no plan is to be looked at again."""
         look = self._looks.get(item)
         if item in self._stale and look is not None:
             return look.again
         return self._rests.get(item)
 
-    def turns_in(self) -> float | None:
+    def expires_in_s(self) -> float | None:
         """Seconds until a plan, or the rest after one, is over; None: neither is."""
         if self.plan is not None:
             return max((self.plan.until - self._known.clock.now()).total_seconds(), 0.0)
@@ -150,7 +150,7 @@ class Head:
         return left if left > 0.0 else None
 
     def _plan(
-        self, candidate: pending.Candidate, *, starves: bool
+        self, candidate: pending.PendingWorkload, *, starves: bool
     ) -> backfill_plan.BackfillPlan | None:
         if candidate.item in self._rests:
             return None
@@ -171,7 +171,7 @@ class Head:
             return None
         return self._bounded(candidate.item, answer)
 
-    def _look(self, candidate: pending.Candidate, *, starves: bool) -> _Look:
+    def _look(self, candidate: pending.PendingWorkload, *, starves: bool) -> _Look:
         self._looked += 1
         self._stale.discard(candidate.item)
         view, begun = self._known.view, self._known.clock.monotonic()
@@ -183,7 +183,7 @@ class Head:
             if starves or earliest_start.latest_end(person.pod, now) is not None
         ]
         ask = preemption_types.PreemptionRequest(
-            view, candidate.workloads, self._deciding, candidate.near
+            view, candidate.workloads, self._deciding, candidate.topology
         )
         answer = None
         if people:  # else what was refused just now starts at no known time
@@ -197,7 +197,7 @@ class Head:
         return _Look(ended + pause, answer)
 
     def _bounded(
-        self, item: write_pool.Item, answer: earliest_start.PlannedStart
+        self, item: write_pool.WorkItem, answer: earliest_start.PlannedStart
     ) -> backfill_plan.BackfillPlan | None:
         """A plan with its end; None where it would take too much of the fleet."""
         view, now = self._known.view, self._known.clock.now()

@@ -25,7 +25,7 @@ _log = structlog.get_logger(__name__)
 _STEADY_S = 2.0
 """What a gang waits for is told when it was so for so long."""
 _FORGET_S = 600.0
-Mine = Callable[
+ManagedClaims = Callable[
     [pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | allocator_types.Unschedulable
 ]
 """Those of a pod's open claims that are the controller's to allocate."""
@@ -35,16 +35,16 @@ class NotAGang(Exception):
     """Its PodGroup lets each pod run by itself."""
 
 
-class Gangs:
+class GangScheduler:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
-        hands: write_pool.Writers,
-        placer: results.Placing,
+        known: state.SchedulerContext,
+        hands: write_pool.WritePool,
+        placer: results.ResultHandler,
         members: gang_index.GangIndex,
-        mine: Mine,
+        mine: ManagedClaims,
         deciding: settings.Settings,
     ) -> None:
         self._known = known
@@ -56,12 +56,14 @@ class Gangs:
         self._waits: dict[ids.Key | None, tuple[str, float]] = {}
         self._told = tentative.FillCache()
 
-    def look(self, item: write_pool.Item, *, stale: bool) -> pending.Candidate | float | None:
+    def reconcile(
+        self, item: write_pool.WorkItem, *, stale: bool
+    ) -> pending.PendingWorkload | float | None:
         """A candidate where members are to be placed; else what is due is done.
 
         A number is the seconds until it is to be looked at again. Raises NotAGang.
         """
-        self._known.bring()
+        self._known.refresh_view()
         there = self._roster.members(item.key)
         if any(pod.uid in self._known.memory.in_flight for pod in there):
             return None  # its end brings the gang back
@@ -69,7 +71,9 @@ class Gangs:
         if not there or members is None:
             return None
         try:
-            gang = gang_index.read_gang(item.key, there, self._known.stores.group(item.key))
+            gang = gang_index.read_gang(
+                item.key, there, self._known.stores.find_pod_group(item.key)
+            )
         except errors.BadInput as error:
             self._refused(members, error)
             return None
@@ -81,33 +85,35 @@ class Gangs:
         self._known.memory.waiting.pop(item, None)
         if not isinstance(due, gang_turn.Wait):
             for one in members:
-                self._placing.settled(one.pod, one.pod_claims)
+                self._placing.report_allocated(one.pod, one.pod_claims)
         return self._act(members, due)
 
-    def serve(
-        self, candidate: pending.Candidate, gang: gang_index.Gang, vet: pending.Vet
-    ) -> pending.Served:
+    def schedule(
+        self, candidate: pending.PendingWorkload, gang: gang_index.Gang, vet: pending.QuotaCheck
+    ) -> pending.ScheduleResult:
         """Seat all members, and have them written or told."""
         asked = self._workloads(candidate)
         answer = self._seated(gang, asked, self._known.view)
         if isinstance(answer, gang_types.GangPlacement):
             placed = self._place(candidate, gang, answer, vet)
-            return pending.Served.PLACED if placed else pending.Served.LIMITED
+            return pending.ScheduleResult.PLACED if placed else pending.ScheduleResult.LIMITED
         words = (
             f"gang {gang.key}: {seating_words.gang_unschedulable(answer, gang.topology_request)}"
         )
         self._release(gang.key, words)
         note = candidate.note()
         for one in asked:
-            self._placing.wait(one.pod, one.open_claims, reasons.Reason.NO_FIT, words, note)
-        return pending.Served.REFUSED
+            self._placing.report_pending(
+                one.pod, one.open_claims, reasons.Reason.NO_FIT, words, note
+            )
+        return pending.ScheduleResult.UNSCHEDULABLE
 
-    def attempt(
+    def try_on_view(
         self,
-        candidate: pending.Candidate,
+        candidate: pending.PendingWorkload,
         gang: gang_index.Gang,
         view: snapshot.Snapshot,
-        vet: pending.Vet,
+        vet: pending.QuotaCheck,
     ) -> bool:
         """Seat all on another view than everybody's; without places nothing is told."""
         answer = self._seated(gang, self._workloads(candidate), view)
@@ -115,29 +121,31 @@ class Gangs:
             return self._place(candidate, gang, answer, vet)
         return False
 
-    def _workloads(self, candidate: pending.Candidate) -> tuple[allocator_types.Workload, ...]:
-        avoided = self._known.avoided
+    def _workloads(
+        self, candidate: pending.PendingWorkload
+    ) -> tuple[allocator_types.Workload, ...]:
+        avoided = self._known.avoided_nodes
         return tuple(replace(work, avoided_nodes=avoided(work.pod)) for work in candidate.workloads)
 
     def _place(
         self,
-        candidate: pending.Candidate,
+        candidate: pending.PendingWorkload,
         gang: gang_index.Gang,
         answer: gang_types.GangPlacement,
-        vet: pending.Vet,
+        vet: pending.QuotaCheck,
     ) -> bool:
         why = vet(pick.result for one in answer.members for pick in one.placement.assignments)
         if why:
             self._release(gang.key, why)
             for seat in answer.members:
                 pod, found = seat.workload.pod, seat.workload.open_claims
-                self._placing.wait(pod, found, reasons.Reason.QUEUE_LIMIT, why)
+                self._placing.report_pending(pod, found, reasons.Reason.QUEUE_LIMIT, why)
             return False
         self._known.memory.waiting.pop(candidate.item, None)
         for seat in answer.members:
             if seat.workload.open_claims:
-                pod_item = write_pool.Item("pod", seat.workload.pod.key)
-                self._placing.place(pod_item, seat.workload, seat.placement, gang=True)
+                pod_item = write_pool.WorkItem("pod", seat.workload.pod.key)
+                self._placing.commit(pod_item, seat.workload, seat.placement, gang=True)
         return True
 
     def _seated(
@@ -174,10 +182,10 @@ class Gangs:
         return tuple(found)
 
     def _candidate(
-        self, item: write_pool.Item, gang: gang_index.Gang, due: gang_turn.Place
-    ) -> pending.Candidate | float | None:
+        self, item: write_pool.WorkItem, gang: gang_index.Gang, due: gang_turn.Place
+    ) -> pending.PendingWorkload | float | None:
         workloads = []
-        settles_s = max(self._known.settles_s(one.pod, one.open_claims) for one in due.members)
+        settles_s = max(self._known.settle_delay_s(one.pod, one.open_claims) for one in due.members)
         if settles_s > 0:
             return settles_s
         for one in due.members:
@@ -186,13 +194,13 @@ class Gangs:
             mine = self._mine(one.pod, one.open_claims)
             if isinstance(mine, allocator_types.Unschedulable):
                 self._known.memory.waiting[item] = None
-                self._placing.refuse(
+                self._placing.report_unschedulable(
                     one.pod, actions.Decide(one.open_claims, one.allocated_claims), mine
                 )
                 return None
             if mine:
                 workloads.append(allocator_types.Workload(one.pod, mine, one.allocated_claims))
-        return pending.Candidate(item, tuple(workloads), gang) if workloads else None
+        return pending.PendingWorkload(item, tuple(workloads), gang) if workloads else None
 
     def _refused(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:
         """What the pods say makes no gang: each of them is told."""
@@ -201,7 +209,7 @@ class Gangs:
             self._fail(gang_turn.Fail(written, str(error)))
         for one in members:
             if one.pod.node is None:
-                self._placing.wait(
+                self._placing.report_pending(
                     one.pod, one.open_claims, reasons.Reason.GANG_INVALID, str(error)
                 )
 
@@ -229,7 +237,7 @@ class Gangs:
     def _let_go(self, due: gang_turn.Clear | gang_turn.RemoveReservation) -> float:
         for member in due.members:
             if isinstance(due, gang_turn.RemoveReservation):
-                self._writers.part(member.pod, member.reserved_claims)
+                self._writers.unreserve_pod(member.pod, member.reserved_claims)
             else:
                 self._writers.release(member.pod, member.held_claims)
         return gang_turn.OBSERVED_AFTER_S
@@ -245,7 +253,7 @@ class Gangs:
         if now - since < _STEADY_S:
             return _STEADY_S - (now - since)
         for one in members:
-            self._placing.wait(one.pod, one.open_claims, reasons.Reason.GANG_WAITS, why)
+            self._placing.report_pending(one.pod, one.open_claims, reasons.Reason.GANG_WAITS, why)
         return None
 
     def _release(self, key: ids.Key, why: str) -> None:
@@ -259,10 +267,10 @@ class Gangs:
         _log.info("gang given up", pods=[one.pod.key for one in due.members], why=due.reason)
         self._say(due.members, failed=due.reason)
         for one in due.members:
-            self._placing.tell(one.pod, one.held_claims, reasons.Reason.GANG_RELEASED, due.reason)
+            self._placing.report(one.pod, one.held_claims, reasons.Reason.GANG_RELEASED, due.reason)
             node, verdict = actions.hold_node(one.pod, one.held_claims), one.pod.verdict
             if node is not None and verdict.refused and one.pod.nominated != node:
-                self._known.refused(one.pod, node, verdict.message)
+                self._known.record_refusal(one.pod, node, verdict.message)
         for one in due.started:
             if one.pod.owner is not None and one.pod_claims:
                 self._writers.evict(
@@ -271,9 +279,12 @@ class Gangs:
 
     def _say(self, members: Sequence[gang_turn.Member], *, failed: str) -> None:
         """On every claim whose binding waits, once for each version of it."""
-        said, now = self._known.memory.said, clock.rfc3339(self._known.clock.now())
+        said, now = (
+            self._known.memory.gang_condition_versions,
+            clock.rfc3339(self._known.clock.now()),
+        )
         for one in members:
             for claim in one.held_claims:
                 if gang_turn.has_binding_condition(claim) and said.get(claim.key) != claim.version:
                     said[claim.key] = claim.version
-                    self._writers.say(claim, failed, now)
+                    self._writers.set_gang_condition(claim, failed, now)

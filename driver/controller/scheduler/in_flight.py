@@ -8,10 +8,10 @@ from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 
 
-class Underway:
+class InFlightClaims:
     """On the decider's thread. Advice that did not know them would name the wrong pods."""
 
-    def __init__(self, shared: state.State) -> None:
+    def __init__(self, shared: state.SchedulerContext) -> None:
         self._known = shared
 
     def claim(self, key: ids.Key) -> claims.Claim | None:

@@ -51,6 +51,7 @@ from driver.scheduling.explain import explanation
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.lifecycle import actions, backfill_plan
 from driver.scheduling.lifecycle import claim_remediation as lifecycle_claim_remediation
+from driver.scheduling.preemption import victims
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.provisioning import shape_status
 from driver.scheduling.queues import engine
@@ -71,7 +72,7 @@ class Settings:
     """
 
     driver: str
-    deciding: settings.Settings
+    allocator: settings.Settings
     is_stale: Callable[[], bool]
     patience: actions.BindTimeouts = field(default_factory=actions.BindTimeouts)
     evict_over_share: bool = False
@@ -85,74 +86,102 @@ class Reconciler:
     def __init__(
         self,
         found: stores.Stores,
-        items: workqueue.WorkQueue[write_pool.Item],
-        tools: write_pool.Tools,
+        items: workqueue.WorkQueue[write_pool.WorkItem],
+        tools: write_pool.WriteDeps,
         settings: Settings,
         time: clock.Clock,
     ) -> None:
         self._stores = found
         self._items = items
         self._tools = tools
-        self._writers = write_pool.Writers(tools, items)
+        self._writers = write_pool.WritePool(tools, items)
         self._settings = settings
         self._clock = time
-        self._memory = memory.Memory()
+        self._memory = memory.SchedulerState()
         self._view = cluster_state.ClusterState(settings.driver, _signs(settings.on_demand))
         self._roster = gang_index.GangIndex()
-        self._feed = snapshot_updater.Feed(found, self._view, self._roster)
-        known = state.State(found, self._feed, self._view, self._memory, time)
-        deciding = settings.deciding
-        placer = results.make(known, self._writers, tools, deciding, self.planned)
-        self._singles = pod_scheduler.Singles(
+        self._feed = snapshot_updater.SnapshotUpdater(found, self._view, self._roster)
+        known = state.SchedulerContext(found, self._feed, self._view, self._memory, time)
+        deciding = settings.allocator
+        placer = results.build_result_handler(
+            known, self._writers, tools, deciding, self.current_plan
+        )
+        self._singles = pod_scheduler.PodScheduler(
             known, self._writers, tools, placer, deciding, settings.patience
         )
-        self._gangs = gang_scheduler.Gangs(
-            known, self._writers, placer, self._roster, self._singles.mine, deciding
+        self._gangs = gang_scheduler.GangScheduler(
+            known, self._writers, placer, self._roster, self._singles.managed_claims, deciding
         )
         fair = engine.QueueEngine(settings.driver)
-        charges = queue_usage.Charging(found, self._view, fair)
-        hands = object_writer.Scribe(tools, items)
-        brought = arrived_capacity.Keeping(known)
-        self._reserving = reservations.Reserving(
+        charges = queue_usage.QueueUsage(found, self._view, fair)
+        hands = object_writer.ObjectWriter(tools, items)
+        brought = arrived_capacity.ArrivedCapacity(known)
+        self._reserving = reservations.ReservationController(
             known, hands, charges, deciding, fair.pod_queue, brought
         )
         room = preemption.Preemption(known, fair, self._reserving, placer, deciding)
-        self._reclaiming = idle_reclaim.Reclaiming(known, fair, room.book, hands)
-        self._replacing = fault_remediation.Replacing(
-            known, room.book, self._reserving, placer, deciding
+        self._reclaiming = idle_reclaim.IdleReclaim(known, fair, room.victims, hands)
+        self._replacing = fault_remediation.FaultRemediation(
+            known, room.victims, self._reserving, placer, deciding
         )
-        self._feed.follow(
-            "unit", (found.pods, provisioner_build.but(room.book.set_pod, settings.on_demand))
+        self._register_stores(known, room.victims, charges)
+        self._accounting = queue_status.QueueStatusWriter(
+            known, fair, charges, hands, tools.metrics
         )
-        self._feed.follow("stake", (found.claims, room.book.set_claim))
-        self._feed.follow("release", (found.claims, known.put_release))
-        self._feed.follow("queue", (found.teams, charges.put_queue))
-        self._feed.follow("reservation", (found.reserved, self._reserving.put))
-        self._accounting = queue_status.Accounting(known, fair, charges, hands, tools.metrics)
-        first = self._head = scheduler_backfill.Head(known, room.book, deciding, settings.backfill)
-        self._serving = cycle.Serving(known, charges, self._singles, self._gangs, room, first)
-        self.answering = queries.Answering(known, items, placer, deciding, self._serving)
-        self._bringing: provisioner.Bringing | None = None
-        self._marking: node_protection.Marking | None = None
-        if settings.on_demand is not None:
-            scheduling, held = self._serving, self._reserving
-            demand = pending_demand.Wishing(known, fair, scheduling, held, self._roster)
-            around = provisioner_build.Around(known, tools, items, fair, placer, demand, brought)
-            self._provision(settings.on_demand, around)
+        first = self._head = scheduler_backfill.BackfillReservation(
+            known, room.victims, deciding, settings.backfill
+        )
+        self._serving = cycle.SchedulingCycle(
+            known, charges, self._singles, self._gangs, room, first
+        )
+        self.explain_queries = queries.ExplainQueries(known, items, placer, deciding, self._serving)
+        self._bringing: provisioner.Provisioner | None = None
+        self._marking: node_protection.NodeProtection | None = None
+        self._build_provisioner(known, fair, placer, brought)
         rules = lifecycle_claim_remediation.RemediationRules(
             settings.driver, settings.evict_over_share
         )
-        self._attendant = claim_remediation.Attendant(found.pods, self._writers, rules, time)
+        self._attendant = claim_remediation.ClaimRemediation(found.pods, self._writers, rules, time)
 
-    def _provision(
-        self, on_demand: provisioning_settings.ProvisionerSettings, around: provisioner_build.Around
+    def _register_stores(
+        self,
+        known: state.SchedulerContext,
+        victim_index: victims.VictimIndex,
+        charges: queue_usage.QueueUsage,
+    ) -> None:
+        """Route the changes of stores to the components that keep state of their own."""
+        found, feed = self._stores, self._feed
+        set_pod = provisioner_build.ignoring_placeholders(
+            victim_index.set_pod, self._settings.on_demand
+        )
+        feed.register("unit", (found.pods, set_pod))
+        feed.register("stake", (found.claims, victim_index.set_claim))
+        feed.register("release", (found.claims, known.record_release))
+        feed.register("queue", (found.queues, charges.put_queue))
+        feed.register("reservation", (found.reservations, self._reserving.set_reservation))
+
+    def _build_provisioner(
+        self,
+        known: state.SchedulerContext,
+        fair: engine.QueueEngine,
+        placer: results.ResultHandler,
+        brought: arrived_capacity.ArrivedCapacity,
     ) -> None:
         """Build what requests nodes, and what protects them from scale-down."""
-        self._bringing = provisioner_build.bring(
-            around, self._feed, self._settings.deciding, on_demand, self._settings.driver
+        on_demand, tools, items = self._settings.on_demand, self._tools, self._items
+        if on_demand is None:
+            return
+        demand = pending_demand.PendingDemand(
+            known, fair, self._serving, self._reserving, self._roster
         )
-        self._marking = node_protection.Marking(
-            around.world, around.tools, around.items, on_demand, self._bringing.kept
+        around = provisioner_build.ProvisionerInputs(
+            known, tools, items, fair, placer, demand, brought
+        )
+        self._bringing = provisioner_build.build_provisioner(
+            around, self._feed, self._settings.allocator, on_demand, self._settings.driver
+        )
+        self._marking = node_protection.NodeProtection(
+            known, tools, items, on_demand, self._bringing.provisioned_for
         )
 
     def run(self, stop: threading.Event) -> None:
@@ -160,71 +189,71 @@ class Reconciler:
         while not stop.is_set():
             first = self._items.get(_IDLE_S)
             if first is not None:
-                self.take([first, *self._more()])
+                self.process([first, *self._more()])
 
-    def explained(self, pod: ids.Key) -> explanation.Explanation | None:
+    def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
         """The last answer to a pod, in full; from any thread. None: not decided for here."""
-        return self.answering.last(pod)
+        return self.explain_queries.last_explanation(pod)
 
-    def planned(self) -> backfill_plan.BackfillPlan | None:
+    def current_plan(self) -> backfill_plan.BackfillPlan | None:
         """Devices planned for the first in line; from any thread."""
         return self._head.plan
 
-    def offer(self) -> shape_status.ShapeStatus | None:
+    def shape_offer(self) -> shape_status.ShapeStatus | None:
         """The kinds of node that can be asked for; None: none are. From any thread."""
         return self._bringing.offer() if self._bringing is not None else None
 
-    def standing(self) -> pending.Standing:
+    def pending_state(self) -> pending.PendingState:
         """What waits and what is being written, for its figures; from any thread."""
         memory = self._memory
-        return pending.Standing(
+        return pending.PendingState(
             tuple(memory.waiting.copy().items()),
             memory.uids.copy(),
-            memory.why.copy(),
+            memory.pending_reasons.copy(),
             len(self._roster),
             len(memory.in_flight),
             len(memory.in_doubt),
             self._head.plan,
         )
 
-    def _more(self) -> list[write_pool.Item]:
-        found: list[write_pool.Item] = []
+    def _more(self) -> list[write_pool.WorkItem]:
+        found: list[write_pool.WorkItem] = []
         while len(found) < _BATCH and len(self._items):
             item = self._items.get(0.0)
             if item is not None:
                 found.append(item)
         return found
 
-    def take(self, batch: list[write_pool.Item]) -> None:
+    def process(self, batch: list[write_pool.WorkItem]) -> None:
         """Handle a batch, most urgent first."""
         self._settle()
-        due: dict[write_pool.Item, scheduler_pending.Candidate] = {}
+        due: dict[write_pool.WorkItem, scheduler_pending.PendingWorkload] = {}
         for item in sorted(batch, key=self._urgency):
             with self._turn_of(item):
                 due |= {one.item: one for one in self._handle(item)}
-        for item, again_s in self._serving.serve([*due.values()], self._turn_of):
+        for item, again_s in self._serving.schedule([*due.values()], self._turn_of):
             self._items.add_after(item, again_s)
         self._bring(batch)
         if self._marking is not None:
-            self._marking.follow()
+            self._marking.enqueue_changed()
         for item in batch:
             self._items.done(item)
 
-    def _bring(self, batch: list[write_pool.Item]) -> None:
+    def _bring(self, batch: list[write_pool.WorkItem]) -> None:
         """After serving: what found no place then may bring nodes."""
         if self._bringing is None:
             return
         if write_pool.PROVISIONING in batch:
             with self._turn_of(write_pool.PROVISIONING):
                 stale = self._settings.is_stale()
-                again_s = actions.STALE_RETRY_S if stale else self._bringing.look()
+                again_s = actions.STALE_RETRY_S if stale else self._bringing.reconcile()
                 if again_s is not None:
                     self._items.add_after(write_pool.PROVISIONING, again_s)
         else:
             self._items.add_after(write_pool.PROVISIONING, _BRING_S)
 
     @contextlib.contextmanager
-    def _turn_of(self, item: write_pool.Item) -> Iterator[None]:
+    def _turn_of(self, item: write_pool.WorkItem) -> Iterator[None]:
         """The work loop: one bad key stops no others."""
         try:
             yield
@@ -233,11 +262,11 @@ class Reconciler:
             self._tools.metrics.failed_turns.inc()
             self._items.retry(item)
 
-    def _urgency(self, item: write_pool.Item) -> int:
+    def _urgency(self, item: write_pool.WorkItem) -> int:
         """Claims first: they free devices."""
         return 1 if item.kind in {"pod", "gang"} else 0
 
-    def _handle(self, item: write_pool.Item) -> Iterator[scheduler_pending.Candidate]:
+    def _handle(self, item: write_pool.WorkItem) -> Iterator[scheduler_pending.PendingWorkload]:
         """Do what is due for a key; what is to be placed is told."""
         match item.kind:
             case "pod":
@@ -250,41 +279,41 @@ class Reconciler:
                 for one in [*self._memory.waiting]:
                     with self._turn_of(one):
                         yield from self._handle(one)
-                for key in self._reserving.pending():
-                    self._items.add(write_pool.Item("reservation", key))
+                for key in self._reserving.pending_keys():
+                    self._items.add(write_pool.WorkItem("reservation", key))
             case queries.KIND:
-                self.answering.answer(item.key)
+                self.explain_queries.resolve(item.key)
             case write_pool.PROVISIONING.kind:
                 return  # once all are served
             case _:
                 self._tend(item)
 
-    def _tend(self, item: write_pool.Item) -> None:
+    def _tend(self, item: write_pool.WorkItem) -> None:
         """Do what is due for what is not placed."""
         again_s: float | None = None
         match item.kind:
             case "reservation":
-                again_s = self._reserving.look(item)
+                again_s = self._reserving.reconcile(item)
             case "queues":
-                again_s = self._accounting.look()
+                again_s = self._accounting.reconcile()
             case "marks":
-                again_s = self._marking.look(item) if self._marking is not None else None
+                again_s = self._marking.reconcile(item) if self._marking is not None else None
             case "faults":
-                again_s = self._replacing.look(ids.NodeName(item.key))
+                again_s = self._replacing.reconcile(ids.NodeName(item.key))
             case "claim":
                 self._claim(item)
             case "node":
                 self._node(ids.NodeName(item.key))
             case _:
                 for key in self._stores.nodes.snapshot():
-                    self._items.add(write_pool.Item("node", key))
+                    self._items.add(write_pool.WorkItem("node", key))
         if again_s is not None:
             self._items.add_after(item, again_s)
 
     def _settle(self) -> None:
         """Take in what the writers finished, and what the caches were told."""
         now = self._clock.monotonic()
-        for done in self._writers.finished():
+        for done in self._writers.drain_results():
             if done.in_doubt:
                 # Its devices stay taken: a write without an answer may have happened, or yet will.
                 self._memory.in_doubt[done.item.key] = replace(done.decision, doubtful=True)
@@ -301,20 +330,20 @@ class Reconciler:
                 self._items.retry(done.item)
 
     def _waited_s(self, pod: pods.Pod) -> float:
-        return max(0.0, self._clock.now().timestamp() - scheduler_pending.moment(pod.created))
+        return max(0.0, self._clock.now().timestamp() - scheduler_pending.parse_time(pod.created))
 
     def _land(self, uid: ids.PodUid) -> None:
         """A write ended: from now on its claims are what the caches say, its own words included."""
-        decision = self._memory.land(uid)
+        decision = self._memory.end_write(uid)
         if decision is not None:
             for key in decision.allocations:
-                self._feed.changed("claim", key)
-            self._feed.bring()
+                self._feed.mark_changed("claim", key)
+            self._feed.apply()
             self._view.end_write(decision)
 
     # Pods and gangs.
 
-    def _pod(self, item: write_pool.Item) -> scheduler_pending.Candidate | None:
+    def _pod(self, item: write_pool.WorkItem) -> scheduler_pending.PendingWorkload | None:
         doubtful = self._memory.in_doubt.pop(item.key, None)
         if doubtful is not None:
             self._again(item, doubtful)
@@ -324,28 +353,30 @@ class Reconciler:
             self._memory.forget(item.key)
             self._items.forget(item)
             return None
-        self._memory.meet(item.key, pod.uid)
+        self._memory.observe_uid(item.key, pod.uid)
         gang = gang_index.gang_key(pod)
         if gang is not None:
-            self._items.add(write_pool.Item("gang", gang))
+            self._items.add(write_pool.WorkItem("gang", gang))
         if gang is not None and pod.node is None:
             self._memory.unbound.add(pod.uid)
             return None
         return self._single(item, pod)
 
-    def _single(self, item: write_pool.Item, pod: pods.Pod) -> scheduler_pending.Candidate | None:
+    def _single(
+        self, item: write_pool.WorkItem, pod: pods.Pod
+    ) -> scheduler_pending.PendingWorkload | None:
         found = snapshot.pod_claims(pod, self._stores.claims.get)
         if found is None or pod.uid in self._memory.in_flight:
             return None
-        due = self._singles.look(item, pod, found, stale=self._settings.is_stale())
+        due = self._singles.reconcile(item, pod, found, stale=self._settings.is_stale())
         return self._later(item, due)
 
-    def _gang(self, item: write_pool.Item) -> Iterator[scheduler_pending.Candidate]:
+    def _gang(self, item: write_pool.WorkItem) -> Iterator[scheduler_pending.PendingWorkload]:
         try:
-            due = self._gangs.look(item, stale=self._settings.is_stale())
+            due = self._gangs.reconcile(item, stale=self._settings.is_stale())
         except gang_scheduler.NotAGang:
             for pod in self._roster.members(item.key):
-                one = self._single(write_pool.Item("pod", pod.key), pod)
+                one = self._single(write_pool.WorkItem("pod", pod.key), pod)
                 if one is not None:
                     yield one
             return
@@ -354,21 +385,21 @@ class Reconciler:
             yield found
 
     def _later(
-        self, item: write_pool.Item, due: scheduler_pending.Candidate | float | None
-    ) -> scheduler_pending.Candidate | None:
-        if isinstance(due, scheduler_pending.Candidate):
+        self, item: write_pool.WorkItem, due: scheduler_pending.PendingWorkload | float | None
+    ) -> scheduler_pending.PendingWorkload | None:
+        if isinstance(due, scheduler_pending.PendingWorkload):
             return due
         if due is not None:
             self._items.add_after(item, due)
         return None
 
-    def _again(self, item: write_pool.Item, decision: write_pool.Decision) -> None:
+    def _again(self, item: write_pool.WorkItem, decision: write_pool.Decision) -> None:
         """Repeat a write that nobody answered, unless its devices are another allocator's now."""
         if self._settings.is_stale():
             self._memory.in_doubt[item.key] = decision
             self._items.add_after(item, actions.STALE_RETRY_S)
             return
-        self._feed.bring()
+        self._feed.apply()
         if snapshot.all_managed(
             self._view, (pick.device for pick in decision.placement.assignments)
         ):
@@ -378,15 +409,15 @@ class Reconciler:
 
     # Claims.
 
-    def _claim(self, item: write_pool.Item) -> None:
-        self._memory.said.pop(item.key, None)
+    def _claim(self, item: write_pool.WorkItem) -> None:
+        self._memory.gang_condition_versions.pop(item.key, None)
         claim = self._stores.claims.get(item.key)
         if claim is None:
             self._memory.unreserved.pop(item.key, None)
             self._attendant.forget(item.key)
             self._items.forget(item)
             return
-        for again_s in (self._attendant.attend(claim), self._reclaiming.look(claim)):
+        for again_s in (self._attendant.reconcile(claim), self._reclaiming.reconcile(claim)):
             if again_s is not None:
                 self._items.add_after(item, again_s)
         now = self._clock.monotonic()
@@ -409,12 +440,14 @@ class Reconciler:
     def _node(self, name: ids.NodeName) -> None:
         """Keep the condition that sums up a node's GPUs as its slices are."""
         node = self._stores.nodes.get(ids.Key(name))
-        wanted = condition.of_slices(stores.slices_of(self._stores, name, self._settings.driver))
+        wanted = condition.gpu_condition(
+            stores.node_slices(self._stores, name, self._settings.driver)
+        )
         if node is not None and wanted is not None and wanted != node.gpu_condition:
-            self._writers.condition(node, wanted, clock.rfc3339(self._clock.now()))
+            self._writers.set_node_condition(node, wanted, clock.rfc3339(self._clock.now()))
 
     def _unreserved_since(self, claim: claims.Claim, now: float) -> float | None:
-        self._feed.bring()
+        self._feed.apply()
         if not actions.is_unused(claim, self._view):
             self._memory.unreserved.pop(claim.key, None)
             return None

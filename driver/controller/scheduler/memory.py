@@ -14,7 +14,7 @@ from driver.scheduling.snapshot import snapshot
 
 
 @dataclass(slots=True)
-class Memory:
+class SchedulerState:
     """By pod UID, except `waiting` (pods and gangs without a fit), `in_doubt` and `unreserved`.
 
     Of what waits for something else than a place, such as a readable claim, the candidate is None.
@@ -38,17 +38,17 @@ class Memory:
     released: released_claims.ReleasedClaims = field(default_factory=released_claims.ReleasedClaims)
     unbound: set[ids.PodUid] = field(default_factory=set)
     astray: dict[ids.PodUid, float] = field(default_factory=dict)
-    told: dict[ids.PodUid, str] = field(default_factory=dict)
-    why: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
-    gist: dict[ids.PodUid, object] = field(default_factory=dict)
-    explained: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
+    messages: dict[ids.PodUid, str] = field(default_factory=dict)
+    pending_reasons: dict[ids.PodUid, reasons.Reason] = field(default_factory=dict)
+    message_keys: dict[ids.PodUid, object] = field(default_factory=dict)
+    explanations: dict[ids.PodUid, explanation.Explanation] = field(default_factory=dict)
     unadvised: set[ids.PodUid] = field(default_factory=set)
     uids: dict[ids.Key, ids.PodUid] = field(default_factory=dict)
-    waiting: dict[write_pool.Item, pending.Candidate | None] = field(default_factory=dict)
-    said: dict[ids.Key, str] = field(default_factory=dict)
+    waiting: dict[write_pool.WorkItem, pending.PendingWorkload | None] = field(default_factory=dict)
+    gang_condition_versions: dict[ids.Key, str] = field(default_factory=dict)
     unreserved: dict[ids.Key, float] = field(default_factory=dict)
 
-    def meet(self, key: ids.Key, uid: ids.PodUid) -> None:
+    def observe_uid(self, key: ids.Key, uid: ids.PodUid) -> None:
         """A pod by that name has this UID; whatever an older one left is forgotten."""
         if self.uids.get(key, uid) != uid:
             self.forget(key)
@@ -56,28 +56,28 @@ class Memory:
 
     def forget(self, key: ids.Key) -> None:
         """The pod is gone."""
-        self.waiting.pop(write_pool.Item("pod", key), None)
+        self.waiting.pop(write_pool.WorkItem("pod", key), None)
         uid = self.uids.pop(key, None)
         if uid is not None:
             self.placed.pop(uid, None)
             self.unbound.discard(uid)
             self.astray.pop(uid, None)
-            self.hush(uid)
+            self.clear_messages(uid)
 
-    def hush(self, uid: ids.PodUid) -> None:
+    def clear_messages(self, uid: ids.PodUid) -> None:
         """What a pod was told does not hold any more."""
-        self.told.pop(uid, None)
-        self.why.pop(uid, None)
-        self.gist.pop(uid, None)
-        self.explained.pop(uid, None)
+        self.messages.pop(uid, None)
+        self.pending_reasons.pop(uid, None)
+        self.message_keys.pop(uid, None)
+        self.explanations.pop(uid, None)
         self.unadvised.discard(uid)
 
-    def fly(self, decision: snapshot.InFlight) -> None:
+    def begin_write(self, decision: snapshot.InFlight) -> None:
         """A decision is being written; no other in flight writes one of its claims."""
         self.in_flight[decision.pod.uid] = decision
         self.writing.update(decision.allocations)
 
-    def land(self, uid: ids.PodUid) -> snapshot.InFlight | None:
+    def end_write(self, uid: ids.PodUid) -> snapshot.InFlight | None:
         """The decision for a pod is written, or was not; None where there was none."""
         decision = self.in_flight.pop(uid, None)
         if decision is not None:

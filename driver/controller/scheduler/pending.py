@@ -15,11 +15,11 @@ from driver.scheduling.gangs import topology
 _ANYWHERE = topology.Topology()
 
 
-class Served(Enum):
+class ScheduleResult(Enum):
     """What became of a candidate's turn."""
 
     PLACED = auto()
-    REFUSED = auto()
+    UNSCHEDULABLE = auto()
     """No place was found."""
     LIMITED = auto()
     """There is one, and its queue may not have it; or others are leaving for it."""
@@ -29,7 +29,7 @@ class Served(Enum):
     """The pod is bound to a node that has no room for its claims: nothing else would help it."""
 
 
-Vet = Callable[[Iterable[claims.Result]], str]
+QuotaCheck = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 
 
@@ -38,19 +38,19 @@ def _nothing() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class PendingWorkload:
     """`workloads` are placed together or not at all; `gang` None: one pod by itself.
 
     `note` is what is to be said beside a refusal: how its queue stands.
     """
 
-    item: write_pool.Item
+    item: write_pool.WorkItem
     workloads: tuple[allocator_types.Workload, ...]
     gang: gang_index.Gang | None = None
     note: Callable[[], str] = _nothing
 
     @property
-    def wish(self) -> str:
+    def demand_key(self) -> str:
         """What nodes are asked for by: `pod/team/train-0`, `gang/team/train`."""
         return f"{self.item.kind}/{self.item.key}"
 
@@ -75,17 +75,17 @@ class Candidate:
         return self.gang.created if self.gang else self.first.created
 
     @property
-    def near(self) -> topology.Topology:
+    def topology(self) -> topology.Topology:
         """How near each other its pods are to be."""
         return self.gang.topology_request if self.gang else _ANYWHERE
 
     @property
-    def open(self) -> tuple[claims.Claim, ...]:
+    def open_claims(self) -> tuple[claims.Claim, ...]:
         """The claims to be allocated, of all its pods."""
         return tuple(claim for one in self.workloads for claim in one.open_claims)
 
 
-def moment(text: str) -> float:
+def parse_time(text: str) -> float:
     """RFC 3339 in seconds since the epoch; 0 where it cannot be read."""
     try:
         return dt.datetime.fromisoformat(text).timestamp()

@@ -20,15 +20,15 @@ from driver.scheduling.snapshot import snapshot
 _log = structlog.get_logger(__name__)
 
 
-class Singles:
+class PodScheduler:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
-        hands: write_pool.Writers,
-        tools: write_pool.Tools,
-        placer: results.Placing,
+        known: state.SchedulerContext,
+        hands: write_pool.WritePool,
+        tools: write_pool.WriteDeps,
+        placer: results.ResultHandler,
         deciding: settings.Settings,
         patience: actions.BindTimeouts,
     ) -> None:
@@ -42,9 +42,14 @@ class Singles:
         self._owners = ownership.OwnershipResolver()
         self._bound = bound_pods.BoundPods(known, hands, tools, placer, self._owners)
 
-    def look(
-        self, item: write_pool.Item, pod: pods.Pod, found: tuple[claims.Claim, ...], *, stale: bool
-    ) -> pending.Candidate | float | None:
+    def reconcile(
+        self,
+        item: write_pool.WorkItem,
+        pod: pods.Pod,
+        found: tuple[claims.Claim, ...],
+        *,
+        stale: bool,
+    ) -> pending.PendingWorkload | float | None:
         """A candidate where claims are to be allocated; else what is due is done.
 
         A number is the seconds until it is to be looked at again.
@@ -58,34 +63,43 @@ class Singles:
         if isinstance(due, actions.Decide):
             if any(claim.key in self._known.memory.writing for claim in due.open_claims):
                 return None  # another pod's decision; the claim's change brings this pod back
-            wait_s = actions.STALE_RETRY_S if stale else self._known.settles_s(pod, due.open_claims)
+            wait_s = (
+                actions.STALE_RETRY_S if stale else self._known.settle_delay_s(pod, due.open_claims)
+            )
             if wait_s > 0:
                 return wait_s
-            mine = self.mine(pod, due.open_claims)
+            mine = self.managed_claims(pod, due.open_claims)
             if isinstance(mine, allocator_types.Unschedulable):
                 self._known.memory.waiting[item] = None
-                self._placing.refuse(pod, due, mine)
+                self._placing.report_unschedulable(pod, due, mine)
                 return None
             if mine:
-                return pending.Candidate(
+                return pending.PendingWorkload(
                     item, (allocator_types.Workload(pod, mine, due.allocated_claims),)
                 )
             due = actions.pod_action(pod, due.allocated_claims, placed, now, self._patience)
         self._known.memory.waiting.pop(item, None)
-        self._placing.settled(pod, found)
+        self._placing.report_allocated(pod, found)
         return self._act(pod, due)
 
     def _look_bound(
-        self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
-    ) -> pending.Candidate | float | None:
+        self,
+        item: write_pool.WorkItem,
+        pod: pods.Pod,
+        held: tuple[claims.Claim, ...],
+        *,
+        stale: bool,
+    ) -> pending.PendingWorkload | float | None:
         """A candidate where a bound pod's claims are to be allocated on its node."""
-        due = self._bound.look(item, pod, held, stale=stale)
-        if not isinstance(due, pending.Candidate):
+        due = self._bound.reconcile(item, pod, held, stale=stale)
+        if not isinstance(due, pending.PendingWorkload):
             self._known.memory.waiting.pop(item, None)
-            self._placing.settled(pod, held)
+            self._placing.report_allocated(pod, held)
         return due
 
-    def _serve_bound(self, candidate: pending.Candidate, vet: pending.Vet) -> pending.Served:
+    def _serve_bound(
+        self, candidate: pending.PendingWorkload, vet: pending.QuotaCheck
+    ) -> pending.ScheduleResult:
         """Allocate on the pod's own node, or tell why not."""
         (workload,) = candidate.workloads
         node = str(workload.pod.node)
@@ -93,13 +107,15 @@ class Singles:
         answer = dra_allocator.allocate(view, workload, self._deciding)
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
-            return pending.Served.PLACED if placed else pending.Served.STRANDED
+            return pending.ScheduleResult.PLACED if placed else pending.ScheduleResult.STRANDED
         self._bound.give_up(
             workload.pod, workload.open_claims, allocator_messages.unschedulable_on_node(answer)
         )
-        return pending.Served.STRANDED
+        return pending.ScheduleResult.STRANDED
 
-    def serve(self, candidate: pending.Candidate, vet: pending.Vet) -> pending.Served:
+    def schedule(
+        self, candidate: pending.PendingWorkload, vet: pending.QuotaCheck
+    ) -> pending.ScheduleResult:
         """Decide for a candidate, and have it written or told."""
         if candidate.is_bound:
             return self._serve_bound(candidate, vet)
@@ -108,13 +124,13 @@ class Singles:
             answer = self._allocator.decide(self._known.view, workload)
         if isinstance(answer, allocator_types.Placement):
             placed = self._place(candidate, workload, answer, vet)
-            return pending.Served.PLACED if placed else pending.Served.LIMITED
+            return pending.ScheduleResult.PLACED if placed else pending.ScheduleResult.LIMITED
         due = actions.Decide(workload.open_claims, workload.allocated_claims)
-        self._placing.refuse(workload.pod, due, answer, workload, note=candidate.note)
-        return pending.Served.REFUSED
+        self._placing.report_unschedulable(workload.pod, due, answer, workload, note=candidate.note)
+        return pending.ScheduleResult.UNSCHEDULABLE
 
-    def attempt(
-        self, candidate: pending.Candidate, view: snapshot.Snapshot, vet: pending.Vet
+    def try_on_view(
+        self, candidate: pending.PendingWorkload, view: snapshot.Snapshot, vet: pending.QuotaCheck
     ) -> bool:
         """Decide on another view than everybody's; without a place nothing is told."""
         if candidate.is_bound:
@@ -125,30 +141,32 @@ class Singles:
             return self._place(candidate, workload, answer, vet)
         return False
 
-    def _workload(self, candidate: pending.Candidate) -> allocator_types.Workload:
+    def _workload(self, candidate: pending.PendingWorkload) -> allocator_types.Workload:
         (asked,) = candidate.workloads
-        return replace(asked, avoided_nodes=self._known.avoided(asked.pod))
+        return replace(asked, avoided_nodes=self._known.avoided_nodes(asked.pod))
 
     def _place(
         self,
-        candidate: pending.Candidate,
+        candidate: pending.PendingWorkload,
         workload: allocator_types.Workload,
         answer: allocator_types.Placement,
-        vet: pending.Vet,
+        vet: pending.QuotaCheck,
     ) -> bool:
         why = vet(pick.result for pick in answer.assignments)
         if why:
-            self._placing.wait(workload.pod, workload.open_claims, reasons.Reason.QUEUE_LIMIT, why)
+            self._placing.report_pending(
+                workload.pod, workload.open_claims, reasons.Reason.QUEUE_LIMIT, why
+            )
             return False
         self._known.memory.waiting.pop(candidate.item, None)
-        self._placing.place(candidate.item, workload, answer)
+        self._placing.commit(candidate.item, workload, answer)
         return True
 
-    def mine(
+    def managed_claims(
         self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
     ) -> tuple[claims.Claim, ...] | allocator_types.Unschedulable:
         """Those of a pod's open claims that are the controller's to allocate."""
-        return self._owners.managed_claims(self._known.bring(), pod, open_claims)
+        return self._owners.managed_claims(self._known.refresh_view(), pod, open_claims)
 
     def _placed(
         self, pod: pods.Pod, found: tuple[claims.Claim, ...], now: float
@@ -172,7 +190,7 @@ class Singles:
                 return self._take_back(pod, back)
             case actions.RemoveReservation(claims=reserved):
                 self._known.memory.placed.pop(pod.uid, None)
-                self._writers.part(pod, reserved)
+                self._writers.unreserve_pod(pod, reserved)
             case actions.Ungate():
                 self._writers.ungate(pod)
             case _:
@@ -180,18 +198,18 @@ class Singles:
         return None
 
     def _take_back(self, pod: pods.Pod, back: actions.ReleaseAllocation) -> float | None:
-        wait_s = self._known.parts_s(back.claims)
+        wait_s = self._known.unreserve_delay_s(back.claims)
         if wait_s > 0:
             return wait_s
-        lasts_s = self._known.refused(pod, back.node, back.message)
+        lasts_s = self._known.record_refusal(pod, back.node, back.message)
         self._known.memory.placed.pop(pod.uid, None)
         message = (
             f"Freed the devices on {back.node}, left out for {lasts_s:.0f} s at least: "
             f'kube-scheduler refused the pod there: "{back.message}"'
         )
         reason = reasons.Reason.ALLOCATION_CLEARED
-        self._tools.tell.warning(pod, back.claims, reason, message)
-        self._tools.metrics.decided("taken_back")
+        self._tools.reporter.warning(pod, back.claims, reason, message)
+        self._tools.metrics.count_decision("taken_back")
         _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.message)
         self._writers.release(pod, back.claims)
         return None

@@ -15,15 +15,15 @@ _USAGE_S = 30.0
 """What changes with time alone is written no more often."""
 
 
-class Accounting:
+class QueueStatusWriter:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
+        known: state.SchedulerContext,
         fair: engine.QueueEngine,
-        charges: queue_usage.Charging,
-        hands: object_writer.Scribe,
+        charges: queue_usage.QueueUsage,
+        hands: object_writer.ObjectWriter,
         counters: metrics.Metrics,
     ) -> None:
         self._counters = counters
@@ -33,16 +33,16 @@ class Accounting:
         self._hands = hands
         self._written: dict[str, tuple[float, object]] = {}
 
-    def look(self) -> float | None:
+    def reconcile(self) -> float | None:
         """Write what changed; seconds until it is to be looked at again, None without queues."""
-        found = self._known.stores.teams.snapshot().values()
+        found = self._known.stores.queues.snapshot().values()
         if not found:
             self._written.clear()
-            self._counters.show_queues({})
+            self._counters.set_queue_values({})
             return None
-        self._known.bring()
+        self._known.refresh_view()
         now = self._known.clock.now()
-        self._charges.bring(now.timestamp())
+        self._charges.refresh(now.timestamp())
         self._tell(found)
         return EVERY_S
 
@@ -50,7 +50,7 @@ class Accounting:
         now, moment = self._known.clock.now(), self._known.clock.monotonic()
         standings = self._engine.queue_statuses(now.timestamp())
         faults = self._engine.tree.faults
-        self._counters.show_queues(figures.of_standings(standings, self._engine.tree.accepted))
+        self._counters.set_queue_values(figures.queue_values(standings, self._engine.tree.accepted))
         for one in found:
             body = status.render(
                 standings.get(one.name), faults.get(one.name), one.generation, now, one.status
@@ -60,4 +60,4 @@ class Accounting:
             new = not status.is_same_status(body, one.status) and body != said
             if new or stale:
                 self._written[one.name] = moment, body
-                self._hands.queue(one, {**dict.fromkeys(one.status), **body})
+                self._hands.write_queue_status(one, {**dict.fromkeys(one.status), **body})

@@ -11,7 +11,7 @@ from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.snapshot import cluster_state
 
 
-class Charging:
+class QueueUsage:
     """On the decider's thread: `bring` before the engine is asked."""
 
     def __init__(
@@ -32,11 +32,13 @@ class Charging:
         self._engine.set_queue(name, queue)
         self._is_another |= self._engine.tree is not before
 
-    def meant(self, claims_of: ids.Key, leaf: str) -> None:
+    def assign_queue(self, claims_of: ids.Key, leaf: str) -> None:
         """A claim is being given devices for a pod of a queue."""
         self._leaves[claims_of] = leaf
 
-    def kept(self, key: ids.Key, leaf: str, allocation: claims.Allocation | None) -> None:
+    def charge_reservation(
+        self, key: ids.Key, leaf: str, allocation: claims.Allocation | None
+    ) -> None:
         """What is reserved counts for the queue that it is for."""
         if allocation is None:
             self._engine.charge(key, self._kept.pop(key, leaf), None)
@@ -45,7 +47,7 @@ class Charging:
         taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None)
 
-    def leave(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
+    def exclude_claims(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
         """Claims whose pods go for what is reserved: they count for no queue any more."""
         before, after = self._leaving.pop(key, frozenset()), frozenset(found)
         if after:
@@ -53,7 +55,7 @@ class Charging:
         for claim in before ^ after:
             self._stirred[claim] = None
 
-    def bring(self, now: float) -> None:
+    def refresh(self, now: float) -> None:
         """Tell the engine of all that changed."""
         self._engine.refresh(self._view)
         changed = [*self._view.drain_changed_claims(), *self._stirred]
@@ -78,5 +80,5 @@ class Charging:
 
     def _leaf(self, key: ids.Key) -> str:
         """The queue of the first pod that has a claim; of one that no pod has, as it was."""
-        pod = next(stores.users(self._stores, key), None)
+        pod = next(stores.claim_users(self._stores, key), None)
         return self._engine.pod_queue(pod) if pod is not None else self._leaves.get(key, "")

@@ -21,27 +21,27 @@ from driver.scheduling.snapshot import snapshot
 _log = structlog.get_logger(__name__)
 
 
-class Placing:
+class ResultHandler:
     """On the decider's thread; the writes are the writers'."""
 
     def __init__(
         self,
-        known: state.State,
-        hands: write_pool.Writers,
-        tools: write_pool.Tools,
+        known: state.SchedulerContext,
+        hands: write_pool.WritePool,
+        tools: write_pool.WriteDeps,
         adviser: explainer.FitExplainer,
-        named: holder_names.Holders,
+        named: holder_names.HolderNames,
     ) -> None:
         self._known = known
         self._writers = hands
         self._tools = tools
-        self.adviser = adviser
+        self.explainer = adviser
         self.holders = named
-        self.renewals = refresh.Renewals(known.clock)
+        self.message_refresh = refresh.MessageRefresh(known.clock)
 
-    def place(
+    def commit(
         self,
-        item: write_pool.Item,
+        item: write_pool.WorkItem,
         workload: allocator_types.Workload,
         placement: allocator_types.Placement,
         *,
@@ -57,13 +57,13 @@ class Placing:
                 made, names.GANG_READY, names.GANG_FAILED
             )
         decision = snapshot.InFlight(pod, placement.node, made)
-        memory.fly(decision)
+        memory.begin_write(decision)
         view.begin_write(decision)
-        memory.hush(pod.uid)
-        self.explain(pod, placement)
+        memory.clear_messages(pod.uid)
+        self.record_explanation(pod, placement)
         self._writers.allocate(item, write_pool.Decision(workload, placement, made))
 
-    def refuse(
+    def report_unschedulable(
         self,
         pod: pods.Pod,
         due: actions.Decide,
@@ -77,20 +77,20 @@ class Placing:
         uid, view = pod.uid, self._known.view
         # Counts change with every pod that comes or goes: they are renewed, as the rest is.
         gist = (answer.blocker, answer.detail, answer.reasons)
-        new = self._known.memory.gist.get(uid) != gist
-        new |= self._known.memory.why.get(uid) is None
+        new = self._known.memory.message_keys.get(uid) != gist
+        new |= self._known.memory.pending_reasons.get(uid) is None
         if new:
-            self._known.memory.hush(uid)
-            self._known.memory.gist[uid] = gist
+            self._known.memory.clear_messages(uid)
+            self._known.memory.message_keys[uid] = gist
         if new or self._is_owed(pod, workload) or self._is_old(uid, reasons.Reason.NO_FIT):
             near = self._nearest(workload, answer)
-            rest = self.rest_of(answer, near, note() if note is not None else "")
+            rest = self.describe_details(answer, near, note() if note is not None else "")
             owed = uid in self._known.memory.unadvised
             text = whatif_words.join_sentence(message, rest)
-            if new or (not owed and self.renewals.hold(uid, text, view)):
-                self.renewals.hold(uid, text, view)
-                self.explain(pod, answer, near, text)
-                self.tell(
+            if new or (not owed and self.message_refresh.record(uid, text, view)):
+                self.message_refresh.record(uid, text, view)
+                self.record_explanation(pod, answer, near, text)
+                self.report(
                     pod,
                     due.open_claims,
                     reasons.Reason.NO_FIT,
@@ -98,15 +98,15 @@ class Placing:
                     same_as=message,
                     answer=answer,
                 )
-        self._tools.metrics.decided("no_fit")
-        self._tools.metrics.refused(answer.reasons)
+        self._tools.metrics.count_decision("no_fit")
+        self._tools.metrics.count_refusals(answer.reasons)
         self._ungate(pod)
         half = tuple(
             claim for claim in due.allocated_claims if actions.hold_node(pod, (claim,)) is not None
         )
         self._writers.release(pod, half)
 
-    def wait(
+    def report_pending(
         self,
         pod: pods.Pod,
         open_claims: tuple[claims.Claim, ...],
@@ -115,20 +115,20 @@ class Placing:
         note: str = "",
     ) -> None:
         """Say why a pod is not placed that was not even tried, once for each new answer."""
-        self._tools.metrics.decided("waits")
-        self._tools.metrics.refused((reason,))
+        self._tools.metrics.count_decision("waits")
+        self._tools.metrics.count_refusals((reason,))
         uid, view = pod.uid, self._known.view
-        new = self._known.memory.told.get(uid) != message
+        new = self._known.memory.messages.get(uid) != message
         if new:
-            self._known.memory.hush(uid)
+            self._known.memory.clear_messages(uid)
         text = whatif_words.join_sentence(message, note)
-        if new or (self._is_old(uid, reason) and self.renewals.hold(uid, text, view)):
-            self.renewals.hold(uid, text, view)
-            self.tell(pod, open_claims, reason, text, same_as=message)
+        if new or (self._is_old(uid, reason) and self.message_refresh.record(uid, text, view)):
+            self.message_refresh.record(uid, text, view)
+            self.report(pod, open_claims, reason, text, same_as=message)
         if reason is reasons.Reason.NO_FIT:
             self._ungate(pod)
 
-    def tell(
+    def report(
         self,
         pod: pods.Pod,
         found: tuple[claims.Claim, ...],
@@ -142,24 +142,24 @@ class Placing:
 
         The pod's condition names what of an `answer` holds on every node.
         """
-        self._known.memory.told[pod.uid] = same_as or message
+        self._known.memory.messages[pod.uid] = same_as or message
         if not same_as:
-            self._known.memory.gist.pop(pod.uid, None)
-        self.renewals.prune(self._known.memory.told)
-        self._known.memory.why[pod.uid] = reason
-        self._tools.tell.warning(pod, found, reason, message)
+            self._known.memory.message_keys.pop(pod.uid, None)
+        self.message_refresh.prune(self._known.memory.messages)
+        self._known.memory.pending_reasons[pod.uid] = reason
+        self._tools.reporter.warning(pod, found, reason, message)
         if pod.node is None and answer is not None and answer.blocker is not None:
-            self._tools.tell.waits(pod, answer.blocker, answer.detail)
+            self._tools.reporter.report_pending(pod, answer.blocker, answer.detail)
         elif pod.node is None:
-            self._tools.tell.waits(pod, reason, message)
+            self._tools.reporter.report_pending(pod, reason, message)
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
 
-    def settled(self, pod: pods.Pod, found: Iterable[claims.Claim]) -> None:
+    def report_allocated(self, pod: pods.Pod, found: Iterable[claims.Claim]) -> None:
         """A pod whose claims all have devices waits no more, whoever gave it those."""
         if pod.waits is not None and all(claim.allocation is not None for claim in found):
-            self._tools.tell.settled(pod)
+            self._tools.reporter.report_allocated(pod)
 
-    def also(
+    def report_event(
         self,
         pod: pods.Pod,
         found: tuple[claims.Claim, ...],
@@ -167,9 +167,9 @@ class Placing:
         message: str,
     ) -> None:
         """A warning beside what it was told last."""
-        self._tools.tell.warning(pod, found, reason, message)
+        self._tools.reporter.warning(pod, found, reason, message)
 
-    def beside(
+    def report_provisioning(
         self,
         pod: pods.Pod,
         found: tuple[claims.Claim, ...],
@@ -183,13 +183,13 @@ class Placing:
         An event only where that is `new`; the condition where it says something else.
         """
         if new:
-            tell = self._tools.tell
+            tell = self._tools.reporter
             warns = reason is reasons.Reason.NO_NODE_SHAPE_FITS
             (tell.warning if warns else tell.normal)(pod, found, reason, message)
             _log.info("not placed yet", pod=pod.key, reason=reason.value, answer=message)
-        if new or self._known.memory.why.get(pod.uid) is not reason:
-            self._known.memory.why[pod.uid] = reason
-            self._tools.tell.waits(pod, reason, message)
+        if new or self._known.memory.pending_reasons.get(pod.uid) is not reason:
+            self._known.memory.pending_reasons[pod.uid] = reason
+            self._tools.reporter.report_pending(pod, reason, message)
 
     def _ungate(self, pod: pods.Pod) -> None:
         labels = self._known.view.population.namespaces.get(pod.namespace, {})
@@ -201,11 +201,11 @@ class Placing:
 
     def _is_old(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
         """Words that another room has followed, such as nodes on their way, are left to it."""
-        return self._known.memory.why.get(uid) is reason and self.renewals.is_due(
-            uid, self._known.view
-        )
+        return self._known.memory.pending_reasons.get(
+            uid
+        ) is reason and self.message_refresh.is_due(uid, self._known.view)
 
-    def rest_of(
+    def describe_details(
         self,
         answer: allocator_types.Unschedulable,
         near: nearest_fit.NearestFit | None,
@@ -215,13 +215,13 @@ class Placing:
         """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
         node = near.node if near is not None else None
         parts = (
-            self.holders.of_refusal(view or self._known.view, answer, node),
+            self.holders.describe_rejection(view or self._known.view, answer, node),
             whatif_words.nearest_fit_message(near) if near is not None else "",
             note,
         )
         return ". ".join(part for part in parts if part)
 
-    def explain(
+    def record_explanation(
         self,
         pod: pods.Pod,
         answer: explanation.Result,
@@ -231,7 +231,7 @@ class Placing:
         """Remember an answer in full, for readers."""
         now = clock.rfc3339(self._known.clock.now())
         full = explanation.Explanation(pod.key, now, answer, near, text)
-        self._known.memory.explained[pod.uid] = full
+        self._known.memory.explanations[pod.uid] = full
         return full
 
     def _nearest(
@@ -241,21 +241,23 @@ class Placing:
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
-        if not self.adviser.can_explain(self._known.view, workload):
+        if not self.explainer.can_explain(self._known.view, workload):
             self._known.memory.unadvised.add(uid)
             return None
         self._known.memory.unadvised.discard(uid)
-        return self.adviser.explain(self._known.view, workload, answer)
+        return self.explainer.explain(self._known.view, workload, answer)
 
 
-def make(
-    state_now: state.State,
-    hands: write_pool.Writers,
-    tools: write_pool.Tools,
+def build_result_handler(
+    state_now: state.SchedulerContext,
+    hands: write_pool.WritePool,
+    tools: write_pool.WriteDeps,
     deciding: settings.Settings,
     plan: Callable[[], backfill_plan.BackfillPlan | None],
-) -> Placing:
+) -> ResultHandler:
     """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
-    current = in_flight.Underway(state_now)
+    current = in_flight.InFlightClaims(state_now)
     adviser = explainer.FitExplainer(deciding, current.claim, state_now.stores.pods.get)
-    return Placing(state_now, hands, tools, adviser, holder_names.Holders(state_now, current, plan))
+    return ResultHandler(
+        state_now, hands, tools, adviser, holder_names.HolderNames(state_now, current, plan)
+    )

@@ -12,41 +12,41 @@ from driver.scheduling.snapshot import cluster_state
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class SchedulerContext:
     """Owned by the decider's thread; only the stores are filled by others."""
 
     stores: stores.Stores
-    feed: snapshot_updater.Feed
+    updater: snapshot_updater.SnapshotUpdater
     view: cluster_state.ClusterState
-    memory: memory.Memory
+    memory: memory.SchedulerState
     clock: clock.Clock
 
-    def bring(self) -> cluster_state.ClusterState:
+    def refresh_view(self) -> cluster_state.ClusterState:
         """The picture, up to date."""
-        self.feed.bring()
+        self.updater.apply()
         return self.view
 
-    def put_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
+    def record_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
         """Note when a claim loses its allocation."""
         self.memory.released.set_claim(key, claim, self.clock.now().timestamp())
 
-    def settles_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
+    def settle_delay_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
         """Seconds until a pod's claims may be allocated again; 0 or less: now."""
-        created = pending.moment(pod.created)
+        created = pending.parse_time(pod.created)
         return self.memory.released.allocate_delay_s(
             open_claims, created, self.clock.now().timestamp()
         )
 
-    def parts_s(self, held: Iterable[claims.Claim]) -> float:
+    def unreserve_delay_s(self, held: Iterable[claims.Claim]) -> float:
         """Seconds until allocations that lost their pod's entry may be cleared; 0 or less: now."""
         return self.memory.released.clear_delay_s(held, self.clock.now().timestamp())
 
-    def avoided(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
+    def avoided_nodes(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
         """The nodes to leave out for a pod, with kube-scheduler's words."""
         now = self.clock.monotonic()
         return self.memory.refused.avoided_nodes(pod, self.view.node_state, now)
 
-    def refused(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
+    def record_refusal(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
         """Remember that kube-scheduler refused a node; the seconds it is left out at least."""
         now = self.clock.monotonic()
         return self.memory.refused.record(pod, node, message, self.view.node_state, now)

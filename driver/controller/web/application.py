@@ -25,27 +25,27 @@ _HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
 }
-Forward: TypeAlias = Callable[[str, str], flask.Response | None]
+ForwardRequest: TypeAlias = Callable[[str, str], flask.Response | None]
 """The leader's answer to a path and its query, for a token; None: it was not reached."""
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class AppDeps:
     """What the application is made of."""
 
-    source: ports.Source
+    source: ports.ReportSource
     guard: guard.Guard
     metrics: metrics.Metrics
     clock: clock.Clock
-    forward: Forward | None = None
+    forward: ForwardRequest | None = None
 
 
-def make(parts: Parts) -> flask.Flask:
+def build_app(parts: AppDeps) -> flask.Flask:
     """The application."""
     app = flask.Flask("driver.controller.web", static_url_path="/static")
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _STATIC_S
-    app.config["MAX_CONTENT_LENGTH"] = guard.MOST_BYTES
-    templates.equip(app, parts.clock)
+    app.config["MAX_CONTENT_LENGTH"] = guard.MAX_BYTES
+    templates.configure(app, parts.clock)
     for view in views.VIEWS:
         shown = functools.partial(_page, parts, view)
         told = functools.partial(_json, parts, view)
@@ -55,25 +55,25 @@ def make(parts: Parts) -> flask.Flask:
     app.add_url_rule("/", "page.first", functools.partial(_page, parts, by_name["overview"]))
     app.add_url_rule(paths.API, "json.index", _index)
     guard.attach(app, parts.guard)
-    errors.attach(app, lambda: parts.forward and guard.forwarded(parts.forward))
+    errors.attach(app, lambda: parts.forward and guard.forward_request(parts.forward))
     _measure(app, parts)
     app.after_request(_headed)
     return app
 
 
-def _page(parts: Parts, view: views.View, **names: str) -> str:
+def _page(parts: AppDeps, view: views.View, **names: str) -> str:
     """A view as a page."""
     if view is views.FLEET:
         flask.abort(flask.redirect("/"))
     query = queries.read(view.query, flask.request.args.to_dict())
-    reports = parts.source.now()
-    return templates.page(view, names, query, view.tell(reports, names, query), reports)
+    reports = parts.source.read()
+    return templates.page(view, names, query, view.build(reports, names, query), reports)
 
 
-def _json(parts: Parts, view: views.View, **names: str) -> flask.Response:
+def _json(parts: AppDeps, view: views.View, **names: str) -> flask.Response:
     """A view as JSON."""
     query = queries.read(view.query, flask.request.args.to_dict())
-    document = view.tell(parts.source.now(), names, query)
+    document = view.build(parts.source.read(), names, query)
     return _written(document)
 
 
@@ -87,7 +87,7 @@ def _index() -> flask.Response:
     return flask.jsonify({"paths": [paths.API + view.rule for view in views.VIEWS]})
 
 
-def _measure(app: flask.Flask, parts: Parts) -> None:
+def _measure(app: flask.Flask, parts: AppDeps) -> None:
     def begin() -> None:
         flask.g.began = parts.clock.monotonic()
 
@@ -95,7 +95,7 @@ def _measure(app: flask.Flask, parts: Parts) -> None:
         endpoint = (flask.request.endpoint or "other").rpartition(".")[2]
         route = "overview" if endpoint == "first" else endpoint
         seconds = parts.clock.monotonic() - flask.g.began
-        parts.metrics.answered(route, answer.status_code, seconds)
+        parts.metrics.observe_request(route, answer.status_code, seconds)
         return answer
 
     # Before all others, whoever answers.

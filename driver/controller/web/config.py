@@ -53,11 +53,11 @@ class PageSettings(settings.ClusterSettings):
         return value
 
     @property
-    def page(self) -> page.Place | None:
+    def page(self) -> page.PageConfig | None:
         """Where the page is; None: nowhere."""
         if not self.web_address:
             return None
-        return page.Place(
+        return page.PageConfig(
             settings.host_port(self.web_address),
             self.web_auth == "token",
             self.web_tls_cert_file,

@@ -20,7 +20,7 @@ _WORDS = {
 }
 
 
-def refused(code: int, problem: str, *, leader: str = "") -> flask.Response:
+def error_response(code: int, problem: str, *, leader: str = "") -> flask.Response:
     """An error in words, in the form that was asked for."""
     if flask.request.path.startswith(paths.API):
         told = {"error": problem, "code": code} | ({"leader": leader} if leader else {})
@@ -31,28 +31,28 @@ def refused(code: int, problem: str, *, leader: str = "") -> flask.Response:
 
 def attach(app: flask.Flask, elsewhere: Callable[[], flask.Response | None]) -> None:
     """Answer what fails; `elsewhere` is the leader's answer, where this replica cannot tell."""
-    app.register_error_handler(views.Unknown, lambda error: refused(404, str(error)))
-    app.register_error_handler(errors.BadInput, lambda error: refused(400, str(error)))
+    app.register_error_handler(views.NotFound, lambda error: error_response(404, str(error)))
+    app.register_error_handler(errors.BadInput, lambda error: error_response(400, str(error)))
     app.register_error_handler(errors.ApiError, _unanswered)
     app.register_error_handler(exceptions.HTTPException, _http)
     app.register_error_handler(Exception, _fault)
 
-    def away(error: ports.Away) -> flask.Response:
-        return elsewhere() or refused(503, error.problem, leader=error.leader)
+    def away(error: ports.NotLeader) -> flask.Response:
+        return elsewhere() or error_response(503, error.problem, leader=error.leader)
 
-    app.register_error_handler(ports.Away, away)
+    app.register_error_handler(ports.NotLeader, away)
 
 
 def _unanswered(error: errors.ApiError) -> flask.Response:
     _log.warning("page not answered", path=flask.request.path, error=str(error))
-    return refused(502, f"the API server could not be asked: {error}")
+    return error_response(502, f"the API server could not be asked: {error}")
 
 
 def _http(error: exceptions.HTTPException) -> Any:  # noqa: ANN401 - what Flask makes answers of
     if error.response is not None:  # a redirect
         return error.response
     code = error.code or 500
-    answer = refused(code, _WORDS.get(code, str(error.name).lower()))
+    answer = error_response(code, _WORDS.get(code, str(error.name).lower()))
     if isinstance(error, exceptions.MethodNotAllowed) and error.valid_methods:
         answer.headers["Allow"] = ", ".join(sorted(error.valid_methods))
     return answer
@@ -60,4 +60,4 @@ def _http(error: exceptions.HTTPException) -> Any:  # noqa: ANN401 - what Flask 
 
 def _fault(_: Exception) -> flask.Response:
     _log.error("page failed", path=flask.request.path, exc_info=True)
-    return refused(500, "something went wrong here; the controller's log says what")
+    return error_response(500, "something went wrong here; the controller's log says what")

@@ -9,7 +9,7 @@ from driver import clock, errors
 from driver.kube import client, gvr
 
 _log = structlog.get_logger(__name__)
-KEPT_S = 2.0
+CACHE_S = 2.0
 _CALL_S = 2.0
 
 
@@ -58,7 +58,7 @@ class _Kept:
 
     def value(self) -> str:
         now = self._clock.monotonic()
-        if self._known is None or now - self._known[0] >= KEPT_S:
+        if self._known is None or now - self._known[0] >= CACHE_S:
             try:
                 self._known = now, self._read()
             except errors.ApiError as error:

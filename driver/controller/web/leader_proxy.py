@@ -15,7 +15,7 @@ _TIMEOUT = urllib3.Timeout(connect=1.0, read=4.0)
 _KEPT = ("Content-Type", "Content-Length", "Allow", "WWW-Authenticate")
 
 
-class Forwarding:
+class LeaderProxy:
     """Asks the leader by its pod's address. `certificate`: what both serve, and so is trusted."""
 
     def __init__(

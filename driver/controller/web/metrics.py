@@ -31,7 +31,7 @@ class Metrics:
             registry=registry,
         )
 
-    def answered(self, route: str, code: int, seconds: float) -> None:
+    def observe_request(self, route: str, code: int, seconds: float) -> None:
         """Count a request; a route that is not of the closed set is `other`."""
         known = route if route in ROUTES else "other"
         self._requests[known, f"{code // 100}xx"].inc()

@@ -16,22 +16,22 @@ from driver.runtime import lifecycle
 from driver.runtime.https import cert_files, server
 
 _log = structlog.get_logger(__name__)
-LIMITS = server.Limits(deadline_s=10.0, body=guard.MOST_BYTES, threads=8, connections=256)
+LIMITS = server.Limits(deadline_s=10.0, body=guard.MAX_BYTES, threads=8, connections=256)
 _CALL_S = 4.0
 """Of what the API server is asked about who reads."""
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PageConfig:
     """Where it is: `certificate` and its key, both or none."""
 
     address: tuple[str, int]
-    with_token: bool
+    token_required: bool
     certificate: Path | None = None
     key: Path | None = None
 
 
-class Thread(NamedTuple):
+class PageThread(NamedTuple):
     """A thread of the process."""
 
     name: str
@@ -44,9 +44,9 @@ class Page:
 
     def __init__(
         self,
-        place: Place,
+        place: PageConfig,
         kube: client.KubeClient,
-        source: ports.Source,
+        source: ports.ReportSource,
         leads: leader.Leader,
         registry: prometheus_client.CollectorRegistry,
         time: clock.Clock,
@@ -55,17 +55,19 @@ class Page:
         self._clock = time
         host, port = place.address
         asked = (
-            token_reviews.Callers(kube.with_timeout(_CALL_S), time) if place.with_token else None
+            token_reviews.TokenReviewer(kube.with_timeout(_CALL_S), time)
+            if place.token_required
+            else None
         )
         local = rules.is_loopback(host)
-        parts = application.Parts(
+        parts = application.AppDeps(
             source,
             guard.Guard(asked, local=local and asked is None, secure=place.key is not None),
             metrics.Metrics(registry),
             time,
-            None if local else leader_proxy.Forwarding(leads.address, port, place.certificate),
+            None if local else leader_proxy.LeaderProxy(leads.address, port, place.certificate),
         )
-        made = application.make(parts)
+        made = application.build_app(parts)
         self._server = server.Server(
             place.address, made, time, LIMITS, tls=place.certificate is not None
         )
@@ -75,12 +77,12 @@ class Page:
         """The port listened on."""
         return self._server.port
 
-    def threads(self) -> Iterator[Thread]:
+    def threads(self) -> Iterator[PageThread]:
         """What has to run."""
         place = self._place
         if place.certificate and place.key:
             followed = cert_files.CertificateFiles(
                 place.certificate, place.key, self._server.use, self._clock
             )
-            yield Thread("page-certificate", followed.run)
-        yield Thread("page", self._server.run, self._server.interrupt)
+            yield PageThread("page-certificate", followed.run)
+        yield PageThread("page", self._server.run, self._server.interrupt)

@@ -5,7 +5,7 @@ from typing import Protocol
 from driver.scheduling.reports import catalog
 
 
-class Away(Exception):
+class NotLeader(Exception):
     """This replica cannot tell: `leader` may, where one is known; `problem` says what is amiss."""
 
     def __init__(self, problem: str, leader: str = "") -> None:
@@ -14,9 +14,9 @@ class Away(Exception):
         super().__init__(problem)
 
 
-class Source(Protocol):
+class ReportSource(Protocol):
     """Where reports come from."""
 
-    def now(self) -> catalog.Reading:
+    def read(self) -> catalog.Reading:
         """What there is to see now, or was a moment ago. Raises Away."""
         ...

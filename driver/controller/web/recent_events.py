@@ -10,7 +10,7 @@ from driver.controller import ports
 from driver.kube.events import recorder as event_recorder
 from driver.scheduling.reports import model
 
-KEPT = 1000
+CAPACITY = 1000
 
 
 class _Told(NamedTuple):
@@ -41,14 +41,14 @@ class _Told(NamedTuple):
         )
 
 
-class Moments:
+class RecentEvents:
     """Passes events on to a recorder and remembers the last of them. Thread safe."""
 
     def __init__(self, recorder: ports.Recorder, time: clock.Clock) -> None:
         self._recorder = recorder
         self._clock = time
         self._lock = threading.Lock()
-        self._kept: collections.deque[_Told] = collections.deque(maxlen=KEPT)
+        self._kept: collections.deque[_Told] = collections.deque(maxlen=CAPACITY)
 
     def event(
         self,

@@ -12,13 +12,13 @@ from driver.scheduling.provisioning import shape_status
 from driver.scheduling.reports import catalog, model, read_model
 from driver.scheduling.reports.documents import fleet
 
-LOOK_S = 1.0
+INTERVAL_S = 1.0
 _PART = 10
 """Looks take at most a tenth of the time, however many ask: the decider has the same processor."""
 
 
 @dataclass(frozen=True, slots=True)
-class Minded:
+class SourceInputs:
     """What is known beside the caches.
 
     `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
@@ -26,7 +26,7 @@ class Minded:
     keeps.
     """
 
-    away: Callable[[], None]
+    require_readable: Callable[[], None]
     stale: Callable[[], Sequence[str]]
     explain: catalog.Explain
     moments: Callable[[], Sequence[model.Moment]]
@@ -34,11 +34,11 @@ class Minded:
     plan: Callable[[], backfill_plan.BackfillPlan | None] = lambda: None
 
 
-class Looking:
+class ReportSource:
     """A source of reports. Thread safe; readers wait for one another's look, and nobody else."""
 
     def __init__(
-        self, found: stores.Stores, driver: str, minded: Minded, time: clock.Clock
+        self, found: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
     ) -> None:
         self._stores = found
         self._driver = driver
@@ -48,29 +48,29 @@ class Looking:
         self._last: catalog.Reading | None = None
         self._due = 0.0
 
-    def now(self) -> catalog.Reading:
+    def read(self) -> catalog.Reading:
         """What there is to see. Raises Away."""
-        self._minded.away()
+        self._minded.require_readable()
         with self._lock:
             began = self._clock.monotonic()
             if self._last is None or began >= self._due:
                 self._last = self._look(self._last.found if self._last else None)
                 took_s = self._clock.monotonic() - began
-                self._due = began + max(LOOK_S, _PART * took_s)
+                self._due = began + max(INTERVAL_S, _PART * took_s)
             return self._last
 
     def nodes(self) -> Sequence[model.Node]:
         """Every node with GPUs, for what is counted; none while this replica cannot tell."""
         try:
-            return fleet.nodes(self.now().found)
-        except ports.Away:
+            return fleet.nodes(self.read().found)
+        except ports.NotLeader:
             return ()
 
     def shapes(self) -> Sequence[model.Shape]:
         """Every kind of node that can be asked for, as for `nodes`."""
         try:
-            return self.now().shapes().items
-        except ports.Away:
+            return self.read().shapes().items
+        except ports.NotLeader:
             return ()
 
     def _look(self, before: read_model.Seen | None) -> catalog.Reading:
@@ -82,9 +82,9 @@ class Looking:
             classes=found.classes.snapshot(),
             claims=found.claims.snapshot(),
             pods=found.pods.snapshot(),
-            rules=found.rules.snapshot(),
-            queues=found.teams.snapshot(),
-            reservations=found.reserved.snapshot(),
+            rules=found.taint_rules.snapshot(),
+            queues=found.queues.snapshot(),
+            reservations=found.reservations.snapshot(),
             missing=tuple(self._minded.stale()),
             offer=self._minded.offer(),
             plan=self._minded.plan(),
@@ -97,17 +97,19 @@ class Looking:
         return made
 
 
-def standing_by(leads: Callable[[], bool], leader: Callable[[], str]) -> None:
+def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None:
     """Raise Away where this replica does not lead."""
     if leads():
         return
     name = leader()
     who = f"{name} leads: ask that one" if name else "nobody leads yet: ask again in a moment"
-    raise ports.Away(f"this replica stands by; {who}", name)
+    raise ports.NotLeader(f"this replica stands by; {who}", name)
 
 
-def filling(empty: Iterable[str]) -> None:
+def require_synced(empty: Iterable[str]) -> None:
     """Raise Away while caches have no listing yet."""
     names = ", ".join(empty)
     if names:
-        raise ports.Away(f"this replica leads, and is still listing {names}: ask again in a moment")
+        raise ports.NotLeader(
+            f"this replica leads, and is still listing {names}: ask again in a moment"
+        )

@@ -11,17 +11,17 @@ from driver.scheduling.reports import catalog, model, selection
 
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
-Tell: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
+BuildDocument: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
 """The document of a query of the view's own kind. Raises Unknown."""
-EVERY = selection.Part(limit=sys.maxsize)
+ALL_ITEMS = selection.Part(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
-class Unknown(Exception):
+class NotFound(Exception):
     """There is no such object: `what`, in words."""
 
     def __init__(self, what: str) -> None:
-        self.what = what
+        self.subject = what
         super().__init__(f"there is no {what}")
 
 
@@ -32,13 +32,13 @@ class View:
     name: str
     rule: str
     query: type[queries.Query]
-    tell: Tell
+    build: BuildDocument
     title: str
 
 
 def _there(found: D | None, what: str) -> D:
     if found is None:
-        raise Unknown(what)
+        raise NotFound(what)
     return found
 
 
@@ -51,86 +51,86 @@ def _part(query: queries.Query) -> selection.Part:
 
 
 def _things(
-    report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.Things
+    report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.ObjectQuery
 ) -> model.Document:
     """The part of a list that is asked for, of those whose name has a part."""
     if not query.name:
         return report(query.namespace, _part(query))
-    every = report(query.namespace, EVERY)
+    every = report(query.namespace, ALL_ITEMS)
     items: Sequence[model.Claim | model.Pod] = every.items
-    found = render_lists.named(items, lambda one: one.key, query)
+    found = render_lists.filter_by_name(items, lambda one: one.key, query)
     return every.model_copy(update=found._asdict())
 
 
-def _fleet(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
+def _fleet(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.fleet()
 
 
-def _nodes(reports: catalog.Reading, _: Names, query: queries.Nodes) -> model.Document:
-    return render_lists.nodes(reports.nodes(EVERY).items, query)
+def _nodes(reports: catalog.Reading, _: Names, query: queries.NodeQuery) -> model.Document:
+    return render_lists.nodes(reports.nodes(ALL_ITEMS).items, query)
 
 
-def _node(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _node(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     return _there(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
 
 
-def _gpu(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _gpu(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     what = f"GPU {names['gpu']} on node {names['node']}"
     return _there(reports.gpu(names["node"], names["gpu"]), what)
 
 
-def _claims(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
+def _claims(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _things(reports.claims, query)
 
 
-def _claim(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _claim(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     return _there(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
 
 
-def _waiting(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
+def _waiting(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _things(reports.waiting, query)
 
 
-def _pods(reports: catalog.Reading, _: Names, query: queries.Things) -> model.Document:
+def _pods(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _things(reports.pods, query)
 
 
-def _pod(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _pod(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     return _there(reports.pod(_key(names)), f"pod {_key(names)}")
 
 
-def _queues(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
+def _queues(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.queues()
 
 
-def _queue(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _queue(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     return _there(reports.queue(names["name"]), f"Queue {names['name']}")
 
 
-def _reservations(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
+def _reservations(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.reservations()
 
 
-def _reservation(reports: catalog.Reading, names: Names, _: queries.One) -> model.Document:
+def _reservation(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
     key = _key(names)
     there = (one for one in reports.reservations().items if f"{one.namespace}/{one.name}" == key)
     return _there(next(there, None), f"Reservation {key}")
 
 
-def _shapes(reports: catalog.Reading, _: Names, __: queries.One) -> model.Document:
+def _shapes(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.shapes()
 
 
-def _timeline(reports: catalog.Reading, _: Names, query: queries.Moments) -> model.Document:
-    return render_lists.timeline(reports.timeline(EVERY).items, query)
+def _timeline(reports: catalog.Reading, _: Names, query: queries.TimelineQuery) -> model.Document:
+    return render_lists.timeline(reports.timeline(ALL_ITEMS).items, query)
 
 
-_ONE, _THINGS = queries.One, queries.Things
+_ONE, _THINGS = queries.NoFilters, queries.ObjectQuery
 _KEYED = "<namespace>/<name>"
 FLEET = View("fleet", "/fleet", _ONE, _fleet, "Fleet")
 VIEWS = (
     FLEET,
-    View("overview", "/nodes", queries.Nodes, _nodes, "Overview"),
+    View("overview", "/nodes", queries.NodeQuery, _nodes, "Overview"),
     View("node", "/nodes/<node>", _ONE, _node, "Node {node}"),
     View("gpu", "/nodes/<node>/gpus/<gpu>", _ONE, _gpu, "{gpu} on {node}"),
     View("claims", "/claims", _THINGS, _claims, "Claims"),
@@ -146,6 +146,6 @@ VIEWS = (
         "Reservation {namespace}/{name}",
     ),
     View("shapes", "/shapes", _ONE, _shapes, "Nodes on demand"),
-    View("timeline", "/timeline", queries.Moments, _timeline, "Timeline"),
+    View("timeline", "/timeline", queries.TimelineQuery, _timeline, "Timeline"),
 )  # fmt: skip
 """Each is at its rule as a page, and as JSON below `paths.API`."""

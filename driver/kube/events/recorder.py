@@ -1,4 +1,4 @@
-"""Events for users, written in the background: reporting one never blocks and never fails."""
+"""Events for users, written in the background: reporting never blocks and never fails."""
 
 import collections
 import threading
@@ -26,7 +26,7 @@ def _no_jitter() -> float:
 
 
 class EventRecorder:
-    """`component` is who reports (`ration-controller`), `instance` which one (the pod's name).
+    """`component` is the reporter (`ration-controller`), `instance` its pod's name.
 
     `dropped` counts events that were never written: queue full, object too noisy, server refused.
     """
@@ -58,37 +58,39 @@ class EventRecorder:
         warning: bool,
         related: ObjectRef | None = None,
     ) -> None:
-        """Report what happened to `regarding`, in words for its owner; `reason` is CamelCase."""
-        at, at_s = self._clock.now(), self._clock.monotonic()
-        happening = series.Occurrence(regarding, reason, message, warning, related, at, at_s)
+        """Report an event of `regarding`, in words for its owner; `reason` is CamelCase."""
+        time, monotonic_s = self._clock.now(), self._clock.monotonic()
+        occurrence = series.Occurrence(
+            regarding, reason, message, warning, related, time, monotonic_s
+        )
         with self._lock:
             if len(self._pending) >= QUEUE:
                 self.dropped += 1
                 return
-            self._pending.append(happening)
+            self._pending.append(occurrence)
         self._wake.set()
 
     def interrupt(self) -> None:
-        """Let `run`, told to stop, see it now."""
+        """Wake `run` after its stop was set."""
         self._wake.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Write until `stop` is set, then what is left, for at most two seconds."""
+        """Write until `stop` is set, then flush for at most two seconds."""
         while not stop.is_set():
-            happening = self._pop()
-            if happening is None:
+            occurrence = self._pop()
+            if occurrence is None:
                 self._clock.wait(self._wake, _IDLE_S)
                 self._wake.clear()
             else:
-                self._write(happening, stop)
+                self._write(occurrence, stop)
         self._flush()
 
     def _flush(self) -> None:
         deadline = self._clock.monotonic() + FLUSH_S
-        while (happening := self._pop()) is not None:
+        while (occurrence := self._pop()) is not None:
             try:
                 if self._clock.monotonic() < deadline:
-                    self._send(self._flush_client, happening, self._series.next_write(happening))
+                    self._send(self._flush_client, occurrence, self._series.next_write(occurrence))
                 else:
                     self.dropped += 1
             except errors.ApiError:
@@ -99,17 +101,17 @@ class EventRecorder:
         with self._lock:
             return self._pending.popleft() if self._pending else None
 
-    def _write(self, happening: series.Occurrence, stop: threading.Event) -> None:
-        """Try a few times; an event is not worth more."""
-        write = self._series.next_write(happening)
+    def _write(self, occurrence: series.Occurrence, stop: threading.Event) -> None:
+        """Try a few times, then drop the event."""
+        write = self._series.next_write(occurrence)
         pause = backoff.Backoff(PACE, self._jitter)
         for _ in range(_TRIES):
             try:
-                self._send(self._client, happening, write)
+                self._send(self._client, occurrence, write)
             except (errors.Unreachable, errors.TooManyRequests, errors.ServerError) as e:
                 self._clock.wait(stop, pause.after_failure(e.retry_after_s))
             except errors.ApiError as e:
-                log.info("event refused", reason=happening.reason, error=str(e))
+                log.info("event refused", reason=occurrence.reason, error=str(e))
                 break
             else:
                 return
@@ -118,7 +120,7 @@ class EventRecorder:
     def _send(
         self,
         kube: client.KubeClient,
-        happening: series.Occurrence,
+        occurrence: series.Occurrence,
         write: series.Create | series.Increment | None,
     ) -> None:
         match write:
@@ -131,6 +133,6 @@ class EventRecorder:
                     kube.patch(gvr.EVENTS, name, body, namespace=namespace)
                 except errors.NotFound:  # events live for an hour
                     kube.create(gvr.EVENTS, create.body, namespace)
-                    self._series.recreated(happening, create)
+                    self._series.recreated(occurrence, create)
             case _:
                 assert_never(write)

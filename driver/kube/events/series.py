@@ -1,4 +1,4 @@
-"""Which Event to write for what happened: a new one, a raised count, or none. Pure.
+"""Decides the Event to write: a new one, an incremented count, or none. Pure.
 
 Events are events.k8s.io/v1; the server's limits are in its validation (note 1024 bytes,
 `series.count` at least 2, only `series` may change later).
@@ -32,7 +32,7 @@ class ObjectRef:
     uid: str
 
     def to_reference(self) -> gvr.Object:
-        """As core/v1 ObjectReference."""
+        """Return a core/v1 ObjectReference."""
         written = {
             "kind": self.kind,
             "apiVersion": self.api_version,
@@ -45,7 +45,7 @@ class ObjectRef:
 
 @dataclass(frozen=True, slots=True)
 class Occurrence:
-    """What somebody reported, and when: `at` on the wall, `at_s` on the monotonic clock."""
+    """A reported event: `time` on the wall clock, `monotonic_s` on the monotonic clock."""
 
     regarding: ObjectRef
     reason: str
@@ -66,7 +66,7 @@ class Create:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """Patch the series of an Event that is there; `create` is for when it is gone."""
+    """Patch the series of an existing Event; `create` is for when it is gone."""
 
     namespace: str
     name: str
@@ -94,10 +94,10 @@ class _Bucket:
 
 
 class EventSeries:
-    """Remembers what was written lately; one per recorder, used by one thread.
+    """Recently written events; one per recorder, used by one thread.
 
-    Both are in the order of last use, the oldest first. A bucket that nobody used for as long as it
-    takes to fill is as good as none.
+    Both maps are in order of last use, the oldest first. A bucket unused for its refill time equals
+    a new one.
     """
 
     def __init__(self, component: str, instance: str) -> None:
@@ -109,64 +109,64 @@ class EventSeries:
 
     @property
     def entry_count(self) -> int:
-        """How many events and objects it keeps in mind."""
+        """Return the number of events and objects remembered."""
         return len(self._series) + len(self._buckets)
 
-    def next_write(self, happening: Occurrence) -> Create | Increment | None:
-        """What to write; None when the object has had too many events."""
-        if not self._take_token(happening):
+    def next_write(self, occurrence: Occurrence) -> Create | Increment | None:
+        """Return the write; None if the object has had too many events."""
+        if not self._take_token(occurrence):
             return None
-        create = self._create(happening)
-        same = (happening.regarding, happening.reason, happening.message)
-        known = self._series.pop(same, None)
-        if known is None or happening.monotonic_s - known.last_s > WINDOW_S:
+        create = self._create(occurrence)
+        key = (occurrence.regarding, occurrence.reason, occurrence.message)
+        current = self._series.pop(key, None)
+        if current is None or occurrence.monotonic_s - current.last_s > WINDOW_S:
             name = create.body["metadata"]["name"]
-            self._series[same] = _Series(create.namespace, name, 1, happening.monotonic_s)
-            _trim(self._series, lambda one: happening.monotonic_s - one.last_s > WINDOW_S)
+            self._series[key] = _Series(create.namespace, name, 1, occurrence.monotonic_s)
+            _trim(self._series, lambda entry: occurrence.monotonic_s - entry.last_s > WINDOW_S)
             return create
-        known.count += 1
-        known.last_s = happening.monotonic_s
-        self._series[same] = known
-        series = {"count": known.count, "lastObservedTime": clock.rfc3339_micro(happening.time)}
-        return Increment(known.namespace, known.name, {"series": series}, create)
+        current.count += 1
+        current.last_s = occurrence.monotonic_s
+        self._series[key] = current
+        series = {"count": current.count, "lastObservedTime": clock.rfc3339_micro(occurrence.time)}
+        return Increment(current.namespace, current.name, {"series": series}, create)
 
-    def recreated(self, happening: Occurrence, create: Create) -> None:
-        """The Event of a series was gone, and `create` was written in its place."""
-        same = (happening.regarding, happening.reason, happening.message)
+    def recreated(self, occurrence: Occurrence, create: Create) -> None:
+        """Record that the Event of a series was gone, and `create` was written instead."""
+        key = (occurrence.regarding, occurrence.reason, occurrence.message)
         name = create.body["metadata"]["name"]
-        self._series[same] = _Series(create.namespace, name, 1, happening.monotonic_s)
+        self._series[key] = _Series(create.namespace, name, 1, occurrence.monotonic_s)
 
-    def _create(self, happening: Occurrence) -> Create:
-        regarding = happening.regarding
+    def _create(self, occurrence: Occurrence) -> Create:
+        regarding = occurrence.regarding
         namespace = regarding.namespace or "default"
         self._serial += 1
-        stamp = int(happening.time.timestamp() * 1_000_000)
+        stamp = int(occurrence.time.timestamp() * 1_000_000)
         name = f"{regarding.name[:_NAME_LIMIT]}.{stamp:x}.{self._serial:x}"
         body: gvr.Object = {
             "apiVersion": gvr.EVENTS.api_version,
             "kind": "Event",
             "metadata": {"name": name, "namespace": namespace},
-            "eventTime": clock.rfc3339_micro(happening.time),
+            "eventTime": clock.rfc3339_micro(occurrence.time),
             "reportingController": self._component,
             "reportingInstance": self._instance,
-            "action": happening.reason,
-            "reason": happening.reason,
-            "type": "Warning" if happening.warning else "Normal",
+            "action": occurrence.reason,
+            "reason": occurrence.reason,
+            "type": "Warning" if occurrence.warning else "Normal",
             "regarding": regarding.to_reference(),
-            "note": _truncate(happening.message),
+            "note": _truncate(occurrence.message),
         }
-        if happening.related is not None:
-            body["related"] = happening.related.to_reference()
+        if occurrence.related is not None:
+            body["related"] = occurrence.related.to_reference()
         return Create(namespace, body)
 
-    def _take_token(self, happening: Occurrence) -> bool:
-        """A token bucket for each object: `BURST` at once, then one each `REFILL_S`."""
-        now = happening.monotonic_s
-        bucket = self._buckets.pop(happening.regarding, None) or _Bucket(BURST, now)
+    def _take_token(self, occurrence: Occurrence) -> bool:
+        """Take from the object's token bucket: `BURST` at once, then one per `REFILL_S`."""
+        now = occurrence.monotonic_s
+        bucket = self._buckets.pop(occurrence.regarding, None) or _Bucket(BURST, now)
         bucket.tokens = min(BURST, bucket.tokens + (now - bucket.filled_s) / REFILL_S)
         bucket.filled_s = now
-        self._buckets[happening.regarding] = bucket
-        _trim(self._buckets, lambda one: now - one.filled_s > BURST * REFILL_S)
+        self._buckets[occurrence.regarding] = bucket
+        _trim(self._buckets, lambda entry: now - entry.filled_s > BURST * REFILL_S)
         if bucket.tokens < 1:
             return False
         bucket.tokens -= 1
@@ -174,14 +174,14 @@ class EventSeries:
 
 
 def _truncate(message: str) -> str:
-    """At most 1024 bytes, which is what the server counts, and no half character."""
+    """Truncate to 1024 bytes, the server's limit, without cutting a character in two."""
     raw = message.encode()
     if len(raw) <= NOTE_LIMIT:
         return message
     return raw[: NOTE_LIMIT - 3].decode(errors="ignore") + "..."
 
 
-def _trim(remembered: collections.OrderedDict[K, V], spent: Callable[[V], bool]) -> None:
-    """Forget from the oldest on what says no more than nothing would, and what is too many."""
-    while len(remembered) > _MAX_ENTRIES or spent(next(iter(remembered.values()))):
-        remembered.popitem(last=False)
+def _trim(entries: collections.OrderedDict[K, V], is_spent: Callable[[V], bool]) -> None:
+    """Forget the oldest entries that are spent, and those above the limit."""
+    while len(entries) > _MAX_ENTRIES or is_spent(next(iter(entries.values()))):
+        entries.popitem(last=False)

@@ -1,4 +1,4 @@
-"""What the API server's answers mean as errors of ours. Pure: values in, values out."""
+"""Maps the API server's responses to our errors. Pure: values in, values out."""
 
 import json
 from collections.abc import Mapping
@@ -18,25 +18,25 @@ _SERVER_ERRORS = 500
 
 
 def from_response(status: int, headers: Mapping[str, str], body: bytes) -> errors.ApiError:
-    """The error for an answer outside 2xx; the body is a metav1.Status, or anything at all."""
+    """Return the error of a response outside 2xx; the body is a metav1.Status, or anything else."""
     try:
-        written = json.loads(body)
+        status_object = json.loads(body)
     except (ValueError, RecursionError):
-        written = None
-    if not isinstance(written, dict):
-        written = {"message": body[:200].decode(errors="replace")}
-    return from_status({**written, "code": status}, _seconds(headers.get("Retry-After")))
+        status_object = None
+    if not isinstance(status_object, dict):
+        status_object = {"message": body[:200].decode(errors="replace")}
+    return from_status({**status_object, "code": status}, _seconds(headers.get("Retry-After")))
 
 
 def from_status(
-    written: Mapping[str, object], retry_after_s: float | None = None
+    status_object: Mapping[str, object], retry_after_s: float | None = None
 ) -> errors.ApiError:
-    """The error for a metav1.Status, as an answer's body or a watch's ERROR event."""
-    code = written.get("code")
+    """Return the error of a metav1.Status, as a response's body or a watch's ERROR event."""
+    code = status_object.get("code")
     status = code if isinstance(code, int) else 500
-    reason = str(written.get("reason") or "Unknown")
-    message = str(written.get("message") or "no message")
-    details = written.get("details")
+    reason = str(status_object.get("reason") or "Unknown")
+    message = str(status_object.get("message") or "no message")
+    details = status_object.get("details")
     if retry_after_s is None and isinstance(details, Mapping):
         retry_after_s = _seconds(details.get("retryAfterSeconds"))
     kind = _BY_STATUS.get(status, errors.ApiError)
@@ -50,13 +50,13 @@ def from_status(
 
 
 def unreachable(method: str, path: str, cause: BaseException) -> errors.Unreachable:
-    """The error for a call that got no answer, or only part of one."""
+    """Return the error of a call that got no response, or only part of one."""
     text = f"{method} {path}: {type(cause).__name__}: {cause}"
     return errors.Unreachable(0, "Unreachable", text)
 
 
 def _seconds(value: object) -> float | None:
-    """Seconds of a Retry-After; the API server writes whole seconds, never a date."""
+    """Return the seconds of a Retry-After; the API server writes whole seconds, never a date."""
     try:
         seconds = float(str(value))
     except ValueError:

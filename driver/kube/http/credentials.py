@@ -1,4 +1,4 @@
-"""Where the API server is and who we are, read anew whenever the credentials may have changed."""
+"""Address and credentials of the API server, re-read whenever they may have changed."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from driver import errors
 
 _Loader = Callable[..., None]
 POOL = 64
-"""Connections kept open: every reflector holds one, every writer thread uses one."""
+"""Open connections: every reflector holds one, every writer thread uses one."""
 
 _POD_NAMESPACE = Path(incluster_config.SERVICE_TOKEN_FILENAME).with_name("namespace")
 
@@ -23,7 +23,7 @@ _POD_NAMESPACE = Path(incluster_config.SERVICE_TOKEN_FILENAME).with_name("namesp
 class Rest(Protocol):
     """The part of the official client's REST object that we use: its connections (urllib3).
 
-    Its own `request` writes bodies with spaces, which claims with opaque parameters do not survive.
+    Its own `request` writes bodies with spaces, which breaks claims with opaque parameters.
     """
 
     pool_manager: Any
@@ -31,7 +31,7 @@ class Rest(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Session:
-    """One reading of the credentials: base URL, pool, `Authorization` header or ""."""
+    """Credentials as read once: base URL, pool, `Authorization` header or ""."""
 
     host: str
     rest: Rest
@@ -40,7 +40,7 @@ class Session:
 
 
 class Credentials:
-    """A kubeconfig file, or the service account of the pod we run in when there is none."""
+    """A kubeconfig file, or without one the service account of the pod we run in."""
 
     def __init__(self, kubeconfig: Path | None) -> None:
         self._kubeconfig = kubeconfig
@@ -51,9 +51,9 @@ class Credentials:
         )
 
     def open(self) -> Session:
-        """Read everything anew and make a fresh pool.
+        """Read everything and create a pool.
 
-        Raises BadInput when the files do not make sense.
+        Raises BadInput if the files are invalid.
         """
         stamp = self.stamp()
         settings = self.settings()
@@ -65,9 +65,9 @@ class Credentials:
         )
 
     def settings(self) -> kube_configuration.Configuration:
-        """Read everything anew, as the official client takes it.
+        """Read everything, as the official client takes it.
 
-        Raises BadInput when the files do not make sense.
+        Raises BadInput if the files are invalid.
         """
         settings = kube_configuration.Configuration()
         try:
@@ -77,7 +77,7 @@ class Credentials:
         return settings
 
     def stamp(self) -> tuple[int, int] | None:
-        """What changes when the token file is rotated: inode and time of change."""
+        """Return the token file's inode and time of change, which change on rotation."""
         if self._token_file is None:
             return None
         try:
@@ -87,7 +87,7 @@ class Credentials:
         return stat.st_ino, stat.st_mtime_ns
 
     def _load(self, settings: kube_configuration.Configuration) -> None:
-        """Let the official loaders, which are not typed, fill `settings`."""
+        """Fill `settings` by the official loaders, which are not typed."""
         if self._kubeconfig is None:
             in_cluster: _Loader = kube_config.load_incluster_config
             in_cluster(client_configuration=settings)
@@ -100,13 +100,13 @@ class Credentials:
 
 
 def authorization(settings: kube_configuration.Configuration) -> str:
-    """The `Authorization` header that the credentials make; "" where they need none."""
+    """Return the `Authorization` header of the credentials; "" if they need none."""
     auth: dict[str, Any] = dict(settings.auth_settings())
     return str(auth.get("BearerToken", {}).get("value") or "").strip()
 
 
 def namespace(kubeconfig: Path | None) -> str:
-    """The namespace of a kubeconfig's current context, or of the pod we run in; "" where none."""
+    """Return the namespace of a kubeconfig's current context, or of our pod; "" if none."""
     if kubeconfig is None:
         try:
             return _POD_NAMESPACE.read_text().strip()
@@ -117,18 +117,18 @@ def namespace(kubeconfig: Path | None) -> str:
         _, active = listed(config_file=str(kubeconfig))
         return str(active["context"].get("namespace") or "")
     except (kube_config.ConfigException, OSError, yaml.YAMLError, LookupError, TypeError):
-        return ""  # who connects is told what is wrong with the file
+        return ""  # connecting reports what is wrong with the file
 
 
 def _token_file(kubeconfig: Path) -> Path | None:
-    """`tokenFile` of the current context's user; the official loader reads it only once."""
+    """Return `tokenFile` of the current context's user; the official loader reads it only once."""
     try:
         document = yaml.safe_load(kubeconfig.read_text())
         context = _find_entry(document["contexts"], document["current-context"])["context"]
         user = _find_entry(document["users"], context["user"])["user"]
         token_file = user.get("tokenFile")
     except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
-        return None  # the official loader says what is wrong with the file
+        return None  # the official loader reports what is wrong with the file
     return kubeconfig.parent / token_file if token_file else None
 
 

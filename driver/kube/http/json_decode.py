@@ -1,22 +1,23 @@
-"""The API server's JSON as Python values, however deeply it is nested. Pure.
+"""Decodes the API server's JSON, however deeply nested. Pure.
 
-Of a claim's opaque configuration the API server takes any JSON object of 10 KiB, which may be five
-thousand lists in each other, and Python's parser gives up at a thousand. One claim would have the
-listing of all claims fail, again and again.
+A claim's opaque configuration may be any JSON object of 10 KiB, such as five thousand nested lists,
+and Python's parser gives up at a thousand. One claim would make the listing of all claims fail,
+repeatedly.
 """
 
 import json
 import re
 
 MOST_DEPTH = 400
-"""Deeper than any object that the API defines, and than what is taken of opaque parts
-(`fields.MOST_NESTED`), so that nothing that is cut off here is ever taken for read."""
+"""Deeper than any object of the API, and than the accepted opaque parts (`fields.MOST_NESTED`), so
+that a truncated part is never accepted.
+"""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 
 
 def decode(raw: bytes) -> object:
-    """The value. What is nested deeper than MOST_DEPTH in one that cannot be parsed is null.
+    """Return the value. In one that cannot be parsed, levels below MOST_DEPTH are null.
 
     Raises:
         ValueError: it is no JSON.
@@ -28,18 +29,18 @@ def decode(raw: bytes) -> object:
 
 
 def _cut_depth(raw: bytes) -> bytes:
-    kept: list[bytes] = []
+    parts: list[bytes] = []
     depth = start = 0
     for token in _TOKEN.finditer(raw):
-        mark = token[0]
-        if mark in _OPENING:
+        bracket = token[0]
+        if bracket in _OPENING:
             if depth == MOST_DEPTH:
-                kept += (raw[start : token.start()], b"null")
+                parts += (raw[start : token.start()], b"null")
             depth += 1
-        elif mark in _CLOSING:
+        elif bracket in _CLOSING:
             depth -= 1
             if depth == MOST_DEPTH:
                 start = token.end()
     if depth <= MOST_DEPTH:
-        kept.append(raw[start:])
-    return b"".join(kept)
+        parts.append(raw[start:])
+    return b"".join(parts)

@@ -1,4 +1,4 @@
-"""A connection to a port of a pod's own loopback, through the API server (`pods/portforward`)."""
+"""Connection to a port of a pod's loopback, through the API server (`pods/portforward`)."""
 
 import http.client
 import ssl
@@ -16,9 +16,9 @@ _TIMEOUT_S = 10.0
 
 
 class Tunnel:
-    """Asks a server that listens in a pod, one request after another. Not thread safe.
+    """HTTP requests to a server in a pod, one after another. Not thread safe.
 
-    The right to create pods/portforward in the pod's namespace is all it takes.
+    It needs only the right to create pods/portforward in the pod's namespace.
     """
 
     def __init__(self, kubeconfig: Path | None, namespace: str, pod: str, port: int) -> None:
@@ -27,46 +27,46 @@ class Tunnel:
         self._connection: http.client.HTTPConnection | None = None
 
     def get(self, path: str) -> tuple[int, bytes]:
-        """GET a path: the status and the body.
+        """GET a path: returns the status and the body.
 
-        Raises Unreachable, or BadInput where there are no credentials.
+        Raises Unreachable, or BadInput without credentials.
         """
         namespace, pod, port = self._target
         try:
             connection = self._connection or self._open()
             connection.request("GET", path, headers={"Host": "localhost"})
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
         except (OSError, http.client.HTTPException, ssl.SSLError) as error:
             self._connection = None
-            told = f"pod {namespace}/{pod} port {port}: {str(error) or type(error).__name__}"
-            raise errors.Unreachable(0, "Unreachable", told) from error
+            message = f"pod {namespace}/{pod} port {port}: {str(error) or type(error).__name__}"
+            raise errors.Unreachable(0, "Unreachable", message) from error
 
     def _open(self) -> http.client.HTTPConnection:
         settings = credentials.Credentials(self._kubeconfig).settings()
         namespace, pod, port = self._target
-        known = credentials.authorization(settings)
+        token = credentials.authorization(settings)
         # The websocket alone: to call the client's own method of this path its models are loaded,
         # for a second.
         forward: Any = ws_client.portforward_call
         try:
-            plug = forward(
+            tunnel_socket = forward(
                 settings,
                 "GET",
                 settings.host + gvr.PODS.path(namespace, pod, "portforward"),
                 query_params=[("ports", str(port))],
-                headers={"authorization": known} if known else {},
+                headers={"authorization": token} if token else {},
             ).socket(port)
         except exceptions.ApiException as error:
             raise errors.Unreachable(0, "Unreachable", _reason(error)) from error
-        plug.setblocking(True)  # noqa: FBT003 - the socket's own signature
-        plug.settimeout(_TIMEOUT_S)
+        tunnel_socket.setblocking(True)  # noqa: FBT003 - the socket's own signature
+        tunnel_socket.settimeout(_TIMEOUT_S)
         self._connection = http.client.HTTPConnection("localhost", port, timeout=_TIMEOUT_S)
-        self._connection.sock = plug
+        self._connection.sock = tunnel_socket
         return self._connection
 
 
 def _reason(error: Exception) -> str:
-    """The first line of what the server said."""
-    told = str(getattr(error, "reason", "") or error)
-    return told.strip().partition("\n")[0]
+    """Return the first line of the server's message."""
+    message = str(getattr(error, "reason", "") or error)
+    return message.strip().partition("\n")[0]

@@ -1,7 +1,6 @@
 """One HTTP call to the API server: credentials, time-outs, errors. Nothing is retried here.
 
-Two things only are done behind the caller's back: a rotated token is read anew, and a 401 is
-answered once with fresh credentials.
+Except: a rotated token is re-read, and a 401 is retried once with fresh credentials.
 """
 
 import json
@@ -24,7 +23,7 @@ _NO_ANSWER = (urllib3.exceptions.HTTPError, kube_exceptions.ApiException, OSErro
 class Call:
     """One request; `timeout_s` is (connect, read), where read limits each wait for bytes.
 
-    A body of bytes is sent as it is, any other as JSON.
+    A body of bytes is sent unchanged, any other as JSON.
     """
 
     method: str
@@ -46,31 +45,31 @@ class Transport:
         self._session = source.open()
 
     def read(self, call: Call) -> bytes:
-        """The whole body of a 2xx answer. Raises ApiError."""
-        answer = self.open(call)
+        """Return the whole body of a 2xx response. Raises ApiError."""
+        response = self.open(call)
         try:
-            body: bytes = answer.data
+            body: bytes = response.data
         except _NO_ANSWER as e:
             raise api_errors.unreachable(call.method, call.path, e) from e
         finally:
-            answer.release_conn()
+            response.release_conn()
         return body
 
     def open(self, call: Call) -> urllib3.HTTPResponse:
-        """A 2xx answer with its body unread; the caller closes it. Raises ApiError."""
+        """Return a 2xx response with its body unread; the caller closes it. Raises ApiError."""
         session = self._current()
-        answer = self._send(session, call)
-        if answer.status == _UNAUTHORIZED:
-            answer.close()
-            answer = self._send(self._renew(session), call)
-        if answer.status // 100 == 2:  # noqa: PLR2004 - 2xx
-            return answer
+        response = self._send(session, call)
+        if response.status == _UNAUTHORIZED:
+            response.close()
+            response = self._send(self._renew(session), call)
+        if response.status // 100 == 2:  # noqa: PLR2004 - 2xx
+            return response
         try:
-            raise api_errors.from_response(answer.status, answer.headers, answer.data)
+            raise api_errors.from_response(response.status, response.headers, response.data)
         except _NO_ANSWER as e:
             raise api_errors.unreachable(call.method, call.path, e) from e
         finally:
-            answer.release_conn()
+            response.release_conn()
 
     def _send(self, session: credentials.Session, call: Call) -> urllib3.HTTPResponse:
         headers = {
@@ -84,7 +83,7 @@ class Transport:
         url = f"{session.host}{call.path}" + (f"?{query}" if query else "")
         connect_s, read_s = call.timeout_s
         try:
-            answer: urllib3.HTTPResponse = session.rest.pool_manager.request(
+            response: urllib3.HTTPResponse = session.rest.pool_manager.request(
                 call.method,
                 url,
                 body=_encode(call.body),
@@ -94,17 +93,17 @@ class Transport:
             )
         except _NO_ANSWER as e:
             raise api_errors.unreachable(call.method, call.path, e) from e
-        return answer
+        return response
 
     def _current(self) -> credentials.Session:
         session = self._session
         return session if self._source.stamp() == session.stamp else self._renew(session)
 
     def _renew(self, stale: credentials.Session) -> credentials.Session:
-        """The session after `stale`; many threads that find it stale make one new one.
+        """Return the session after `stale`; concurrent callers create a single new one.
 
-        Files that make no sense now did at the start, so they are being rewritten: the call is
-        Unreachable, and a later one reads them again.
+        Invalid files were valid at the start, so they are being rewritten: the call is Unreachable,
+        and a later one reads them again.
         """
         with self._lock:
             if self._session is stale:
@@ -116,11 +115,11 @@ class Transport:
 
 
 def _encode(body: object) -> bytes | None:
-    """JSON as Go writes it: no spaces, keys in order.
+    """Encode JSON as Go does: no spaces, sorted keys.
 
     The server keeps opaque parameters byte for byte, and takes the same in another form for a
-    change: a claim that was made with spaces in them cannot be patched any more (finalizers.py).
-    Half a surrogate pair, which such parameters may hold, is written as the escape it came as.
+    change: a claim created with spaces in them cannot be patched any more (finalizers.py). Half a
+    surrogate pair, which such parameters may hold, is written as the escape it came as.
     """
     if body is None or isinstance(body, bytes):
         return body

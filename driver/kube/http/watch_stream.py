@@ -1,4 +1,4 @@
-"""The frames of a watch: one JSON object a line, over one answer that does not end."""
+"""Frames of a watch: one JSON object per line, over one unending response."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from driver.kube.http import api_errors, json_decode
 
 
 class EventType(StrEnum):
-    """What happened to the object; a BOOKMARK's object holds a resource version only."""
+    """Change of an object; a BOOKMARK's object holds a resource version only."""
 
     ADDED = "ADDED"
     MODIFIED = "MODIFIED"
@@ -31,12 +31,12 @@ class WatchEvent:
 class Watch:
     """Iterates over events and ends when the server ends the stream.
 
-    Raises what an ERROR event holds, and Unreachable for a broken, silent or senseless stream.
+    Raises an ERROR event's error, and Unreachable for a broken, silent or invalid stream.
     """
 
-    def __init__(self, answer: urllib3.HTTPResponse, where: str) -> None:
-        self._answer = answer
-        self._where = where
+    def __init__(self, response: urllib3.HTTPResponse, path: str) -> None:
+        self._response = response
+        self._where = path
         self._events = self._read()
 
     def __iter__(self) -> Self:
@@ -46,15 +46,15 @@ class Watch:
         return next(self._events)
 
     def interrupt(self) -> None:
-        """Wake the thread that iterates, from another thread: its stream breaks off."""
+        """Break off the stream from another thread, waking the one that iterates."""
         try:
-            self._answer.shutdown()
+            self._response.shutdown()
         except (ValueError, RuntimeError, OSError):
             return  # the stream has ended by itself
 
     def close(self) -> None:
-        """Drop the connection; called by the thread that iterates."""
-        self._answer.close()
+        """Close the connection; called by the thread that iterates."""
+        self._response.close()
 
     def _read(self) -> Iterator[WatchEvent]:
         for line in self._lines():
@@ -63,7 +63,7 @@ class Watch:
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
-        chunks = self._answer.stream(1 << 16)
+        chunks = self._response.stream(1 << 16)
         while True:
             try:
                 chunk = next(chunks, None)

@@ -1,9 +1,9 @@
-"""What a spec of ours may hold at all, whatever it was made of. Pure.
+"""Allow-list of a CDI spec's content. Pure.
 
-NVIDIA's device nodes only; mounts from the driver root, of an MPS daemon or of what is told of
-devices only; variables of CUDA's MPS, of the toolkit and of ours; hooks of the one program we were
-told of, with words of ours and file names of the driver's. Nothing that a tenant wrote fits
-but the names of a claim and its requests, as Kubernetes allows them.
+Only NVIDIA's device nodes; mounts only from the driver root, of an MPS daemon or of device
+metadata; variables of CUDA's MPS, of the toolkit and of ours; hooks of the one configured program,
+with our arguments and the driver's file names. Of tenants' input only the names of a claim and its
+requests fit, as Kubernetes allows them.
 """
 
 import re
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 Problem = tuple[str, str, str]
-"""Where, what is wrong, what was expected."""
+"""(location, problem, expected)."""
 
 HOOK_ENVIRONMENT = ("NVIDIA_CTK_DEBUG=false",)
 _NODE = re.compile(r"/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})")
@@ -35,7 +35,7 @@ _PROGRAM = r"/usr/bin/nvidia-(?!cuda-mps-)[a-z0-9-]+"
 _SOCKET = r"/run/nvidia-(?:persistenced|fabricmanager)/socket"
 _PLACE = re.compile(rf"{_LIBRARY}|{_PROGRAM}|{_SOCKET}|{_SETTING}")
 _SHARED_PLACES = {"/tmp/nvidia-mps": "ro", "/dev/shm": "rw"}  # noqa: S108 - in containers
-"""What clients share with their MPS daemon, and how: its sockets to connect to, memory to write."""
+"""Paths shared with an MPS daemon, and their access: sockets to connect to, memory to write."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*"
 _CLAIM = rf"(?:resourceclaims/{_NAME}|resourceclaimtemplates/{_LABEL})"
@@ -59,17 +59,17 @@ _HOOKS = re.compile(
     rf"|update-ldcache(?:\0--folder\0{_FOLDER})+"
     r"|disable-device-node-modification"
 )
-"""What follows the program's name, joined by NUL, which no argument can hold."""
+"""Arguments after the program's name, joined by NUL, which no argument can hold."""
 _NOT_PLAIN = frozenset({"", ".", ".."})
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is so on this node.
+    """Limits of this node.
 
-    Mounts and nodes may come from `driver_root` only, nodes from /dev under `host_root` too; what
-    clients of an MPS daemon share with it from `shared_root`, where there is one; what is told of
-    devices from `metadata_root`; hooks may run `program` only, where there is one.
+    Mounts and nodes may come from `driver_root` only, nodes from /dev under `host_root` too; the
+    files shared with an MPS daemon from `shared_root`, if set; device metadata from
+    `metadata_root`; hooks may run `program` only, if set.
     """
 
     driver_root: str
@@ -79,31 +79,37 @@ class Limits:
     host_root: str = ""
 
     def check_node(self, path: str, host: str) -> Iterator[Problem]:
-        """What is wrong with a device node."""
-        roots = [str(PurePosixPath(one)) for one in (self.driver_root, self.host_root) if one]
+        """Yield the problems of a device node."""
+        roots = [str(PurePosixPath(root)) for root in (self.driver_root, self.host_root) if root]
         if not _NODE.fullmatch(path):
             yield "deviceNodes.path", f"is {path!r}", "a device of NVIDIA's"
         if host not in {root.rstrip("/") + path for root in roots}:
             expected = f"the same device under {' or '.join(roots)}"
             yield "deviceNodes.hostPath", f"is {host!r}", expected
 
-    def check_mount(self, host: str, place: str, options: Sequence[str]) -> Iterator[Problem]:
-        """What is wrong with a mount."""
-        shared, told = place in _SHARED_PLACES, _METADATA.fullmatch(place) is not None
-        root = self.shared_root if shared else self.metadata_root if told else self.driver_root
+    def check_mount(self, host: str, target: str, options: Sequence[str]) -> Iterator[Problem]:
+        """Yield the problems of a mount."""
+        is_shared, is_metadata = target in _SHARED_PLACES, _METADATA.fullmatch(target) is not None
+        root = (
+            self.shared_root
+            if is_shared
+            else self.metadata_root
+            if is_metadata
+            else self.driver_root
+        )
         if not root or not _is_under(host, str(PurePosixPath(root))):
             yield "mounts.hostPath", f"is {host!r}", f"a path under {root or 'no root at all'}"
-        if not (shared or told or is_driver_path(place)):
-            yield "mounts.containerPath", f"is {place!r}", "a place of NVIDIA's files"
-        needed = {_SHARED_PLACES.get(place, "ro"), "nosuid", "nodev"}
-        missing = (needed | {"noexec"} if shared else needed) - set(options)
+        if not (is_shared or is_metadata or is_driver_path(target)):
+            yield "mounts.containerPath", f"is {target!r}", "a place of NVIDIA's files"
+        needed = {_SHARED_PLACES.get(target, "ro"), "nosuid", "nodev"}
+        missing = (needed | {"noexec"} if is_shared else needed) - set(options)
         if missing:
             yield "mounts.options", f"lacks {sorted(missing)}", "a mount that gives no more"
 
     def check_hook(
         self, path: str, arguments: Sequence[str], env: Sequence[str]
     ) -> Iterator[Problem]:
-        """What is wrong with a hook."""
+        """Yield the problems of a hook."""
         if not self.program or path != self.program:
             yield "hooks.path", f"is {path!r}", self.program or "no hook at all"
         if arguments[0] != PurePosixPath(path).name or not is_known_hook(arguments[1:]):
@@ -113,22 +119,22 @@ class Limits:
 
 
 def check_variable(text: str) -> Iterator[Problem]:
-    """What is wrong with a variable, `NAME=value`."""
+    """Yield the problems of a variable, `NAME=value`."""
     if not _ENVIRONMENT.fullmatch(text):
         yield "env", f"is {text!r}", "a variable of MPS, of the toolkit or of a share"
 
 
 def is_driver_path(path: str) -> bool:
-    """Whether a path of a container is one where a file of the driver may be put."""
+    """Return whether a driver file may be mounted at this container path."""
     return _PLACE.fullmatch(path) is not None
 
 
-def is_known_hook(words: Sequence[str]) -> bool:
-    """Whether these are a known hook's name and arguments."""
-    return _HOOKS.fullmatch("\0".join(words)) is not None
+def is_known_hook(arguments: Sequence[str]) -> bool:
+    """Return whether these are a known hook's name and arguments."""
+    return _HOOKS.fullmatch("\0".join(arguments)) is not None
 
 
 def _is_under(path: str, root: str) -> bool:
-    """Whether a plain absolute path lies under the root; `..` and doubled slashes never do."""
+    """Return whether a plain absolute path is under the root; never with `..` or `//`."""
     above = "/" if root == "/" else f"{root}/"
     return path.startswith(above) and _NOT_PLAIN.isdisjoint(path[1:].split("/"))

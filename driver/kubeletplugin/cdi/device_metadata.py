@@ -1,8 +1,8 @@
-"""What a container is told of its devices: a file a request, where every driver puts it. Pure.
+"""Device metadata for containers: one file per request, at the path common to all drivers. Pure.
 
 KEP-5304, as k8s.io/dynamic-resource-allocation has it (api/metadata, kubeletplugin/metadata.go of
 v0.37.1): a stream of JSON objects, the same in each version of the API, the newest first; a reader
-takes the first that it knows.
+takes the first version it knows.
 """
 
 import json
@@ -24,7 +24,7 @@ _FIRST_GENERATION: Final = 1
 
 
 def container_path(record: checkpoint.Record, request: str, driver: str) -> str:
-    """Where the file of a request is in containers."""
+    """Return the path of a request's file in containers."""
     kind, claim = (
         ("resourceclaimtemplates", record.pod_claim)
         if record.pod_claim
@@ -34,16 +34,16 @@ def container_path(record: checkpoint.Record, request: str, driver: str) -> str:
 
 
 def carrier_devices(record: checkpoint.Record) -> Mapping[str, str]:
-    """The requests, each with the CDI id of the device that brings its file: its first."""
-    return {one.request: one.cdi_id for one in reversed(record.devices)}
+    """Return each request with the CDI id of its first device, which mounts its file."""
+    return {device.request: device.cdi_id for device in reversed(record.devices)}
 
 
 def render(
     record: checkpoint.Record, request: str, driver: str, inventory: model.Inventory
 ) -> bytes:
-    """The file of one request: its devices, as they are now."""
-    found = [one for one in record.devices if one.request == request]
-    chosen = found[0].subrequest
+    """Return the file of one request: its devices, as they are now."""
+    devices = [item for item in record.devices if item.request == request]
+    chosen = devices[0].subrequest
     body = {
         "kind": "DeviceMetadata",
         "metadata": {
@@ -56,28 +56,28 @@ def render(
         "requests": [
             {
                 "name": f"{request}/{chosen}" if chosen else request,
-                "devices": [_render_device(one, driver, inventory) for one in found],
+                "devices": [_render_device(item, driver, inventory) for item in devices],
             }
         ],
     }
     stream = ({"apiVersion": f"{_GROUP}/{version}", **body} for version in VERSIONS)
-    return b"".join(json.dumps(one, sort_keys=True).encode() + b"\n" for one in stream)
+    return b"".join(json.dumps(item, sort_keys=True).encode() + b"\n" for item in stream)
 
 
 def _render_device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
-    described = describe(device, inventory)
-    shown = {key: dra_attributes.render(value) for key, value in described.items()}
-    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
+    attributes = describe(device, inventory)
+    rendered = {key: dra_attributes.render(value) for key, value in attributes.items()}
+    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": rendered}
 
 
 def describe(
     device: steps.PlannedDevice, inventory: model.Inventory
 ) -> device_attributes.Attributes:
-    """The attributes that the device's slice has, and what the claim was given of it.
+    """Return the attributes of the device's slice, and the claim's allocated amounts of it.
 
-    `memory` is in bytes, `compute` in percent of the GPU. A face that is not there now has none.
+    `memory` is in bytes, `compute` in percent of the GPU. A face that does not exist now has none.
     """
     gpu = inventory.by_uuid(device.gpu)
     face = faces.find_face(gpu, device.device) if gpu else None
@@ -85,12 +85,12 @@ def describe(
         return {}
     if isinstance(face, faces.MigFace):
         face = replace(face, instance=face.existing)  # ours has no face of its own
-    order = tuple(one.pci for one in inventory.known)
+    order = tuple(known_gpu.pci for known_gpu in inventory.all_gpus)
     published = device_attributes.face_attributes(
         face, device_attributes.peer_mask(face.gpu, order), ""
     )
-    mine = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
-    return {**mine, **_granted_capacity(device, face)}
+    attributes = {key: value for key, value in published.items() if key != names.ATTR_ALLOCATOR}
+    return {**attributes, **_granted_capacity(device, face)}
 
 
 def _granted_capacity(device: steps.PlannedDevice, face: faces.Face) -> dict[str, int]:

@@ -1,8 +1,8 @@
-"""The hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
+"""Hooks of NVIDIA's `nvidia-cdi-hook` for a driver's files, in the toolkit's order. Pure.
 
-Links first, then forward compatibility, which the loader's cache has to see, then that cache; last,
-libnvidia-ml is kept from making device nodes (NV-1). A program gets only the hooks that its version
-has: before 1.18.0 one that it does not know ends it, and the container (R-2).
+Links first, then forward compatibility, which the loader's cache must see, then that cache; last,
+libnvidia-ml is kept from creating device nodes (NV-1). A program gets only the hooks that its
+version has: before 1.18.0 an unknown hook ends it, and the container (R-2).
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from driver.kubeletplugin.cdi import template
 
 Version = tuple[int, int, int]
-_SINCE: dict[str, Version] = {
+_FIRST_VERSIONS: dict[str, Version] = {
     "enable-cuda-compat": (1, 17, 5),
     "disable-device-node-modification": (1, 18, 0),
 }
@@ -25,14 +25,14 @@ def build_hooks(
     links: Iterable[tuple[str, str]],
     folders: Iterable[str],
 ) -> tuple[template.Hook, ...]:
-    """Hooks that run `program`, a path of the host, of the version `toolkit`.
+    """Return hooks that run `program`, a path of the host, of the version `toolkit`.
 
     `driver` is the driver's version, `links` are (target, path of the link), `folders` those of
     libraries in the container.
     """
     name = PurePosixPath(program).name
     commands = _commands(driver, tuple(links), tuple(folders))
-    fit = (command for command in commands if _SINCE.get(command[0], toolkit) <= toolkit)
+    fit = (command for command in commands if _FIRST_VERSIONS.get(command[0], toolkit) <= toolkit)
     return tuple(template.Hook(program, (name, *command)) for command in fit)
 
 
@@ -41,7 +41,7 @@ def _commands(
 ) -> Iterator[tuple[str, ...]]:
     if links:
         pairs = (("--link", f"{target}::{path}") for target, path in links)
-        yield ("create-symlinks", *(word for pair in pairs for word in pair))
+        yield ("create-symlinks", *(argument for pair in pairs for argument in pair))
     yield ("enable-cuda-compat", f"--host-driver-version={version}")
-    yield ("update-ldcache", *(word for folder in folders for word in ("--folder", folder)))
+    yield ("update-ldcache", *(argument for folder in folders for argument in ("--folder", folder)))
     yield ("disable-device-node-modification",)

@@ -1,4 +1,4 @@
-"""A CDI spec as data, checked as the runtime's loader checks it and then by our allow-list. Pure.
+"""A CDI spec as data, checked by the runtime's rules and then by our allow-list. Pure.
 
 The loader's rules: CDI specification, pkg/cdi validate.go and version.go. The allow-list is
 `allow`.
@@ -30,7 +30,7 @@ class _Strict(pydantic.BaseModel):
 
 
 class DeviceNode(_Strict):
-    """`deviceNodes[]`: complete, so the runtime looks nothing up."""
+    """`deviceNodes[]`: complete, so that the runtime looks nothing up."""
 
     path: str
     hostPath: str | None = None  # noqa: N815 - CDI's spelling
@@ -58,7 +58,7 @@ class Hook(_Strict):
 
 
 class ContainerEdits(_Strict):
-    """`containerEdits`, as far as we use it: no groups."""
+    """`containerEdits`, restricted to the fields we use: no groups."""
 
     env: list[Annotated[str, pydantic.Field(pattern=r"^[^=]+=.*$")]] = []
     deviceNodes: list[DeviceNode] = []  # noqa: N815 - CDI's spelling
@@ -67,7 +67,7 @@ class ContainerEdits(_Strict):
 
     @property
     def is_empty(self) -> bool:
-        """Whether it edits nothing: the loader refuses such a device."""
+        """Return whether it edits nothing: the loader refuses such a device."""
         return not (self.env or self.deviceNodes or self.mounts or self.hooks)
 
 
@@ -88,21 +88,21 @@ class Spec(_Strict):
 
     @property
     def all_edits(self) -> Iterator[ContainerEdits]:
-        """The common edits, then each device's."""
+        """Yield the common edits, then each device's."""
         yield self.containerEdits
         yield from (device.containerEdits for device in self.devices)
 
 
 def cdi_kind(driver_name: str) -> str:
-    """`<driver name>/claim`. Raises BadInput for a driver name that CDI takes for no vendor."""
-    made = f"{driver_name}/{CDI_CLASS}"
-    if not re.fullmatch(_KIND, made):
+    """Return `<driver name>/claim`. Raises BadInput if the driver name is no CDI vendor."""
+    kind = f"{driver_name}/{CDI_CLASS}"
+    if not re.fullmatch(_KIND, kind):
         raise errors.BadInput("driver name", f"is {driver_name!r}", "a letter first, as CDI asks")
-    return made
+    return kind
 
 
 def parse(text: str, limits: allow.Limits) -> Spec:
-    """Read a spec and check all of it.
+    """Parse a spec and check all of it.
 
     Raises:
         BadInput: what is wrong, and where.
@@ -111,57 +111,59 @@ def parse(text: str, limits: allow.Limits) -> Spec:
         spec = Spec.model_validate_json(text)
     except pydantic.ValidationError as e:
         first = e.errors(include_url=False)[0]
-        where = ".".join(str(part) for part in first["loc"]) or "spec"
-        raise errors.BadInput(f"CDI {where}", str(first["msg"])) from e
-    for where, problem, expected in _problems(spec, limits):
-        raise errors.BadInput(f"CDI {where}", problem, expected)
+        location = ".".join(str(part) for part in first["loc"]) or "spec"
+        raise errors.BadInput(f"CDI {location}", str(first["msg"])) from e
+    for location, problem, expected in _problems(spec, limits):
+        raise errors.BadInput(f"CDI {location}", problem, expected)
     return spec
 
 
-def map_host_paths(spec: Spec, moved: Callable[[str], str]) -> Spec:
-    """The same spec, with the host's paths as the host knows them."""
+def map_host_paths(spec: Spec, host_path: Callable[[str], str]) -> Spec:
+    """Return the spec with the host's own paths."""
     devices = [
-        one.model_copy(update={"containerEdits": _map_edits(one.containerEdits, moved)})
-        for one in spec.devices
+        device.model_copy(update={"containerEdits": _map_edits(device.containerEdits, host_path)})
+        for device in spec.devices
     ]
-    common = _map_edits(spec.containerEdits, moved)
+    common = _map_edits(spec.containerEdits, host_path)
     return spec.model_copy(update={"containerEdits": common, "devices": devices})
 
 
-def _map_edits(edits: ContainerEdits, moved: Callable[[str], str]) -> ContainerEdits:
+def _map_edits(edits: ContainerEdits, host_path: Callable[[str], str]) -> ContainerEdits:
     nodes = [
-        one.model_copy(update={"hostPath": one.hostPath and moved(one.hostPath)})
-        for one in edits.deviceNodes
+        item.model_copy(update={"hostPath": item.hostPath and host_path(item.hostPath)})
+        for item in edits.deviceNodes
     ]
-    mounts = [one.model_copy(update={"hostPath": moved(one.hostPath)}) for one in edits.mounts]
+    mounts = [
+        item.model_copy(update={"hostPath": host_path(item.hostPath)}) for item in edits.mounts
+    ]
     return edits.model_copy(update={"deviceNodes": nodes, "mounts": mounts})
 
 
 def gpu_minors(data: bytes) -> frozenset[int]:
-    """The minors of the GPUs that a written spec gives to containers; none if it is torn."""
+    """Return the minors of the GPUs in a written spec; none if it is torn."""
     try:
         spec = Spec.model_validate_json(data)
     except pydantic.ValidationError:
         return frozenset()
     nodes = (node for edits in spec.all_edits for node in edits.deviceNodes)
-    found = (_GPU_NODE.fullmatch(node.path) for node in nodes)
-    return frozenset(int(match[1]) for match in found if match)
+    matches = (_GPU_NODE.fullmatch(node.path) for node in nodes)
+    return frozenset(int(match[1]) for match in matches if match)
 
 
 def render_canonical(spec: Spec) -> bytes:
-    """The bytes that are written: least version, sorted keys, no empty field."""
+    """Return the bytes to write: least version, sorted keys, no empty field."""
     whole = spec.model_dump(mode="json", exclude_none=True)
     whole["cdiVersion"] = least_version(spec)
     return pydantic_core.to_json(_sorted_without_empty(whole), indent=1) + b"\n"
 
 
 def least_version(spec: Spec) -> str:
-    """The oldest CDI version that has all that the spec uses: old runtimes refuse newer ones."""
+    """Return the oldest CDI version that supports the spec: old runtimes refuse newer ones."""
     if "." in spec.kind.partition("/")[2]:
         return "0.6.0"
     digit_first = any(device.name[0].isdigit() for device in spec.devices)
-    elsewhere = any(node.hostPath for edits in spec.all_edits for node in edits.deviceNodes)
-    return "0.5.0" if digit_first or elsewhere else "0.3.0"
+    has_host_path = any(node.hostPath for edits in spec.all_edits for node in edits.deviceNodes)
+    return "0.5.0" if digit_first or has_host_path else "0.3.0"
 
 
 def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
@@ -186,8 +188,8 @@ def _problems(spec: Spec, limits: allow.Limits) -> Iterator[allow.Problem]:
 
 def _sorted_without_empty(value: object) -> object:
     if isinstance(value, dict):
-        kept = {key: _sorted_without_empty(value[key]) for key in sorted(value)}
-        return {key: inner for key, inner in kept.items() if inner not in ([], {})}
+        items = {key: _sorted_without_empty(value[key]) for key in sorted(value)}
+        return {key: inner for key, inner in items.items() if inner not in ([], {})}
     if isinstance(value, list):
         return [_sorted_without_empty(inner) for inner in value]
     return value

@@ -1,7 +1,7 @@
-"""A claim's CDI spec, from what the record names to a checked file.
+"""Writes a claim's CDI spec from its record, checked.
 
 Records name GPUs by UUID; numbers and paths are looked up when the spec is written, so that a
-minor that moved, or a driver that was replaced, ends in the right spec.
+changed minor, or a replaced driver, results in a correct spec.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,26 +19,26 @@ from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
 
 _PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
-"""CUDA's own default, where a client looks without being told."""
+"""CUDA's default, used by clients without configuration."""
 _SHM = "/dev/shm"  # noqa: S108 - a path in containers
 PIPE_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 """A client connects to a socket and writes no file; a read-only mount takes nothing from that."""
 _SHM_OPTIONS = ("rw", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 _TOLD_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "bind", "rprivate")
 NVIDIA_MAJOR = 195
-"""Of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
+"""Major of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimFiles:
-    """Where a claim's files are: its spec, and what its containers are told of its devices."""
+    """Files of claims: specs, and device metadata for containers."""
 
     specs: store.SpecStore
     metadata: metadata_files.MetadataFiles
 
 
 class CdiSpecWriter:
-    """Writes, checks for and removes specs, and the files that they put into containers.
+    """Writes, checks for and removes specs, and the files they mount.
 
     Raises NodeFault, DriverNotReady, BadInput.
     """
@@ -49,7 +49,7 @@ class CdiSpecWriter:
         gpus: discovery.Discovery,
         driver: driver_files.DriverFiles,
         files: ClaimFiles,
-        opening: capabilities.Capabilities,
+        capabilities: capabilities.Capabilities,
         daemons: ports.Daemons | None = None,
     ) -> None:
         self.kind = kind
@@ -59,32 +59,32 @@ class CdiSpecWriter:
         self._checked: tuple[template.Common, model.ContainerEdits] | None = None
         self._written_from: dict[ids.ClaimUid, template.Common] = {}
         self._files = files
-        self._capabilities = opening
+        self._capabilities = capabilities
         self._daemons = daemons
 
     def write(self, record: checkpoint.Record) -> None:
-        """Write the claim's spec from what the node is now; before it what it mounts."""
+        """Write the claim's spec for the current node, and before it the files it mounts."""
         self._write_files(record, *self._render(record))
 
     def _write_files(self, record: checkpoint.Record, common: template.Common, spec: bytes) -> None:
-        now, driver = self._gpus.current(), self._driver_name
-        told = {
-            request: device_metadata.render(record, request, driver, now)
+        inventory, driver = self._gpus.current(), self._driver_name
+        metadata = {
+            request: device_metadata.render(record, request, driver, inventory)
             for request in device_metadata.carrier_devices(record)
         }
-        self._files.metadata.write(record.uid, told)
+        self._files.metadata.write(record.uid, metadata)
         self._files.specs.write(record.uid, spec)
         self._written_from[record.uid] = common
 
     def is_current(self, uid: ids.ClaimUid) -> bool:
-        """Whether the claim's spec is known to be made of the driver's and toolkit's files of now.
+        """Return whether the spec is known to use the current driver and toolkit files.
 
         Raises DriverNotReady.
         """
         return self._written_from.get(uid) is self._common.read()
 
     def refresh(self, record: checkpoint.Record) -> bool:
-        """Have a spec that is there say what it would say now; whether it said something else.
+        """Rewrite an existing spec if its content would change; return whether it did.
 
         The caller holds the claim's GPUs.
         """
@@ -96,34 +96,36 @@ class CdiSpecWriter:
         return True
 
     def render(self, record: checkpoint.Record) -> bytes:
-        """The spec's bytes: checked, canonical, the same for the same node and record."""
+        """Return the spec's bytes: checked, canonical, deterministic for a node and record."""
         return self._render(record)[1]
 
     def _render(self, record: checkpoint.Record) -> tuple[template.Common, bytes]:
-        """The spec, and what of it all claims have in common.
+        """Return the spec, and its edits common to all claims.
 
-        That is checked once, for as long as it is the same.
+        The common edits are checked once, as long as they are the same.
         """
         common, checked = self._common.read(), self._checked
-        known = checked[1] if checked is not None and checked[0] is common else None
-        shown = common if known is None else template.Common()
-        text = template.render(self.kind, shown, tuple(self._spec_devices(record)))
+        checked_edits = checked[1] if checked is not None and checked[0] is common else None
+        rendered = common if checked_edits is None else template.Common()
+        text = template.render(self.kind, rendered, tuple(self._spec_devices(record)))
         shared = str(self._daemons.root) if self._daemons else ""
         hook = common.hooks[0].path if common.hooks else ""
-        told = str(self._files.metadata.directory)
+        metadata_root = str(self._files.metadata.directory)
         host = str(self._driver.host or "")
-        spec = model.parse(text, allow.Limits(str(self._driver.path), shared, hook, told, host))
+        spec = model.parse(
+            text, allow.Limits(str(self._driver.path), shared, hook, metadata_root, host)
+        )
         spec = model.map_host_paths(spec, self._driver.host_path)
-        if known is None:
+        if checked_edits is None:
             self._checked = (common, spec.containerEdits)
         else:
-            spec = spec.model_copy(update={"containerEdits": known})
+            spec = spec.model_copy(update={"containerEdits": checked_edits})
         return common, model.render_canonical(spec)
 
     def check_writable(self, gpus: Iterable[devices.Gpu] = ()) -> None:
-        """Look whether a spec, with these whole GPUs in it, could be written now.
+        """Check that a spec with these whole GPUs could be written now.
 
-        What a step reveals is not looked for. Raises as `write` would.
+        Facts that a step reveals are not checked. Raises as `write` would.
         """
         self._common.read()
         self._files.specs.probe()
@@ -131,55 +133,55 @@ class CdiSpecWriter:
             self._gpu_node(gpu)
 
     def instances_exist(self, record: checkpoint.Record) -> bool:
-        """Whether the claim's MIG instances are there, which a reset takes away.
+        """Return whether the claim's MIG instances exist, which a reset removes.
 
-        The caller holds their GPUs. Of a GPU that cannot be read it is believed.
+        The caller holds their GPUs. If a GPU cannot be read, its instances are assumed to exist.
         """
-        places = (_instance_ref(device, record) for device in record.devices)
-        return all(self._instance_exists(place) for place in places if place is not None)
+        refs = (_instance_ref(device, record) for device in record.devices)
+        return all(self._instance_exists(ref) for ref in refs if ref is not None)
 
     def exists(self, uid: ids.ClaimUid) -> bool:
-        """Whether the claim's spec is there, and what it mounts."""
+        """Return whether the claim's spec and the files it mounts exist."""
         return self._files.specs.exists(uid) and self._files.metadata.exists(uid)
 
     def remove(self, uid: ids.ClaimUid) -> None:
-        """Remove the claim's spec and files; none to remove is fine."""
+        """Remove the claim's spec and files; succeeds if there are none."""
         self._written_from.pop(uid, None)
         self._files.specs.remove(uid)
         self._files.metadata.remove(uid)
 
     def claim_gpus(self, uid: ids.ClaimUid) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs that the claim's spec on disk gives to containers, wholly or in part, sorted.
+        """Return the GPUs in the claim's spec on disk, wholly or in part, sorted.
 
-        A torn spec names none: only the machine's death tears it, and that ends its containers.
+        A torn spec names none: only the machine's crash tears it, and that ends its containers.
         """
         data = self._files.specs.read(uid)
         minors = model.gpu_minors(data) if data is not None else frozenset()
         return tuple(sorted(gpu.uuid for gpu in self._gpus.current().gpus if gpu.minor in minors))
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
-        """Claims that have a spec or a file of ours."""
+        """Return the claims with a spec or a file of ours."""
         return tuple(sorted({*self._files.specs.uids(), *self._files.metadata.uids()}))
 
-    def _instance_exists(self, place: mig.InstanceRef) -> bool:
+    def _instance_exists(self, ref: mig.InstanceRef) -> bool:
         try:
-            found = self._gpus.refresh_gpu(place.gpu).mig
+            layout = self._gpus.refresh_gpu(ref.gpu).mig
         except errors.DeviceFault:
             return True
-        there = found.find(place) if found else None
-        return there is not None and there.uuid is not None
+        instance = layout.find(ref) if layout else None
+        return instance is not None and instance.uuid is not None
 
     @property
     def _driver_name(self) -> str:
         return self.kind.partition("/")[0]
 
     def _spec_devices(self, record: checkpoint.Record) -> Iterator[template.Device]:
-        for device in {one.cdi_id: one for one in record.devices}.values():
-            place = _instance_ref(device, record)
+        for device in {planned.cdi_id: planned for planned in record.devices}.values():
+            ref = _instance_ref(device, record)
             nodes = (
                 tuple(self._gpu_node(self._require_gpu(uuid)) for uuid in device.edits.gpus)
-                if place is None
-                else self._instance_nodes(place)
+                if ref is None
+                else self._instance_nodes(ref)
             )
             daemon = device.edits.daemon
             environment = dict(device.edits.environment)
@@ -198,21 +200,21 @@ class CdiSpecWriter:
     def _metadata_mounts(
         self, device: steps.PlannedDevice, record: checkpoint.Record
     ) -> Iterator[template.Mount]:
-        """The files of the requests whose first device it is (KEP-5304)."""
-        for request, bearer in device_metadata.carrier_devices(record).items():
-            if bearer == device.cdi_id:
+        """Yield the metadata mounts of the requests whose first device it is (KEP-5304)."""
+        for request, carrier in device_metadata.carrier_devices(record).items():
+            if carrier == device.cdi_id:
                 host = str(self._files.metadata.path(record.uid, request))
-                place = device_metadata.container_path(record, request, self._driver_name)
-                yield template.Mount(host, place, _TOLD_OPTIONS)
+                target = device_metadata.container_path(record, request, self._driver_name)
+                yield template.Mount(host, target, _TOLD_OPTIONS)
 
     def _daemon_mounts(self, key: str) -> tuple[template.Mount, ...]:
-        """What a daemon's clients have in common with it, where it is now."""
-        found = self._daemons.status(key) if self._daemons else None
-        if found is None or found.shm_dir is None:
+        """Return the mounts that a daemon's clients share with it now."""
+        status = self._daemons.status(key) if self._daemons else None
+        if status is None or status.shm_dir is None:
             raise errors.NodeFault("find", f"MPS daemon {key}", "it is not there")
         return (
-            template.Mount(found.pipe_dir, _PIPE, PIPE_OPTIONS),
-            template.Mount(found.shm_dir, _SHM, _SHM_OPTIONS),
+            template.Mount(status.pipe_dir, _PIPE, PIPE_OPTIONS),
+            template.Mount(status.shm_dir, _SHM, _SHM_OPTIONS),
         )
 
     def _require_gpu(self, uuid: ids.GpuUuid) -> devices.Gpu:
@@ -221,49 +223,51 @@ class CdiSpecWriter:
             raise errors.NodeFault("find", uuid, "the GPU is not, or no longer, on this node")
         return gpu
 
-    def _instance_nodes(self, place: mig.InstanceRef) -> tuple[device_node.DeviceNode, ...]:
-        """Its GPU's node, and what opens the instance and its device; all as they are now."""
+    def _instance_nodes(self, ref: mig.InstanceRef) -> tuple[device_node.DeviceNode, ...]:
+        """Return its GPU's node, and the current nodes of the instance and its device."""
         try:
-            gpu = self._gpus.refresh_gpu(place.gpu)
+            gpu = self._gpus.refresh_gpu(ref.gpu)
         except errors.DeviceFault as fault:
-            raise errors.NodeFault("read", place.gpu, str(fault)) from fault
-        found = gpu.mig.find(place) if gpu.mig else None
-        if found is None or found.compute_instance is None:
-            name = place.uuid or f"the MIG instance at {place.placement}"
-            raise errors.NodeFault("find", f"{name} of {place.gpu}", "it is not there any more")
+            raise errors.NodeFault("read", ref.gpu, str(fault)) from fault
+        instance = gpu.mig.find(ref) if gpu.mig else None
+        if instance is None or instance.compute_instance is None:
+            name = ref.uuid or f"the MIG instance at {ref.placement}"
+            raise errors.NodeFault("find", f"{name} of {ref.gpu}", "it is not there any more")
         needed = self._capabilities.instance_minors(
-            gpu.minor, found.gpu_instance, found.compute_instance
+            gpu.minor, instance.gpu_instance, instance.compute_instance
         )
         return (self._gpu_node(gpu), *(self._capability_node(*numbers) for numbers in needed))
 
     def _capability_node(self, major: int, minor: int) -> device_node.DeviceNode:
-        """A node of nvidia-caps, which are made when first used: the host may not have it yet.
+        """Return a node of nvidia-caps, created on first use: the host may not have it yet.
 
-        With its numbers the runtime can do without (NV-3).
+        With its numbers the runtime does not need it (NV-3).
         """
         name = f"nvidia-caps/nvidia-cap{minor}"
         node = self._driver.node(name)
-        where = f"{self._driver.path}/dev/{name}"
+        path = f"{self._driver.path}/dev/{name}"
         if node is not None and (node.major, node.minor) != (major, minor):
-            found = f"is {node.major}:{node.minor}, expected {major}:{minor}"
-            raise errors.NodeFault("use", where, found)
-        return device_node.DeviceNode(f"/dev/{name}", where, major, minor)
+            problem = f"is {node.major}:{node.minor}, expected {major}:{minor}"
+            raise errors.NodeFault("use", path, problem)
+        return device_node.DeviceNode(f"/dev/{name}", path, major, minor)
 
     def _gpu_node(self, gpu: devices.Gpu) -> device_node.DeviceNode:
         node = self._driver.node(f"nvidia{gpu.minor}")
-        where = f"{self._driver.path}/dev/nvidia{gpu.minor}"
+        path = f"{self._driver.path}/dev/nvidia{gpu.minor}"
         if node is None:
-            raise driver_root.DriverNotReady("find", where, "is no character device")
+            raise driver_root.DriverNotReady("find", path, "is no character device")
         if (node.major, node.minor) != (NVIDIA_MAJOR, gpu.minor):
-            found = f"is {node.major}:{node.minor}, expected {NVIDIA_MAJOR}:{gpu.minor}"
-            raise errors.NodeFault("use", where, found)
+            problem = f"is {node.major}:{node.minor}, expected {NVIDIA_MAJOR}:{gpu.minor}"
+            raise errors.NodeFault("use", path, problem)
         return node
 
 
 def _instance_ref(device: steps.PlannedDevice, record: checkpoint.Record) -> mig.InstanceRef | None:
-    """The instance that a device is: one that the record's steps made, or one that was there."""
-    place = device.edits.instance
-    if place is None:
+    """Return the instance of a device: created by the record's steps, or existing before."""
+    ref = device.edits.instance
+    if ref is None:
         return None
-    made = parts.planned_instances(record.steps, record.facts)
-    return next((one for one in made if one == replace(place, uuid=one.uuid)), place)
+    created = parts.planned_instances(record.steps, record.facts)
+    return next(
+        (instance for instance in created if instance == replace(ref, uuid=instance.uuid)), ref
+    )

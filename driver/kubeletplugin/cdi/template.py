@@ -1,6 +1,6 @@
-"""A claim's CDI spec as text: static words, every value through `tojson`. Pure.
+"""Text of a claim's CDI spec: static text, every value through `tojson`. Pure.
 
-What comes out is not trusted: `model.parse` reads it back and checks it (D12).
+The output is not trusted: `model.parse` reads it back and checks it (D12).
 """
 
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ _TEMPLATE = """\
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A file or folder of the host, at a place in the container."""
+    """A host file or folder, mounted at a container path."""
 
     host_path: str
     container_path: str
@@ -67,7 +67,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True)
 class Hook:
-    """What the runtime runs on the host before a container starts; the first argument is its name.
+    """Program that the runtime runs on the host before a container starts; args[0] is its name.
 
     It runs as root in the container's mount namespace.
     """
@@ -78,7 +78,7 @@ class Hook:
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """What every device of the spec brings along; `environment` is of `NAME=value`."""
+    """Edits common to every device of the spec; `environment` holds `NAME=value`."""
 
     nodes: tuple[device_node.DeviceNode, ...] = ()
     mounts: tuple[Mount, ...] = ()
@@ -88,9 +88,9 @@ class Common:
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """One device: its name in the spec, its own nodes, and what it tells its containers.
+    """One device: its name in the spec, its own nodes, environment and mounts.
 
-    `environment` is of `NAME=value`.
+    `environment` holds `NAME=value`.
     """
 
     name: str
@@ -106,5 +106,5 @@ _COMPILED = _ENVIRONMENT.from_string(_TEMPLATE)
 
 
 def render(kind: str, common: Common, devices: tuple[Device, ...]) -> str:
-    """The spec of one claim; `kind` is `<vendor>/<class>`."""
+    """Return the spec of one claim; `kind` is `<vendor>/<class>`."""
     return _COMPILED.render(kind=kind, common=common, devices=devices)

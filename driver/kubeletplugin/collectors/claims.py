@@ -1,7 +1,7 @@
-"""What is said of each claim that is prepared on a node, device by device. Pure.
+"""Figures of each prepared claim on a node, per device. Pure.
 
-The labels are dcgm-exporter's, so that series of both are joined by them. There are as many series
-as claims have devices, and `MOST` at most: a claim's end with its record.
+The labels are dcgm-exporter's, so that series can be joined. There is a series per claim device, at
+most `MAX_DEVICES`: a claim's series end with its record.
 """
 
 from collections.abc import Iterable, Mapping
@@ -66,19 +66,19 @@ POWER: Final = Family(
     "that they were given. None where utilization is not known, as of MIG devices.",
     LABELS,
 )
-HELD: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
-LEFT_OUT: Final = Family(
+PREPARED: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
+OMITTED: Final = Family(
     "dra_gpu_plugin_claim_devices_left_out",
     f"Devices of claims without series of their own, because there are more than {MAX_DEVICES}.",
 )
-FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, HELD, LEFT_OUT)
+FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, PREPARED, OMITTED)
 UseKey = tuple[ids.ClaimUid, str]
-"""A claim and a device by its name: of shares that a claim has of one it is not told which."""
+"""A claim and a device name: several shares of one device cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What a look found of a device of a claim: `busy` 0 to 1, `used` in bytes; None: not known."""
+    """Last reading of a claim's device: `busy` 0 to 1, `used` in bytes; None: unknown."""
 
     busy: float | None = None
     used: int | None = None
@@ -86,75 +86,80 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What the last look found: of devices of claims, and what GPUs draw, in watts."""
+    """Last readings: of claims' devices, and the power draw of GPUs in watts."""
 
     devices: Mapping[UseKey, Reading] = field(default_factory=dict)
     watts: Mapping[ids.GpuUuid, float] = field(default_factory=dict)
 
 
-def claim_figures(driver: str, given: Iterable[device_usage.DeviceUse], read: Readings) -> Figures:
-    """The figures of every device; of shares that a claim has of one device, the sums."""
-    devices = sorted(given, key=lambda one: (one.claim.namespace, one.claim.name, *one.key))
-    watts = _attribute_power(devices, read)
-    found: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in FAMILIES}
-    shown: set[tuple[str, ...]] = set()
+def claim_figures(
+    driver: str, uses: Iterable[device_usage.DeviceUse], readings: Readings
+) -> Figures:
+    """Return the figures of every device; for several shares of one device, the sums."""
+    devices = sorted(uses, key=lambda item: (item.claim.namespace, item.claim.name, *item.key))
+    watts = _attribute_power(devices, readings)
+    figures: dict[str, dict[tuple[str, ...], float]] = {item.name: {} for item in FAMILIES}
+    exported: set[tuple[str, ...]] = set()
     left_out = 0
-    for one in devices:
-        labels = _labels(driver, one)
-        if labels not in shown and len(shown) >= MAX_DEVICES:
+    for item in devices:
+        labels = _labels(driver, item)
+        if labels not in exported and len(exported) >= MAX_DEVICES:
             left_out += 1
             continue
-        shown.add(labels)
-        found[INFO.name][*labels, one.mode] = 1
-        for family, value in _allocation_values(one):
+        exported.add(labels)
+        figures[INFO.name][*labels, item.mode] = 1
+        for family, value in _allocation_values(item):
             if value is not None:
-                found[family.name][labels] = found[family.name].get(labels, 0.0) + value
-        for family, value in _reading_values(one, read, watts):
+                figures[family.name][labels] = figures[family.name].get(labels, 0.0) + value
+        for family, value in _reading_values(item, readings, watts):
             if value is not None:
-                found[family.name][labels] = value
-    found[HELD.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
-    found[LEFT_OUT.name] = {NO_LABELS: left_out}
-    return found
+                figures[family.name][labels] = value
+    figures[PREPARED.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
+    figures[OMITTED.name] = {NO_LABELS: left_out}
+    return figures
 
 
 def _count_claims(devices: Iterable[device_usage.DeviceUse], mode: str) -> int:
-    return len({one.claim.uid for one in devices if one.mode == mode})
+    return len({use.claim.uid for use in devices if use.mode == mode})
 
 
-def _labels(driver: str, one: device_usage.DeviceUse) -> tuple[str, ...]:
-    of_claim = one.claim.namespace, one.claim.name
-    return *of_claim, driver, one.pool, one.key.device, one.profile, one.mig_uuid, one.gpu
+def _labels(driver: str, use: device_usage.DeviceUse) -> tuple[str, ...]:
+    claim_labels = use.claim.namespace, use.claim.name
+    return *claim_labels, driver, use.pool, use.key.device, use.profile, use.mig_uuid, use.gpu
 
 
-def _allocation_values(one: device_usage.DeviceUse) -> Iterable[tuple[Family, float | None]]:
-    return (MEMORY, one.memory), (COMPUTE, one.compute), (PART, one.part), (LIMIT, one.limit)
+def _allocation_values(use: device_usage.DeviceUse) -> Iterable[tuple[Family, float | None]]:
+    return (MEMORY, use.memory), (COMPUTE, use.compute), (PART, use.part), (LIMIT, use.limit)
 
 
 def _reading_values(
-    one: device_usage.DeviceUse, read: Readings, watts: Mapping[UseKey, float]
+    use: device_usage.DeviceUse, readings: Readings, watts: Mapping[UseKey, float]
 ) -> Iterable[tuple[Family, float | None]]:
-    seen = read.devices.get(_use_key(one), Reading())
-    return (USED, seen.used), (BUSY, seen.busy), (POWER, watts.get(_use_key(one)))
+    reading = readings.devices.get(_use_key(use), Reading())
+    return (USED, reading.used), (BUSY, reading.busy), (POWER, watts.get(_use_key(use)))
 
 
 def _attribute_power(
-    devices: Iterable[device_usage.DeviceUse], read: Readings
+    devices: Iterable[device_usage.DeviceUse], readings: Readings
 ) -> dict[UseKey, float]:
-    on: dict[ids.GpuUuid, list[device_usage.DeviceUse]] = {}
-    for one in devices:
-        on.setdefault(one.gpu, []).append(one)
-    found: dict[UseKey, float] = {}
-    for gpu, there in on.items():
-        if gpu in read.watts and not any(one.mode == device_usage.MIG for one in there):
-            busy = {_use_key(one): read.devices.get(_use_key(one), Reading()).busy for one in there}
-            given: dict[UseKey, float] = {}
-            for one in there:
-                given[_use_key(one)] = given.get(_use_key(one), 0.0) + (one.compute or 0.0)
-            alone = len(there) == 1 and there[0].mode == device_usage.WHOLE
+    by_gpu: dict[ids.GpuUuid, list[device_usage.DeviceUse]] = {}
+    for use in devices:
+        by_gpu.setdefault(use.gpu, []).append(use)
+    result: dict[UseKey, float] = {}
+    for gpu, gpu_uses in by_gpu.items():
+        if gpu in readings.watts and not any(use.mode == device_usage.MIG for use in gpu_uses):
+            busy = {
+                _use_key(use): readings.devices.get(_use_key(use), Reading()).busy
+                for use in gpu_uses
+            }
+            weights: dict[UseKey, float] = {}
+            for use in gpu_uses:
+                weights[_use_key(use)] = weights.get(_use_key(use), 0.0) + (use.compute or 0.0)
+            alone = len(gpu_uses) == 1 and gpu_uses[0].mode == device_usage.WHOLE
             whole: dict[UseKey, float | None] = dict.fromkeys(busy, 1.0)
-            found |= power.attribute_power(read.watts[gpu], whole if alone else busy, given)
-    return found
+            result |= power.attribute_power(readings.watts[gpu], whole if alone else busy, weights)
+    return result
 
 
-def _use_key(one: device_usage.DeviceUse) -> UseKey:
-    return one.claim.uid, one.key.device
+def _use_key(use: device_usage.DeviceUse) -> UseKey:
+    return use.claim.uid, use.key.device

@@ -1,4 +1,4 @@
-"""What each device of a prepared claim takes of its GPU, by the records. Pure."""
+"""Part of its GPU that each device of a prepared claim takes, by the records. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,16 +16,16 @@ WHOLE, MIG, MPS, TIME_SLICING = (
     for kind in (faces.Kind.WHOLE, faces.Kind.MIG, faces.Kind.MPS, faces.Kind.TIME_SLICING)
 )
 MODES = (WHOLE, MIG, MPS, TIME_SLICING)
-"""How a claim may have a GPU."""
+"""Modes in which a claim may have a GPU."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceUse:
-    """A device of a claim, and what of its GPU is the claim's.
+    """A device of a claim, and the claim's part of its GPU.
 
-    `memory` in bytes and `compute`, a part of the GPU's, are what it was given, and None where
-    nothing tells. `limit` is the memory that its processes cannot exceed, None where nothing holds
-    them to any. `part` is the larger one of the two as a part of the GPU.
+    `memory` in bytes and `compute`, a fraction of the GPU's, are the allocated amounts; None if
+    unknown. `limit` is the enforced memory limit in bytes, None if nothing enforces one. `part` is
+    the larger of memory and compute as a fraction of the GPU.
     """
 
     claim: ports.ClaimRef
@@ -44,19 +44,22 @@ class DeviceUse:
 def device_uses(
     records: Iterable[checkpoint.Record], gpus: Mapping[ids.GpuUuid, model.Gpu]
 ) -> Iterator[DeviceUse]:
-    """Of every claim whose devices are ready; what administrators look on with takes nothing."""
+    """Yield the devices of every completed record; admin access takes nothing."""
     for record in records:
         if record.state is checkpoint.State.COMPLETED:
-            made = tuple(parts.planned_instances(record.steps, record.facts))
-            mine = (one for one in record.devices if not one.admin_access)
-            yield from (_device_use(record.claim, one, gpus.get(one.gpu), made) for one in mine)
+            instances = tuple(parts.planned_instances(record.steps, record.facts))
+            devices = (device for device in record.devices if not device.admin_access)
+            yield from (
+                _device_use(record.claim, device, gpus.get(device.gpu), instances)
+                for device in devices
+            )
 
 
 def _device_use(
     claim: ports.ClaimRef,
     device: steps.PlannedDevice,
     gpu: model.Gpu | None,
-    made: Iterable[mig.InstanceRef],
+    instances: Iterable[mig.InstanceRef],
 ) -> DeviceUse:
     key = ports.DeviceKey(device.device, device.share_id)
     total = gpu.memory_bytes if gpu else None
@@ -69,12 +72,12 @@ def _device_use(
         memory, compute = device.terms.memory_bytes, device.terms.compute_percent / _PERCENT
         limit = memory if mode == MPS else None
     elif device.edits.instance is not None:
-        mode, place = MIG, device.edits.instance
-        face = _face(gpu, place)
+        mode, ref = MIG, device.edits.instance
+        face = _face(gpu, ref)
         profile = face.profile.name if face else ""
         memory = limit = face.profile.memory_bytes if face else None
         compute = attributes.compute_percent(face) / _PERCENT if face else None
-        uuid = place.uuid or _instance_uuid(place, made)
+        uuid = ref.uuid or _instance_uuid(ref, instances)
     else:
         mode = WHOLE
     part = _gpu_part(memory, total, compute)
@@ -83,16 +86,18 @@ def _device_use(
     )
 
 
-def _face(gpu: model.Gpu | None, place: mig.InstanceRef) -> faces.MigFace | None:
-    profile = gpu.mig.profile(place.profile_id) if gpu and gpu.mig else None
-    return faces.MigFace(gpu, profile, place.placement) if gpu and profile else None
+def _face(gpu: model.Gpu | None, ref: mig.InstanceRef) -> faces.MigFace | None:
+    profile = gpu.mig.profile(ref.profile_id) if gpu and gpu.mig else None
+    return faces.MigFace(gpu, profile, ref.placement) if gpu and profile else None
 
 
-def _instance_uuid(place: mig.InstanceRef, made: Iterable[mig.InstanceRef]) -> str:
-    here = (one.uuid for one in made if (one.gpu, one.placement) == (place.gpu, place.placement))
-    return next((one for one in here if one), "")
+def _instance_uuid(ref: mig.InstanceRef, instances: Iterable[mig.InstanceRef]) -> str:
+    uuids = (
+        item.uuid for item in instances if (item.gpu, item.placement) == (ref.gpu, ref.placement)
+    )
+    return next((item for item in uuids if item), "")
 
 
 def _gpu_part(memory: int | None, total: int | None, compute: float | None) -> float | None:
-    of_memory = memory / total if memory is not None and total else None
-    return max((one for one in (of_memory, compute) if one is not None), default=None)
+    memory_part = memory / total if memory is not None and total else None
+    return max((part for part in (memory_part, compute) if part is not None), default=None)

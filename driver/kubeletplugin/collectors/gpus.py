@@ -1,4 +1,4 @@
-"""What is said of each GPU of a node: what it has, what of it is given out, its health. Pure."""
+"""Figures of each GPU of a node: capacity, allocated amounts, health. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -94,7 +94,7 @@ _Series = dict[str, dict[tuple[str, ...], float]]
 
 @dataclass(frozen=True, slots=True)
 class NodeGpus:
-    """The GPUs of a node. `shares`: what each is offered in, by mode; `watts` as last read."""
+    """GPUs of a node. `shares`: published shares per GPU, by mode; `watts` as last read."""
 
     driver: str
     pool: str
@@ -104,46 +104,46 @@ class NodeGpus:
     watts: Mapping[ids.GpuUuid, float] = field(default_factory=dict)
 
 
-def gpu_figures(node: NodeGpus, given: Iterable[device_usage.DeviceUse]) -> Figures:
-    """The figures of every GPU, by what claims take of them."""
-    found: _Series = {one.name: {} for one in FAMILIES}
+def gpu_figures(node: NodeGpus, uses: Iterable[device_usage.DeviceUse]) -> Figures:
+    """Return the figures of every GPU, with what claims take of them."""
+    series: _Series = {item.name: {} for item in FAMILIES}
     for gpu in node.gpus:
-        _add_identity(node, gpu, found)
-        _add_health(node, gpu, found)
-    known = {gpu.uuid for gpu in node.gpus}
-    for one in given:
-        if one.gpu in known:
-            labels = one.gpu, one.mode
-            found[MEMORY_GIVEN.name][labels] += one.memory or 0
-            found[COMPUTE_GIVEN.name][labels] += one.compute or 0.0
-            found[SHARES_GIVEN.name][labels] += 1
-    return found
+        _add_identity(node, gpu, series)
+        _add_health(node, gpu, series)
+    uuids = {gpu.uuid for gpu in node.gpus}
+    for item in uses:
+        if item.gpu in uuids:
+            labels = item.gpu, item.mode
+            series[MEMORY_GIVEN.name][labels] += item.memory or 0
+            series[COMPUTE_GIVEN.name][labels] += item.compute or 0.0
+            series[SHARES_GIVEN.name][labels] += 1
+    return series
 
 
-def _add_identity(node: NodeGpus, gpu: model.Gpu, found: _Series) -> None:
+def _add_identity(node: NodeGpus, gpu: model.Gpu, series: _Series) -> None:
     whole = faces.device_name(gpu.pci)
     card = str(gpu.index), f"nvidia{gpu.minor}", gpu.pci, gpu.product, gpu.driver_version
-    found[INFO.name][gpu.uuid, *card, node.driver, node.pool, whole] = 1
+    series[INFO.name][gpu.uuid, *card, node.driver, node.pool, whole] = 1
     if gpu.memory_bytes is not None:
-        found[MEMORY.name][gpu.uuid,] = gpu.memory_bytes
-    ails = node.ailments.get(gpu.uuid, ())
-    found[COMPUTE.name][gpu.uuid,] = all(one.key != names.TAINT_LOST for one in ails)
+        series[MEMORY.name][gpu.uuid,] = gpu.memory_bytes
+    ailments = node.ailments.get(gpu.uuid, ())
+    series[COMPUTE.name][gpu.uuid,] = all(ailment.key != names.TAINT_LOST for ailment in ailments)
     for mode in (device_usage.MPS, device_usage.TIME_SLICING):
-        found[SHARES.name][gpu.uuid, mode] = node.shares.get(gpu.uuid, {}).get(mode, 0)
+        series[SHARES.name][gpu.uuid, mode] = node.shares.get(gpu.uuid, {}).get(mode, 0)
     for mode in device_usage.MODES:
         for family in (MEMORY_GIVEN, COMPUTE_GIVEN, SHARES_GIVEN):
-            found[family.name][gpu.uuid, mode] = 0
+            series[family.name][gpu.uuid, mode] = 0
 
 
-def _add_health(node: NodeGpus, gpu: model.Gpu, found: _Series) -> None:
-    ails = node.ailments.get(gpu.uuid, ())
-    found[HEALTHY.name][gpu.uuid,] = all(one.effect == "None" for one in ails)
-    keys = {one.key for one in ails}
+def _add_health(node: NodeGpus, gpu: model.Gpu, series: _Series) -> None:
+    ailments = node.ailments.get(gpu.uuid, ())
+    series[HEALTHY.name][gpu.uuid,] = all(item.effect == "None" for item in ailments)
+    keys = {item.key for item in ailments}
     for key in AILMENTS:
-        found[AILMENT.name][gpu.uuid, key] = key in keys
+        series[AILMENT.name][gpu.uuid, key] = key in keys
     instances = gpu.mig.instances if gpu.mig else ()
-    ours = sum(one.ours for one in instances)
-    found[INSTANCES.name][gpu.uuid, "ration"] = ours
-    found[INSTANCES.name][gpu.uuid, "other"] = len(instances) - ours
+    own_count = sum(item.ours for item in instances)
+    series[INSTANCES.name][gpu.uuid, "ration"] = own_count
+    series[INSTANCES.name][gpu.uuid, "other"] = len(instances) - own_count
     if gpu.uuid in node.watts:
-        found[POWER.name][gpu.uuid,] = node.watts[gpu.uuid]
+        series[POWER.name][gpu.uuid,] = node.watts[gpu.uuid]

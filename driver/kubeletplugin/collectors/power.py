@@ -1,4 +1,4 @@
-"""Whose power it is that a GPU draws. Pure."""
+"""Attributes a GPU's power draw to claims. Pure."""
 
 from collections.abc import Hashable, Mapping
 from typing import TypeVar
@@ -7,16 +7,16 @@ K = TypeVar("K", bound=Hashable)
 
 
 def attribute_power(
-    watts: float, busy: Mapping[K, float | None], given: Mapping[K, float]
+    watts: float, busy: Mapping[K, float | None], allocated: Mapping[K, float]
 ) -> dict[K, float]:
-    """The watts of each of those that have a GPU, which add up to no more than it draws.
+    """Return the watts of each user of a GPU, at most its power draw in total.
 
-    By their parts of what they did, `busy` (0 to 1 each); while nobody did anything, by what they
-    were `given`. Nobody's where it is not known what one of them did.
+    Split by utilization, `busy` (0 to 1 each); if all are idle, by the `allocated` weights. Empty
+    if the utilization of one is unknown.
     """
-    known = {who: did for who, did in busy.items() if did is not None}
-    if len(known) < len(busy):
+    measured = {key: utilization for key, utilization in busy.items() if utilization is not None}
+    if len(measured) < len(busy):
         return {}
-    weights = known if any(known.values()) else {who: given.get(who, 0.0) for who in busy}
+    weights = measured if any(measured.values()) else {key: allocated.get(key, 0.0) for key in busy}
     total = sum(weights.values())
-    return {who: watts * weight / total for who, weight in weights.items()} if total else {}
+    return {key: watts * weight / total for key, weight in weights.items()} if total else {}

@@ -1,4 +1,4 @@
-"""What is said of the node's records. Pure."""
+"""Figures of the node's records. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -24,16 +24,16 @@ FAMILIES: Final = (COUNT, AGE, READABLE)
 
 
 def record_figures(
-    found: Sequence[checkpoint.Record],
+    all_records: Sequence[checkpoint.Record],
     written: Callable[[ids.ClaimUid], float | None],
     now: float,
 ) -> Figures:
-    """The figures; `written` says when a claim's record was, as `now` in seconds since 1970."""
+    """Return the figures; `written` returns a record's write time, in Unix seconds as `now`."""
     counts: dict[tuple[str, ...], float] = {}
     ages: dict[tuple[str, ...], float] = {}
     for state in checkpoint.State:
-        moments = [written(one.uid) for one in found if one.state is state]
-        oldest = min((one for one in moments if one is not None), default=now)
-        counts[state.value,] = len(moments)
+        times = [written(item.uid) for item in all_records if item.state is state]
+        oldest = min((item for item in times if item is not None), default=now)
+        counts[state.value,] = len(times)
         ages[state.value,] = max(0.0, now - oldest)
     return {COUNT.name: counts, AGE.name: ages, **READABLE.single(1)}

@@ -1,6 +1,6 @@
-"""The plugin's metrics that are worked out at each scrape, of records and of what threads saw last.
+"""The plugin's metrics computed at scrape time, from records and the threads' last readings.
 
-Nothing is asked of NVML or the API server: a scrape reads the node's records, and memory.
+Nothing is read from NVML or the API server: a scrape reads the node's records, and memory.
 """
 
 from collections.abc import Callable
@@ -26,10 +26,10 @@ FAMILIES: Final = (*gpus.FAMILIES, *claims.FAMILIES, *records.FAMILIES, LAG)
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the figures come from; all may be asked by any thread and wait for nobody.
+    """Inputs of the figures; each is callable from any thread and does not wait.
 
-    `records` raises NodeFault. `shown` and `ailments` are as of the supply and the health watch,
-    `written` and `lag_s` as of the checkpoint and the publisher.
+    `records` raises NodeFault. `published` and `ailments` are those of the pool builder and the
+    health watch, `write_time` and `lag_s` those of the checkpoint and the publisher.
     """
 
     records: Callable[[], tuple[checkpoint.Record, ...]]
@@ -41,7 +41,7 @@ class Sources:
 
 
 class ScrapeSource:
-    """`figures` is a `shown.Source`."""
+    """`figures` is a `collector.Source`."""
 
     def __init__(self, driver: str, node: str, sources: Sources, time: clock.Clock) -> None:
         self._driver = driver
@@ -50,33 +50,33 @@ class ScrapeSource:
         self._clock = time
 
     def figures(self) -> Figures:
-        """All of `FAMILIES`."""
-        ask = self._sources
-        pool, known = ask.published()
-        read = ask.readings()
-        found, of_records = self._record_figures()
-        by_uuid = {gpu.uuid: gpu for gpu in known}
-        given = tuple(device_usage.device_uses(found, by_uuid))
+        """Return the figures of `FAMILIES`."""
+        sources = self._sources
+        pool, known_gpus = sources.published()
+        readings = sources.readings()
+        all_records, records_part = self._record_figures()
+        by_uuid = {gpu.uuid: gpu for gpu in known_gpus}
+        uses = tuple(device_usage.device_uses(all_records, by_uuid))
         node = gpus.NodeGpus(
             self._driver,
             self._node,
-            known,
-            ask.ailments(),
-            _offered_shares(pool, known),
-            read.watts,
+            known_gpus,
+            sources.ailments(),
+            _offered_shares(pool, known_gpus),
+            readings.watts,
         )
         return {
-            **gpus.gpu_figures(node, given),
-            **claims.claim_figures(self._driver, given, read),
-            **of_records,
-            **LAG.single(ask.lag_s()),
+            **gpus.gpu_figures(node, uses),
+            **claims.claim_figures(self._driver, uses, readings),
+            **records_part,
+            **LAG.single(sources.lag_s()),
         }
 
     def _record_figures(self) -> tuple[tuple[checkpoint.Record, ...], Figures]:
         now = self._clock.now().timestamp()
         try:
-            found = self._sources.records()
-            return found, records.record_figures(found, self._sources.write_time, now)
+            all_records = self._sources.records()
+            return all_records, records.record_figures(all_records, self._sources.write_time, now)
         except errors.NodeFault as e:
             _log.warning("records not shown", error=str(e))
             return (), {
@@ -86,15 +86,15 @@ class ScrapeSource:
 
 
 def _offered_shares(
-    pool: slice_builder.Pool | None, known: tuple[model.Gpu, ...]
+    pool: slice_builder.Pool | None, known_gpus: tuple[model.Gpu, ...]
 ) -> dict[ids.GpuUuid, dict[str, int]]:
-    """What each GPU is offered in, as it is published."""
-    there = {device.name: device for device in pool.devices} if pool else {}
-    found: dict[ids.GpuUuid, dict[str, int]] = {}
-    for gpu in known:
+    """Return the published shares of each GPU, by mode."""
+    by_name = {device.name: device for device in pool.devices} if pool else {}
+    result: dict[ids.GpuUuid, dict[str, int]] = {}
+    for gpu in known_gpus:
         for sharing in faces.Sharing:
-            device = there.get(faces.ShareFace(gpu, sharing, 1).name)
+            device = by_name.get(faces.ShareFace(gpu, sharing, 1).name)
             shares = device.capacity.get(names.CAP_SHARES) if device else None
             if shares is not None:
-                found.setdefault(gpu.uuid, {})[sharing.value] = shares.value.units
-    return found
+                result.setdefault(gpu.uuid, {})[sharing.value] = shares.value.units
+    return result

@@ -1,4 +1,4 @@
-"""Tells users of their GPUs' health: on the node, and on every claim that holds the GPU."""
+"""Reports GPU health: events on the node, and on every claim that holds the GPU."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from driver.kubeletplugin import ports
 
 _log = structlog.get_logger(__name__)
 REPEAT_S = 300.0
-"""The same Xid of the same GPU is told once in so long: a program may cause thousands."""
+"""The same Xid of a GPU is reported once in this time: a program may cause thousands."""
 
 Holders = Callable[[ids.GpuUuid, health.Instance | None], tuple[ports.ClaimRef, ...]]
 """The claims that hold a GPU; with an instance, that MIG instance of it."""
@@ -20,7 +20,7 @@ Holders = Callable[[ids.GpuUuid, health.Instance | None], tuple[ports.ClaimRef, 
 
 @dataclass(frozen=True, slots=True)
 class EventTargets:
-    """Who is told. `node_uid` may be empty while the Node has not been read."""
+    """Targets of events. `node_uid` may be empty while the Node has not been read."""
 
     node: ids.NodeName
     node_uid: Callable[[], str]
@@ -31,17 +31,17 @@ class HealthEvents:
     """Used by one thread."""
 
     def __init__(
-        self, teller: plugin_events.EventReporter, audience: EventTargets, clock: clock.Clock
+        self, reporter: plugin_events.EventReporter, targets: EventTargets, clock: clock.Clock
     ) -> None:
-        self._reporter = teller
-        self._targets = audience
+        self._reporter = reporter
+        self._targets = targets
         self._clock = clock
-        self._reported_at: dict[health.XidEvent, float] = {}
+        self._last_reports: dict[health.XidEvent, float] = {}
 
     def report_xid(self, event: health.XidEvent, row: xids.Xid, *, ails: bool) -> bool:
-        """An Xid happened; whether it was not told a short while ago.
+        """Report an Xid; return whether it was not reported recently.
 
-        One that `ails` the GPU is only logged here: users hear of it as an ailment.
+        An Xid that `ails` the GPU is only logged here: it is reported as an ailment.
         """
         if not self._is_new(event):
             return False
@@ -51,39 +51,41 @@ class HealthEvents:
         return True
 
     def _warn_xid(self, event: health.XidEvent, row: xids.Xid) -> None:
-        theirs = row.xid_class is xids.XidClass.APPLICATION
-        reason = reasons.Reason.GPU_APPLICATION_ERROR if theirs else reasons.Reason.GPU_NOTICE
+        is_application = row.xid_class is xids.XidClass.APPLICATION
+        reason = (
+            reasons.Reason.GPU_APPLICATION_ERROR if is_application else reasons.Reason.GPU_NOTICE
+        )
         text = f"{_subject(event.gpu, event.instance)}: Xid {row.code}: {row.meaning}"
         self._warn(event.gpu, event.instance, reason, text)
 
     def report_change(
         self,
         gpu: ids.GpuUuid,
-        before: Sequence[health.Ailment],
-        after: Sequence[health.Ailment],
+        previous: Sequence[health.Ailment],
+        current: Sequence[health.Ailment],
     ) -> None:
-        """What ails a GPU is another than it was."""
-        known = {_ailment_key(one) for one in before}
-        for one in after:
-            if _ailment_key(one) not in known:
-                text = f"{_subject(gpu, one.instance)}: {one.message}"
-                self._warn(gpu, one.instance, _reason(one), text)
-        kept = any(map(quarantine_policy.is_quarantine, after))
+        """Report a change of a GPU's ailments."""
+        previous_keys = {_ailment_key(ailment) for ailment in previous}
+        for ailment in current:
+            if _ailment_key(ailment) not in previous_keys:
+                text = f"{_subject(gpu, ailment.instance)}: {ailment.message}"
+                self._warn(gpu, ailment.instance, _reason(ailment), text)
+        in_quarantine = any(map(quarantine_policy.is_quarantine, current))
         if (
-            health.is_healthy(before) is False
-            and health.is_healthy(after) is not False
-            and not kept
+            health.is_healthy(previous) is False
+            and health.is_healthy(current) is not False
+            and not in_quarantine
         ):
             text = f"{gpu}: nothing ails it any more"
             self._notify(gpu, reasons.Reason.GPU_RECOVERED, text)
-        if any(map(quarantine_policy.is_quarantine, before)) and not kept:
+        if any(map(quarantine_policy.is_quarantine, previous)) and not in_quarantine:
             text = f"{gpu}: its failures are forgotten, as the Node's annotation asked"
             self._notify(gpu, reasons.Reason.GPU_QUARANTINE_CLEARED, text)
 
     def _notify(self, gpu: ids.GpuUuid, reason: reasons.Reason, text: str) -> None:
-        audience = self._targets
-        self._reporter.notify_node(audience.node, audience.node_uid(), reason, text)
-        for ref in audience.holders(gpu, None):
+        targets = self._targets
+        self._reporter.notify_node(targets.node, targets.node_uid(), reason, text)
+        for ref in targets.holders(gpu, None):
             self._reporter.notify_claim(ref, reason, text)
 
     def _warn(
@@ -93,31 +95,33 @@ class HealthEvents:
         reason: reasons.Reason,
         text: str,
     ) -> None:
-        audience = self._targets
-        self._reporter.warn_node(audience.node, audience.node_uid(), reason, text)
-        for ref in audience.holders(gpu, instance):
+        targets = self._targets
+        self._reporter.warn_node(targets.node, targets.node_uid(), reason, text)
+        for ref in targets.holders(gpu, instance):
             self._reporter.warn_claim(ref, reason, text)
 
     def _is_new(self, event: health.XidEvent) -> bool:
         now = self._clock.monotonic()
-        at = self._reported_at.get(event)
-        if at is not None and now - at < REPEAT_S:
+        reported_at = self._last_reports.get(event)
+        if reported_at is not None and now - reported_at < REPEAT_S:
             return False
-        self._reported_at = {
-            one: at for one, at in self._reported_at.items() if now - at < REPEAT_S
+        self._last_reports = {
+            xid_event: reported_at
+            for xid_event, reported_at in self._last_reports.items()
+            if now - reported_at < REPEAT_S
         }
-        self._reported_at[event] = now
+        self._last_reports[event] = now
         return True
 
 
-def _reason(one: health.Ailment) -> reasons.Reason:
-    if quarantine_policy.is_quarantine(one):
+def _reason(ailment: health.Ailment) -> reasons.Reason:
+    if quarantine_policy.is_quarantine(ailment):
         return reasons.Reason.GPU_QUARANTINED
-    return reasons.Reason.GPU_NOTICE if one.effect == "None" else reasons.Reason.GPU_UNHEALTHY
+    return reasons.Reason.GPU_NOTICE if ailment.effect == "None" else reasons.Reason.GPU_UNHEALTHY
 
 
-def _ailment_key(one: health.Ailment) -> tuple[str, str, str, health.Instance | None]:
-    return one.key, one.value, one.effect, one.instance
+def _ailment_key(ailment: health.Ailment) -> tuple[str, str, str, health.Instance | None]:
+    return ailment.key, ailment.value, ailment.effect, ailment.instance
 
 
 def _subject(gpu: ids.GpuUuid, instance: health.Instance | None) -> str:

@@ -1,4 +1,4 @@
-"""What is on a GPU, from everybody who may know: records, CDI specs, MPS, NVML."""
+"""Use of a GPU, from every source: records, CDI specs, MPS, NVML."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from driver.kubeletplugin.prepare import executor
 
 @dataclass(frozen=True, slots=True)
 class GpuProbes:
-    """What NVML says of a GPU: its signs, and how many processes are on it. Raise DeviceFault."""
+    """NVML queries of a GPU: its poll, and the number of its processes. Raise DeviceFault."""
 
     poll: Callable[[ids.GpuUuid], health.PollResult]
     count_processes: Callable[[ids.GpuUuid], int]
@@ -24,27 +24,27 @@ class GpuUseReader:
 
     def __init__(
         self,
-        acting: executor.Executor,
+        executor: executor.Executor,
         gpus: discovery.Discovery,
         daemons: ports.Daemons,
-        senses: GpuProbes,
+        probes: GpuProbes,
     ) -> None:
-        self._executor = acting
+        self._executor = executor
         self._gpus = gpus
         self._daemons = daemons
-        self._probes = senses
+        self._probes = probes
 
     def read(self, gpu: ids.GpuUuid) -> reset_policy.GpuUse:
-        """What is on it now; it may change at once unless the caller holds it.
+        """Return the current use; it may change at once unless the caller holds the GPU.
 
-        Raises NodeFault, DeviceFault: something could not be asked, and may be on it.
+        Raises NodeFault, DeviceFault: a source could not be read, so the GPU may be in use.
         """
-        signs = self._probes.poll(gpu)
-        if signs.problem:
-            return reset_policy.GpuUse(signs)
+        poll = self._probes.poll(gpu)
+        if poll.problem:
+            return reset_policy.GpuUse(poll)
         mig = self._gpus.refresh_gpu(gpu).mig
         return reset_policy.GpuUse(
-            signs,
+            poll,
             claims=tuple(self._claim_uids(gpu)),
             daemons=tuple(self._daemon_keys(gpu)),
             mig_instances=len(mig.instances) if mig else 0,
@@ -52,15 +52,17 @@ class GpuUseReader:
         )
 
     def _claim_uids(self, gpu: ids.GpuUuid) -> Iterator[ids.ClaimUid]:
-        """By records; then, as these are read and the damaged known, by the specs of the others."""
-        yield from (one.uid for one in self._executor.records.list_records() if gpu in one.gpus)
+        """Yield claims by record; then, once damaged records are known, by the others' specs."""
+        yield from (
+            record.uid for record in self._executor.records.list_records() if gpu in record.gpus
+        )
         specs = self._executor.specs
         yield from (
             uid for uid in self._executor.unaccounted_uids() if gpu in specs.claim_gpus(uid)
         )
 
     def _daemon_keys(self, gpu: ids.GpuUuid) -> Iterator[str]:
-        """One whose file cannot be read may be on any GPU."""
+        """Yield the GPU's daemons; one whose file cannot be read may be on any GPU."""
         for key in self._daemons.desired_keys():
             desired = self._daemons.read_desired(key)
             if desired is None or gpu in (key, *desired.devices):

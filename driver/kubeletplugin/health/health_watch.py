@@ -1,7 +1,7 @@
-"""Watches the GPUs' health: waits for events, polls, and tells whoever subscribed of a change.
+"""Watches GPU health: waits for events, polls, and notifies subscribers of changes.
 
-A wait in NVML ends with the event, so a fault is known at once; polls find what has no event and
-what is over. When NVML is gone, what was known stays, and it is tried again.
+A wait in NVML ends with the event, so a fault is known at once; polls find faults without events,
+and recoveries. While NVML is gone, the known state stays, and it is retried.
 """
 
 import math
@@ -21,7 +21,7 @@ from driver.kubeletplugin.records import quarantine
 
 _log = structlog.get_logger(__name__)
 FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
-"""Between tries while NVML fails as a whole, or ends every wait at once."""
+"""Back-off while NVML fails as a whole, or ends every wait at once."""
 
 _SOON_S = 1.0
 _UNANSWERED_S = 0.25
@@ -36,10 +36,10 @@ def _no_jitter() -> float:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How Xids are judged, and how often GPUs are polled: the first time after a part of it.
+    """Xid policy and poll interval; the first poll comes after a part of the interval.
 
-    `wait_s` is the longest wait for an event: a stop, and another's need to start NVML anew, wait
-    that long.
+    `wait_s` is the longest wait for an event: it delays a stop, and another caller's restart of
+    NVML.
     """
 
     policy: health.Policy = field(default_factory=health.Policy)
@@ -50,7 +50,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What the watch works with."""
+    """Dependencies of the watch."""
 
     events: events.HealthEvents
     metrics: metrics.Metrics
@@ -61,53 +61,61 @@ class Deps:
 class HealthWatch:
     """`run` is a thread's target; the rest may be called from any thread."""
 
-    def __init__(self, watcher: ports.Watcher, settings: Settings, tools: Deps) -> None:
+    def __init__(self, watcher: ports.Watcher, settings: Settings, deps: Deps) -> None:
         self._watcher = watcher
         self._settings = settings
-        self._deps = tools
+        self._deps = deps
         self._failing = backoff.Backoff(FAILING, settings.jitter)
         self._failed = False
         self._due_at = -math.inf
-        self._round_at = tools.clock.monotonic()
+        self._round_at = deps.clock.monotonic()
         self._spread = settings.jitter()
         self._unanswered: set[ids.GpuUuid] = set()
         self._health: health.NodeHealth = {}
-        self._ailments = MappingProxyType(dict(tools.quarantine.all_ailments()))
+        self._ailments = MappingProxyType(dict(deps.quarantine.all_ailments()))
         self._listeners: list[Callable[[], None]] = []
         self._gpu_listeners: list[Callable[[], None]] = []
         self._problem: str | None = "the GPUs have not been polled yet"
 
     def ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
-        """What ails each GPU that was ever seen; a snapshot."""
+        """Return the ailments of each GPU ever seen; a snapshot."""
         return self._ailments
 
     def problem(self) -> str | None:
-        """Why what is known may be old; None when it is not."""
+        """Return why the known state may be stale; None if it is not."""
         return self._problem
 
     def unhealthy_summary(self) -> str | None:
-        """What is wrong with GPUs, by GPU; None when they all are well."""
-        ill = {gpu: a for gpu, a in self._ailments.items() if health.is_healthy(a) is False}
-        lines = (f"{gpu}: {', '.join(one.message for one in ill[gpu])}" for gpu in sorted(ill))
+        """Return the ailments of unhealthy GPUs, by GPU; None if there are none."""
+        unhealthy = {
+            gpu: ailments
+            for gpu, ailments in self._ailments.items()
+            if health.is_healthy(ailments) is False
+        }
+        lines = (
+            f"{gpu}: {', '.join(ailment.message for ailment in unhealthy[gpu])}"
+            for gpu in sorted(unhealthy)
+        )
         return "; ".join(lines) or None
 
     def idle_s(self) -> float:
-        """Seconds since the loop last came round: a sick GPU may hold up a call of NVML."""
+        """Return the seconds since the last round: a faulty GPU may delay an NVML call."""
         return self._deps.clock.monotonic() - self._round_at
 
     def subscribe(self, listener: Callable[[], None]) -> None:
-        """Have `listener` called after every change, by our thread: it must not wait.
+        """Call `listener` after every change, from our thread: it must not wait.
 
-        To be asked for before `run`.
+        Subscribe before `run`.
         """
         self._listeners.append(listener)
 
-    def on_gpus_changed(self, looker: Callable[[], None]) -> None:
-        """Have `looker` called when the GPUs may be others than they were.
+    def on_gpus_changed(self, listener: Callable[[], None]) -> None:
+        """Call `listener` when the GPUs may have changed.
 
-        MIG was made by hand, say, or NVML is gone or back. By our thread: it must not wait.
+        For example MIG was changed by hand, or NVML is gone or back. From our thread: it must not
+        wait.
         """
-        self._gpu_listeners.append(looker)
+        self._gpu_listeners.append(listener)
 
     def run(self, stop: threading.Event) -> None:
         """Watch until `stop` is set."""
@@ -120,7 +128,7 @@ class HealthWatch:
         self._watcher.close()
 
     def _round(self, stop: threading.Event) -> None:
-        """Poll if it is time, then wait for one event."""
+        """Poll if due, then wait for one event."""
         now = self._deps.clock.monotonic()
         if now >= self._due_at or not self._watcher.watching:
             self._poll_all()
@@ -138,7 +146,7 @@ class HealthWatch:
         self._handle_event(event)
 
     def _poll_all(self) -> None:
-        """Watch every GPU there is, then poll these and those that were there."""
+        """Watch every GPU, then poll these and the GPUs seen before."""
         present = self._watcher.readable_gpus()
         for watched in self._watcher.watch(present):
             self._observe(watched)
@@ -150,13 +158,13 @@ class HealthWatch:
         self._set_problem(None)
 
     def _poll(self, gpu: ids.GpuUuid) -> None:
-        """Ask one GPU; one that is slow to answer holds up no other."""
-        signs = self._watcher.poll(gpu)
-        if signs is None:
+        """Poll one GPU; a slow answer delays no other."""
+        result = self._watcher.poll(gpu)
+        if result is None:
             self._unanswered.add(gpu)
             return
         self._unanswered.discard(gpu)
-        self._observe(health.Polled(gpu, signs))
+        self._observe(health.Polled(gpu, result))
 
     def _handle_event(self, event: health.XidEvent | ports.GpuChanged | None) -> None:
         match event:
@@ -172,67 +180,76 @@ class HealthWatch:
                 self._handle_xid(event)
 
     def _handle_xid(self, event: health.XidEvent) -> None:
-        """A program may cause thousands: one that comes again is no reason to poll at once."""
+        """Handle an Xid. A program may cause thousands: a repeated one is not polled at once."""
         policy = self._settings.policy
         row = xids.lookup(policy.table, event.code)
         self._deps.metrics.count_xid(row)
-        news = self._deps.events.report_xid(event, row, ails=policy.effect(row.xid_class) != "None")
+        is_new = self._deps.events.report_xid(
+            event, row, ails=policy.effect(row.xid_class) != "None"
+        )
         self._observe(event)
         if row.xid_class is xids.XidClass.APPLICATION:
             return
-        if news:
+        if is_new:
             self._poll(event.gpu)
         else:
             self._due_at = min(self._due_at, self._deps.clock.monotonic() + _SOON_S)
 
     def _observe(self, observed: health.Observation) -> None:
-        """Fold it in, and tell of what that changed."""
+        """Fold the observation, and report what changed."""
         policy, gpu = self._settings.policy, observed.gpu
         self._health = health.fold(self._health, observed, policy)
-        before = self._ailments.get(gpu)
-        after = self._current_ailments(observed)
-        if before == after:
+        previous = self._ailments.get(gpu)
+        current = self._current_ailments(observed)
+        if previous == current:
             return
-        self._ailments = MappingProxyType({**self._ailments, gpu: after})
-        ill = sum(health.is_healthy(found) is False for found in self._ailments.values())
-        self._deps.metrics.unhealthy_gpus.set(ill)
+        self._ailments = MappingProxyType({**self._ailments, gpu: current})
+        unhealthy = sum(
+            health.is_healthy(ailments) is False for ailments in self._ailments.values()
+        )
+        self._deps.metrics.unhealthy_gpus.set(unhealthy)
         self._deps.metrics.quarantined_gpus.set(len(self._deps.quarantine.all_ailments()))
-        _log.info("health changed", gpu=gpu, ailments=[f"{one.key}={one.value}" for one in after])
+        _log.info(
+            "health changed",
+            gpu=gpu,
+            ailments=[f"{ailment.key}={ailment.value}" for ailment in current],
+        )
         for listener in self._listeners:
             listener()
-        self._deps.events.report_change(gpu, before or (), after)
+        self._deps.events.report_change(gpu, previous or (), current)
 
     def _current_ailments(self, observed: health.Observation) -> tuple[health.Ailment, ...]:
-        """What ails its GPU, and the quarantine that it is in.
+        """Return the GPU's ailments, and its quarantine.
 
-        That a GPU is watched says nothing of its health: after a start nobody has looked yet.
+        That a GPU is watched says nothing about its health: after a start it has not been polled
+        yet.
         """
-        found = health.ailments(self._health[observed.gpu], self._settings.policy)
-        kept = self._deps.quarantine
+        ailments = health.ailments(self._health[observed.gpu], self._settings.policy)
+        quarantine = self._deps.quarantine
         if not isinstance(observed, health.Watched):
-            kept.record(observed.gpu, ill=health.is_healthy(found) is False)
-        return (*found, *kept.ailments(observed.gpu))
+            quarantine.record(observed.gpu, ill=health.is_healthy(ailments) is False)
+        return (*ailments, *quarantine.ailments(observed.gpu))
 
     def _set_problem(self, problem: str | None) -> None:
-        """Whether NVML answers; the GPUs are looked at when that is another than it was."""
-        turned, self._problem = (self._problem is None) is not (problem is None), problem
-        if turned:
+        """Record whether NVML answers; notify GPU listeners if that changed."""
+        changed, self._problem = (self._problem is None) is not (problem is None), problem
+        if changed:
             self._notify_gpus_changed()
 
     def _notify_gpus_changed(self) -> None:
-        for looker in self._gpu_listeners:
-            looker()
+        for listener in self._gpu_listeners:
+            listener()
 
     def _handle_fault(self, fault: errors.DeviceFault, stop: threading.Event) -> None:
-        """After a failure look again at once; after the next ones, more and more slowly.
+        """Retry at once after the first failure; after the next ones with back-off.
 
         The poll finds a lost GPU, and watches the others without a gap.
         """
-        again, self._failed = self._failed, True
+        repeated, self._failed = self._failed, True
         self._due_at = -math.inf
-        if again or fault.code != _GPU_IS_LOST:
+        if repeated or fault.code != _GPU_IS_LOST:
             self._watcher.close()
-        if not again:
+        if not repeated:
             return
         wait_s = self._failing.after_failure()
         self._set_problem(f"the GPUs' health cannot be read: {fault}")

@@ -1,4 +1,4 @@
-"""Whether a GPU may be reset: it asks for it, and nothing is on it that a reset would end. Pure."""
+"""Decides whether a GPU may be reset: it asks for it, and nothing on it would be ended. Pure."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -10,17 +10,17 @@ from driver.devices import health
 RESET_ACTIONS: Final = frozenset(
     {health.RecoveryAction.GPU_RESET, health.RecoveryAction.DRAIN_AND_RESET}
 )
-"""What a reset of the GPU answers; the others want more than that."""
+"""Recovery actions that a GPU reset satisfies; the others require more."""
 _SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """What is on a GPU, as found at one moment.
+    """Use of a GPU at one moment.
 
-    `claims` have a face of it by their records, or may have one: their record is damaged. `parts`
-    counts its MIG instances, whoever made them; `processes` those that compute or draw on it;
-    `daemons` are the MPS daemons that are wanted on it.
+    `claims` have a face of it by their records, or may have one: their record is damaged.
+    `mig_instances` counts its MIG instances, foreign ones included; `processes` those that compute
+    or draw on it; `daemons` are the desired MPS daemons on it.
     """
 
     poll: health.PollResult
@@ -31,13 +31,16 @@ class GpuUse:
 
 
 def asks_for_reset(ailments: Iterable[health.Ailment]) -> bool:
-    """Whether a GPU with these asks for a reset."""
-    wanted = {action.name for action in RESET_ACTIONS}
-    return any(one.key == names.TAINT_RECOVERY and one.value in wanted for one in ailments)
+    """Return whether a GPU with these ailments asks for a reset."""
+    action_names = {action.name for action in RESET_ACTIONS}
+    return any(
+        ailment.key == names.TAINT_RECOVERY and ailment.value in action_names
+        for ailment in ailments
+    )
 
 
 def blocking_reason(use: GpuUse) -> str:
-    """Why a GPU is not to be reset, in words; "" when it is."""
+    """Return why a GPU must not be reset; "" if it may be."""
     return next(_blocking_reasons(use), "")
 
 
@@ -56,6 +59,6 @@ def _blocking_reasons(use: GpuUse) -> Iterator[str]:
         yield f"{use.processes} processes are on it"
 
 
-def _abbreviate(found: tuple[str, ...]) -> str:
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return f"{', '.join(found[:_SHOWN])}{more}"
+def _abbreviate(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"{', '.join(names[:_SHOWN])}{more}"

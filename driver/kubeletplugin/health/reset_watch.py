@@ -1,7 +1,7 @@
-"""The thread that resets GPUs which ask for it, where that is switched on; `resetting` decides.
+"""Thread that resets GPUs which ask for it, if enabled; `reset_policy` decides.
 
-The GPU is in hand meanwhile: a Prepare on it waits. So do all calls of NVML, and no GPU's events
-are watched for the few seconds that a reset takes.
+The GPU is locked meanwhile: a Prepare on it waits. So do all NVML calls, and no GPU's events are
+watched for the few seconds of a reset.
 """
 
 import threading
@@ -19,9 +19,11 @@ from driver.kubeletplugin.host import locks
 
 _log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
-"""Between looks: that the last claim has left wakes nobody."""
+"""Interval of checks: the end of the last claim triggers none."""
 AGAIN_S: Final = 600.0
-"""From one try of a GPU to the next; what a reset did not cure, the next one hardly does."""
+"""Interval of attempts per GPU; a fault that a reset did not clear is unlikely to clear in the
+next.
+"""
 
 ReadAilments = Callable[[], Mapping[ids.GpuUuid, Sequence[health.Ailment]]]
 Report = Callable[[str], None]
@@ -29,9 +31,9 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class ResetTarget:
-    """What is looked at and acted on.
+    """Operations on GPUs.
 
-    `use` says what is on a GPU, `reset` resets one that is in hand; both raise NodeFault and
+    `read_use` returns a GPU's use, `reset` resets a locked GPU; both raise NodeFault and
     DeviceFault.
     """
 
@@ -42,7 +44,7 @@ class ResetTarget:
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What the watch works with; `done` and `failed` are told in words what came of a try."""
+    """Dependencies of the watch; `report_done` and `report_failed` take an attempt's message."""
 
     report_done: Report
     report_failed: Report
@@ -51,35 +53,35 @@ class Deps:
 
 
 class ResetWatch:
-    """`run` is a thread's target; `hurry` may be called from any thread."""
+    """`run` is a thread's target; `wake` may be called from any thread."""
 
-    def __init__(self, node: ResetTarget, ailing: ReadAilments, tools: Deps) -> None:
-        self._target = node
-        self._read_ailments = ailing
-        self._deps = tools
+    def __init__(self, target: ResetTarget, read_ailments: ReadAilments, deps: Deps) -> None:
+        self._target = target
+        self._read_ailments = read_ailments
+        self._deps = deps
         self._wake = threading.Event()
         self._tried_at: dict[ids.GpuUuid, float] = {}
         self._waiting: dict[ids.GpuUuid, str] = {}
 
     def wake(self) -> None:
-        """What ails a GPU has changed: look at once."""
+        """Check at once, after a change of ailments."""
         self._wake.set()
 
     def run(self, stop: threading.Event) -> None:
-        """Look until told to stop; who tells so wakes us by `hurry`."""
+        """Check until stopped; the caller of stop wakes us by `wake`."""
         while not stop.is_set():
             self.check_gpus(stop)
             self._deps.clock.wait(self._wake, EVERY_S)
             self._wake.clear()
 
     def check_gpus(self, stop: threading.Event) -> None:
-        """Reset what asks for it and has nothing on it."""
+        """Reset the GPUs that ask for it and are not in use."""
         asking = [
             gpu
-            for gpu, found in self._read_ailments().items()
-            if reset_policy.asks_for_reset(found)
+            for gpu, ailments in self._read_ailments().items()
+            if reset_policy.asks_for_reset(ailments)
         ]
-        self._waiting = {gpu: why for gpu, why in self._waiting.items() if gpu in asking}
+        self._waiting = {gpu: reason for gpu, reason in self._waiting.items() if gpu in asking}
         for gpu in sorted(asking):
             if stop.is_set():
                 return
@@ -91,7 +93,7 @@ class ResetWatch:
         return tried_at is None or self._deps.clock.monotonic() - tried_at >= AGAIN_S
 
     def _try_reset(self, gpu: ids.GpuUuid) -> None:
-        """Without the GPU in hand first, so that nobody waits for a reset that is not to be."""
+        """Check without the GPU's lock first, so that no caller waits for a refused reset."""
         try:
             if self._may_reset(gpu, self._target.read_use(gpu)):
                 self._reset_locked(gpu)
@@ -105,19 +107,19 @@ class ResetWatch:
                 self._reset(gpu, use)
 
     def _may_reset(self, gpu: ids.GpuUuid, use: reset_policy.GpuUse) -> bool:
-        why = reset_policy.blocking_reason(use)
-        if why:
-            self._note_wait(gpu, why)
-        return not why
+        reason = reset_policy.blocking_reason(use)
+        if reason:
+            self._note_wait(gpu, reason)
+        return not reason
 
-    def _note_wait(self, gpu: ids.GpuUuid, why: str) -> None:
-        """Say it once, and not every minute."""
-        if self._waiting.get(gpu) != why:
-            self._waiting[gpu] = why
-            _log.info("reset waits", gpu=gpu, why=why)
+    def _note_wait(self, gpu: ids.GpuUuid, reason: str) -> None:
+        """Log the reason once, and not every minute."""
+        if self._waiting.get(gpu) != reason:
+            self._waiting[gpu] = reason
+            _log.info("reset waits", gpu=gpu, why=reason)
 
     def _reset(self, gpu: ids.GpuUuid, use: reset_policy.GpuUse) -> None:
-        began = self._tried_at[gpu] = self._deps.clock.monotonic()
+        started_at = self._tried_at[gpu] = self._deps.clock.monotonic()
         action = health.RecoveryAction(use.poll.recovery_action).name
         _log.warning("resetting", gpu=gpu, action=action)
         try:
@@ -130,6 +132,6 @@ class ResetWatch:
             self._deps.report_failed(text)
             return
         self._deps.metrics.resets["done"].inc()
-        duration_s = self._deps.clock.monotonic() - began
+        duration_s = self._deps.clock.monotonic() - started_at
         _log.warning("reset done", gpu=gpu, action=action, duration_s=round(duration_s, 1))
         self._deps.report_done(f"{gpu} asked for {action} and was reset in {duration_s:.1f} s")

@@ -1,11 +1,11 @@
-"""What opens a MIG instance: minors of nvidia-caps, as the kernel module lists them in proc.
+"""Device numbers that open a MIG instance: minors of nvidia-caps, as listed in proc.
 
     /proc/devices                                                   237 nvidia-caps
     /proc/driver/nvidia/capabilities/gpu0/mig/gi7/ci0/access        DeviceFileMinor: 67
     /proc/driver/nvidia-caps/mig-minors                             gpu0/gi7/ci0/access 67
 
-The second is there while the instance is. Numbers are read, never computed: how they follow from
-instances is the module's own affair (nv-caps.c).
+The second exists while the instance does. Numbers are read, never computed: their derivation from
+instances is internal to the kernel module (nv-caps.c).
 """
 
 from pathlib import Path
@@ -27,20 +27,20 @@ class Capabilities:
     def instance_minors(
         self, gpu: int, gpu_instance: int, compute_instance: int
     ) -> tuple[Numbers, ...]:
-        """Those of a GPU instance and of a compute instance of it; `gpu` is the GPU's minor."""
+        """Return those of a GPU instance and a compute instance; `gpu` is the GPU's minor."""
         major = self._major()
         listed = self._listed_minors()
-        place = f"gpu{gpu}/mig/gi{gpu_instance}"
+        directory = f"gpu{gpu}/mig/gi{gpu_instance}"
         return tuple(
-            (major, self._minor(f"{place}/{name}", listed))
+            (major, self._minor(f"{directory}/{name}", listed))
             for name in ("access", f"ci{compute_instance}/access")
         )
 
     def _minor(self, name: str, listed: dict[str, int]) -> int:
         path = self._proc / "driver/nvidia/capabilities" / name
         for line in _lines(path):
-            word, _, value = line.partition(" ")
-            if word == _MINOR:
+            key, _, value = line.partition(" ")
+            if key == _MINOR:
                 minor = _number(path, value)
                 break
         else:
@@ -53,8 +53,8 @@ class Capabilities:
 
     def _listed_minors(self) -> dict[str, int]:
         path = self._proc / "driver" / _CAPS / "mig-minors"
-        found = (line.partition(" ") for line in _lines(path))
-        return {name: _number(path, value) for name, _, value in found}
+        pairs = (line.partition(" ") for line in _lines(path))
+        return {name: _number(path, value) for name, _, value in pairs}
 
     def _major(self) -> int:
         path = self._proc / "devices"

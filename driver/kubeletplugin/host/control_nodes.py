@@ -1,6 +1,6 @@
-"""Control devices that CUDA needs in every container; those that the host lacks are made.
+"""Control devices that CUDA needs in every container; missing ones are created.
 
-nvidiactl and those of nvidia-uvm are made by the first CUDA program, through nvidia-modprobe: a
+nvidiactl and those of nvidia-uvm are created by the first CUDA program, through nvidia-modprobe: a
 machine on which only NVML ran since its boot has none. Majors are the kernel's (/proc/devices),
 minors the driver's contract (nvidia-modprobe-utils.h of nvidia-modprobe).
 """
@@ -20,15 +20,15 @@ _NEEDED = {
     "nvidia-uvm": (("nvidia-uvm",), 0),
     "nvidia-uvm-tools": (("nvidia-uvm",), 1),
 }
-"""By the device's name: names of its driver in /proc/devices, and its minor."""
+"""By device name: its driver's names in /proc/devices, and its minor."""
 _OPTIONAL = ("nvidia-modeset",)
 _MODE = 0o666
 
 
 def read_nodes(root: driver_root.DriverRoot, host: Path) -> Iterator[device_node.DeviceNode]:
-    """Read the devices' numbers, and make those that are missing; `host` has /proc.
+    """Yield the devices with their numbers, creating missing ones; `host` has /proc.
 
-    Raises DriverNotReady when a kernel module is not loaded.
+    Raises DriverNotReady if a kernel module is not loaded.
     """
     for name, (drivers, minor) in _NEEDED.items():
         yield root.node(name) or _make_node(root, name, _major(host, drivers), minor)
@@ -45,7 +45,9 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
         raise driver_root.DriverNotReady("read", str(path), str(e)) from e
     characters = text.partition("Block devices")[0]
     lines = (line.split() for line in characters.splitlines())
-    majors = {words[1]: int(words[0]) for words in lines if len(words) > 1 and words[0].isdigit()}
+    majors = {
+        fields[1]: int(fields[0]) for fields in lines if len(fields) > 1 and fields[0].isdigit()
+    }
     major = next((majors[driver] for driver in drivers if driver in majors), None)
     if major is None:
         text = (
@@ -58,9 +60,9 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
 def _make_node(
     root: driver_root.DriverRoot, name: str, major: int, minor: int
 ) -> device_node.DeviceNode:
-    """The device, as a node of the host too: a pod with users of its own is given that one.
+    """Create the device, as a node on the host too: pods with user namespaces get that node.
 
-    Any other container is given the numbers, so a /dev that cannot be written is no failure.
+    Other containers get the numbers, so a read-only /dev is no failure.
     """
     path = (root.host or root.path) / "dev" / name
     try:

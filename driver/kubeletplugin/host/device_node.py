@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class DeviceNode:
-    """A character device with its numbers: the runtime need not look at the host's node."""
+    """A character device with its numbers: the runtime does not look up the host's node."""
 
     path: str
     host_path: str

@@ -1,10 +1,10 @@
-"""The node's GPUs as they were known last, for a process that starts while one of them hangs.
+"""The node's GPUs as last known, for a process that starts while one of them hangs.
 
-It is one file, written when what it would say is another:
+It is one file, written when its content would change:
 
     {"version":1,"gpus":[{"uuid":"GPU-...","pci":"0000:53:00.0",...}]}
 
-Nothing is prepared by it: it names the GPUs to publish with their taint, and to look for.
+Nothing is prepared from it: it names the GPUs to publish with their taint, and to look for.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
 
 
 class LastInventory:
-    """Implements `discovery.Memory`. A file that cannot be read counts as none."""
+    """Implements `discovery.InventoryStore`. An unreadable file counts as empty."""
 
     def __init__(self, file: Path, watch: failpoints.Observer = failpoints.NO_OBSERVER) -> None:
         self._file = file
@@ -43,7 +43,7 @@ class LastInventory:
         self._saved: tuple[model.Gpu, ...] = ()
 
     def read(self) -> model.Inventory:
-        """The GPUs that were known last, as such that cannot be read now."""
+        """Return the GPUs known last, as GPUs that cannot be read now."""
         try:
             data = atomic.read(self._file)
             document = _FORMAT.validate_json(data) if data is not None else _Document()
@@ -56,14 +56,14 @@ class LastInventory:
         return model.Inventory(lost=document.gpus)
 
     def write(self, inventory: model.Inventory) -> None:
-        """Keep the GPUs; the disk is not waited for, and a write that fails is only logged."""
-        known = inventory.known
-        if known == self._saved:
+        """Write the GPUs without fsync; a failed write is only logged."""
+        gpus = inventory.all_gpus
+        if gpus == self._saved:
             return
         try:
-            data = _FORMAT.dump_json(_Document(known))
+            data = _FORMAT.dump_json(_Document(gpus))
             atomic.replace(self._file, data, _MODE, self._watch, synced=False)
         except errors.NodeFault as e:
             _log.warning("last inventory not written", error=str(e))
             return
-        self._saved = known
+        self._saved = gpus

@@ -1,7 +1,7 @@
-"""Who works on what: one caller a claim, one caller a GPU, over threads and processes (D9).
+"""Locks of claims and GPUs: one caller each, over threads and processes (D9).
 
-Two plugins run side by side during a rolling update, so a GPU's lock is a thread's lock and a
-flock file, taken together; the kernel lets go of the file when a process dies.
+Two plugins run side by side during a rolling update, so a GPU's lock is a thread's lock and a flock
+file, taken together; the kernel releases the file's lock when a process dies.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _POLL_S = 0.05
 
 @dataclass(frozen=True, slots=True)
 class _Wait:
-    """Until when to wait, and how long that was from the start."""
+    """Deadline of a wait, and its length."""
 
     until: float
     lasts_s: float
@@ -42,21 +42,21 @@ class Locks:
 
     @contextlib.contextmanager
     def claim(self, uid: ids.ClaimUid) -> Iterator[None]:
-        """Hold a claim. Raises NodeFault after the wait."""
+        """Hold a claim's lock. Raises NodeFault on timeout."""
         with self._thread_lock(f"claim {uid}", self._wait(self._wait_s)):
             yield
 
     @contextlib.contextmanager
     def gpus(self, uuids: Iterable[ids.GpuUuid], *, wait_s: float | None = None) -> Iterator[None]:
-        """Hold GPUs, taken in sorted order, so that two callers cannot wait for each other.
+        """Hold GPUs' locks, taken in sorted order, so that two callers cannot deadlock.
 
-        `wait_s` is for those with less patience. Raises NodeFault after the wait.
+        `wait_s` shortens the wait. Raises NodeFault on timeout.
         """
         wait = self._wait(self._wait_s if wait_s is None else wait_s)
-        with contextlib.ExitStack() as held:
+        with contextlib.ExitStack() as stack:
             for uuid in sorted(set(uuids)):
-                held.enter_context(self._thread_lock(f"GPU {uuid}", wait))
-                held.enter_context(self._file_lock(self._directory / f"{uuid}.lock", wait))
+                stack.enter_context(self._thread_lock(f"GPU {uuid}", wait))
+                stack.enter_context(self._file_lock(self._directory / f"{uuid}.lock", wait))
             yield
 
     def _wait(self, lasts_s: float) -> _Wait:

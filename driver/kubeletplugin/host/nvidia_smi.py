@@ -1,4 +1,4 @@
-"""The one room of the plugin that runs programs: NVIDIA's `nvidia-smi`, for what NVML cannot do.
+"""The only module of the plugin that runs programs: NVIDIA's `nvidia-smi`, for what NVML cannot do.
 
 NVML has no call for a GPU's time slice (NV-13), and none for its reset.
 """
@@ -15,7 +15,7 @@ from driver.runtime.files import driver_programs
 
 SMI = "nvidia-smi"
 INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
-"""As `compute-policy --set-timeslice` takes them."""
+"""Values of `compute-policy --set-timeslice`."""
 RESET_S: Final = 60.0
 """Longest time for a reset; usually it takes a few seconds."""
 _TIMEOUT_S = 10.0
@@ -32,26 +32,30 @@ class NvidiaSmi:
         """Set a GPU's time slice; `interval` is a name of INTERVALS.
 
         Raises:
-            NodeFault: nvidia-smi is not there, hangs, or fails otherwise.
+            NodeFault: nvidia-smi is missing, hangs, or fails otherwise.
         """
         number = str(INTERVALS[interval])
-        done = self._run("compute-policy", "-i", gpu, "--set-timeslice", number)
-        if done.returncode == 0:
+        completed = self._run("compute-policy", "-i", gpu, "--set-timeslice", number)
+        if completed.returncode == 0:
             return None
-        words = _output_text(done)
-        if "not supported" in words.lower():
-            return ports.Unsupported(words)
-        raise errors.NodeFault("set the time slice of", gpu, f"exit {done.returncode}: {words}")
+        output = _output_text(completed)
+        if "not supported" in output.lower():
+            return ports.Unsupported(output)
+        raise errors.NodeFault(
+            "set the time slice of", gpu, f"exit {completed.returncode}: {output}"
+        )
 
     def reset(self, gpu: ids.GpuUuid) -> None:
-        """Reset a GPU that nothing uses, this process' NVML included.
+        """Reset a GPU that is not in use, by this process' NVML included.
 
         Raises:
-            NodeFault: nvidia-smi is not there, hangs, or refuses, in its words.
+            NodeFault: nvidia-smi is missing, hangs, or refuses, with its output.
         """
-        done = self._run("--gpu-reset", "-i", gpu, limit_s=RESET_S)
-        if done.returncode != 0:
-            raise errors.NodeFault("reset", gpu, f"exit {done.returncode}: {_output_text(done)}")
+        completed = self._run("--gpu-reset", "-i", gpu, limit_s=RESET_S)
+        if completed.returncode != 0:
+            raise errors.NodeFault(
+                "reset", gpu, f"exit {completed.returncode}: {_output_text(completed)}"
+            )
 
     def _run(
         self, *arguments: str, limit_s: float = _TIMEOUT_S
@@ -59,13 +63,13 @@ class NvidiaSmi:
         self._root.require(driver_root.NVML_LIBRARY)
         program = driver_programs.find_program(self._root.search, SMI)
         try:
-            with Path(os.devnull).open("rb") as nothing:
+            with Path(os.devnull).open("rb") as devnull:
                 return program.call(
                     lambda: subprocess.run(
                         [program.path, *arguments],
                         env=dict(program.environment),
                         cwd="/",
-                        stdin=nothing,
+                        stdin=devnull,
                         capture_output=True,
                         text=True,
                         errors="replace",
@@ -77,5 +81,5 @@ class NvidiaSmi:
             raise errors.NodeFault("run", program.path, str(e)) from e
 
 
-def _output_text(done: "subprocess.CompletedProcess[str]") -> str:
-    return " ".join((done.stdout + done.stderr).split())[:_SHOWN]
+def _output_text(completed: "subprocess.CompletedProcess[str]") -> str:
+    return " ".join((completed.stdout + completed.stderr).split())[:_SHOWN]

@@ -1,4 +1,4 @@
-"""Which pod a process of the host is of, asked of proc."""
+"""Pods of a host process, read from proc."""
 
 import contextlib
 from pathlib import Path
@@ -8,13 +8,13 @@ from driver.kubeletplugin.host import cgroups
 
 
 class ProcessOwners:
-    """`ports.PodsOf` under a host root; NVML and proc must count pids alike (hostPID)."""
+    """Implements `ports.ProcessPods` under a host root; NVML and proc must share pids (hostPID)."""
 
     def __init__(self, host_root: Path) -> None:
         self._proc = host_root / "proc"
 
     def __call__(self, pid: int) -> tuple[ids.PodUid, ...]:
-        """The pods that it may be of; () for a process that is gone, or of no pod."""
+        """Return the candidate pods; () for a process that is gone, or of no pod."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
             return cgroups.parse_pod_uids((self._proc / str(pid) / "cgroup").read_text())
         return ()

@@ -1,8 +1,8 @@
-"""The plugin's socket files: where they lie, who may use them, whose they are.
+"""The plugin's socket files: paths, permissions, ownership.
 
-A second bind on a live socket takes it over silently, and a gRPC server that stops would take its
-successor's file away. So one instance holds a locked file, a server binds under a hidden name that
-is then renamed, and a file is removed only while it is the very one we made.
+A second bind on a live socket takes it over silently, and a stopping gRPC server would remove its
+successor's file. So one instance holds a locked file, a server binds under a hidden name that is
+then renamed, and a file is removed only while it is the one we created.
 """
 
 import base64
@@ -32,7 +32,7 @@ class Paths:
 
 
 def socket_paths(kubelet_root: Path, driver: str, instance: str = "") -> Paths:
-    """The sockets of one instance; `instance` is the pod's UID, or "" for the fixed names.
+    """Return the sockets of one instance; `instance` is the pod's UID, or "" for the fixed names.
 
     A path over LIMIT bytes is shortened by a hash, the same for the same names.
 
@@ -74,12 +74,12 @@ def _hash(text: str, size: int) -> str:
 
 
 def bind_path(path: Path) -> Path:
-    """Where a server binds before its socket gets its name; the kubelet skips dot files."""
+    """Return the path a server binds to before the rename; the kubelet skips dot files."""
     return path.parent / f".{hashlib.sha256(path.name.encode()).hexdigest()[:7]}"
 
 
 class InstanceLock:
-    """The right to a socket's path: a locked file beside it, free again when the process ends."""
+    """Exclusive right to a socket's path: a locked file beside it, released on exit."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
@@ -87,10 +87,10 @@ class InstanceLock:
 
     @classmethod
     def acquire(cls, service: Path) -> Self:
-        """Be the only one of this path, and make its directory, closed to others.
+        """Acquire the path, and create its directory, closed to others.
 
         Raises:
-            NodeFault: another process has it, or the file cannot be had.
+            NodeFault: another process has it, or the file cannot be opened.
         """
         path = _lock_path(service)
         try:
@@ -108,7 +108,7 @@ class InstanceLock:
             raise errors.NodeFault("lock", str(path), e.strerror or str(e)) from e
 
     def release(self) -> None:
-        """Give the path up."""
+        """Release the path."""
         with contextlib.suppress(OSError):
             self._path.unlink()
         os.close(self._descriptor)
@@ -119,18 +119,18 @@ def _lock_path(service: Path) -> Path:
 
 
 def is_held(service: Path) -> bool:
-    """Whether a process of ours has the right to this path.
+    """Return whether a process of ours holds this path.
 
-    To be asked of who serves already: of who is about to, the question might take the lock.
+    Call only for sockets already served: for one about to be, the check itself might take the lock.
     """
     return flock.is_held(_lock_path(service))
 
 
 def refuse_if_served(path: Path) -> None:
-    """Make sure that nobody listens at `path`: a dead socket is left to be replaced.
+    """Check that no process listens at `path`; a dead socket is left to be replaced.
 
     Raises:
-        NodeFault: somebody listens, or what lies there is no socket.
+        NodeFault: a process listens, or the file is no socket.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(_CONNECT_S)
@@ -147,14 +147,14 @@ def refuse_if_served(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class OwnedSocket:
-    """A socket file that we made."""
+    """A socket file that we created."""
 
     path: Path
     device: int
     inode: int
 
     def remove(self) -> bool:
-        """Remove the file if it still is ours; whether it was."""
+        """Remove the file if it still is ours; return whether it was."""
         try:
             stat = self.path.lstat()
             if (stat.st_dev, stat.st_ino) != (self.device, self.inode):
@@ -166,10 +166,10 @@ class OwnedSocket:
 
 
 def publish(path: Path) -> OwnedSocket:
-    """Give the socket bound at `hidden(path)` its name, for root alone.
+    """Rename the socket bound at `bind_path(path)` to its name, for root only.
 
     Raises:
-        NodeFault: the file cannot be had, or somebody has come to listen at `path`.
+        NodeFault: the file cannot be renamed, or a process has started listening at `path`.
     """
     refuse_if_served(path)
     try:

@@ -1,4 +1,4 @@
-"""What sysfs tells of a PCI device, under a host root."""
+"""Attributes of a PCI device in sysfs, under a host root."""
 
 import contextlib
 import re
@@ -10,15 +10,15 @@ _ROOT = re.compile(r"(?:^|/)(pci[0-9a-f]{4}:[0-9a-f]{2})(?:/|$)")
 
 
 def pcie_root(host_root: Path, pci: ids.PciAddress) -> str | None:
-    """`pci0000:50`: the root complex in the path that the device's link names."""
+    """Return `pci0000:50`, the root complex in the path of the device's link."""
     with contextlib.suppress(OSError):
-        found = _ROOT.search(str(_entry(host_root, pci).readlink()))
-        return found[1] if found else None
+        match = _ROOT.search(str(_entry(host_root, pci).readlink()))
+        return match[1] if match else None
     return None
 
 
 def numa_node(host_root: Path, pci: ids.PciAddress) -> int | None:
-    """The NUMA node; None where the machine has none (sysfs says -1)."""
+    """Return the NUMA node; None if the machine has none (sysfs: -1)."""
     with contextlib.suppress(OSError, ValueError):
         node = int((_entry(host_root, pci) / "numa_node").read_text())
         return node if node >= 0 else None

@@ -1,4 +1,4 @@
-"""One call of pynvml, and what its failures mean."""
+"""A single pynvml call, and the mapping of its failures."""
 
 import functools
 from collections.abc import Callable
@@ -22,16 +22,16 @@ LIBRARY_GONE = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
 }
-"""Said of one GPU, yet true of all."""
+"""Reported for one GPU, but true for all."""
 NO_CODE = -1
 _LOG = structlog.get_logger(__name__)
 
 
 def call_nvml(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """Call pynvml once. Raises DeviceFault; Hung in an act that nobody waits for any more.
+    """Call pynvml once. Raises DeviceFault; Hung in a task that was abandoned.
 
-    NVMLError's own text is a bare number for some codes until a library is loaded, and a newer
-    structure than the driver knows raises no NVMLError at all (NV-7).
+    NVMLError's own text is a bare number for some codes until a library is loaded, and a structure
+    newer than the driver knows raises no NVMLError at all (NV-7).
     """
     visit = lanes.current_task()
     if visit is not None:
@@ -48,7 +48,7 @@ def call_nvml(device: str, call: Callable[..., Any], *arguments: object) -> Any:
 
 
 def call_if_supported(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """As `ask`; None where it does not exist."""
+    """Same as `call_nvml`, but returns None if the call is not supported."""
     try:
         return call_nvml(device, call, *arguments)
     except errors.DeviceFault as fault:
@@ -58,9 +58,9 @@ def call_if_supported(device: str, call: Callable[..., Any], *arguments: object)
 
 
 def call_optional(device: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """Call for a fact that a GPU is published without: None where the call fails.
+    """Read an optional fact: returns None if the call fails.
 
-    Raises DeviceFault where the GPU is lost or the library is gone.
+    Raises DeviceFault if the GPU is lost or the library is gone.
     """
     try:
         return call_if_supported(device, call, *arguments)
@@ -73,17 +73,17 @@ def call_optional(device: str, call: Callable[..., Any], *arguments: object) -> 
 
 @functools.lru_cache(maxsize=1024)
 def _log_once(device: str, call: str, code: int, text: str) -> None:
-    """Log a failure that every reading of the GPU meets again."""
+    """Log a failure once; every later read of the GPU meets it again."""
     _LOG.warning("fact of a GPU not read", gpu=device, call=call, code=code, error=text)
 
 
 def invalid_value(device: str, call: str, value: object, expected: str) -> errors.DeviceFault:
-    """NVML answered, and the answer cannot be true."""
+    """Return the fault for a value that NVML returned and that cannot be valid."""
     return errors.DeviceFault(device, call, NO_CODE, f"{value!r} is not {expected}")
 
 
 def parse_pci_address(info: Any) -> ids.PciAddress:  # noqa: ANN401 - pynvml's structures have no types
-    """`00000000:53:00.0` in NVML is `0000:53:00.0` in sysfs."""
+    """Return the sysfs form: `00000000:53:00.0` in NVML is `0000:53:00.0` in sysfs."""
     domain, _, rest = str(info.busId).lower().partition(":")
     try:
         return ids.PciAddress(f"{int(domain, 16):04x}:{rest}")

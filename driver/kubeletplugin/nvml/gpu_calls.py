@@ -1,7 +1,7 @@
-"""Where the plugin's threads enter NVML: each GPU's calls in its lane, with a handle that is kept.
+"""Session in which each GPU's NVML calls run in the GPU's lane, with a cached handle.
 
-A handle is had by the GPU's PCI address. The search by UUID may initialize the GPUs that it comes
-by (nvml.h), and with them the one that hangs.
+Handles are looked up by PCI address. A lookup by UUID may initialize the GPUs it iterates over
+(nvml.h), including one that hangs.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 class GpuSession(sessions.Session):
-    """A session whose start and end, too, are waited for no longer than any call.
+    """Session whose start and end are bounded like any other call.
 
-    `lanes` are all that is under way. Thread safe.
+    `lanes` holds every call in flight. Thread safe.
     """
 
     def __init__(
-        self, start: sessions.Act, end: sessions.Act, inside: lanes.Lanes | None = None
+        self, start: sessions.Act, end: sessions.Act, shared_lanes: lanes.Lanes | None = None
     ) -> None:
-        self.lanes = inside or lanes.Lanes(clock.SystemClock())
+        self.lanes = shared_lanes or lanes.Lanes(clock.SystemClock())
         super().__init__(
             lambda: self.lanes.call(lanes.LIBRARY, _start_unless_abandoned(start, end)),
             lambda: self._run_bounded(end),
@@ -42,39 +42,41 @@ class GpuSession(sessions.Session):
         self._parents: dict[str, ids.GpuUuid] = {}
 
     def on_end(self, act: sessions.Ending) -> None:
-        """See Session; one that hangs is not waited for."""
+        """See Session; a callback that hangs is not waited for."""
         super().on_end(lambda number: self._run_bounded(lambda: act(number)))
 
     def set_gpus(self, gpus: Iterable[model.Gpu]) -> None:
-        """These are the node's GPUs, at these addresses, with these MIG devices."""
-        there = tuple(gpus)
-        self._addresses = {gpu.uuid: gpu.pci for gpu in there}
-        parts = ((gpu, part) for gpu in there if gpu.mig for part in gpu.mig.instances)
-        self._parents = {part.uuid: gpu.uuid for gpu, part in parts if part.uuid}
+        """Set the node's GPUs: their addresses and MIG devices."""
+        current = tuple(gpus)
+        self._addresses = {gpu.uuid: gpu.pci for gpu in current}
+        instances = (
+            (gpu, instance) for gpu in current if gpu.mig for instance in gpu.mig.instances
+        )
+        self._parents = {instance.uuid: gpu.uuid for gpu, instance in instances if instance.uuid}
 
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs that `know` was told of last."""
+        """Return the GPUs passed to `set_gpus` last."""
         return tuple(self._addresses)
 
     def hung_call(self, device: str) -> errors.Hung | None:
-        """The call of a GPU, or of a MIG device's GPU, that is overdue."""
+        """Return the overdue call of a GPU, or of a MIG device's GPU."""
         return self.lanes.hung_call(self.lane(device))
 
     def lane(self, device: str) -> str:
-        """The lane of a GPU, or of a MIG device: its GPU's."""
+        """Return the lane of a GPU; a MIG device uses its GPU's."""
         return self._parents.get(device, device)
 
     def index_lane(self, index: int, number: int) -> str:
-        """The lane of the GPU at an index of that start."""
-        kept = self._indices.get(index)
-        return kept[1] if kept is not None and kept[0] == number else f"GPU at index {index}"
+        """Return the lane of the GPU at an index of that start."""
+        cached = self._indices.get(index)
+        return cached[1] if cached is not None and cached[0] == number else f"GPU at index {index}"
 
     def record_index(self, index: int, number: int, gpu: ids.GpuUuid) -> None:
-        """In the start of that number the GPU has that index."""
+        """Record the GPU's index in the start of that number."""
         self._indices[index] = (number, gpu)
 
     def run_on(self, device: str, act: Callable[[Any], T], limit_s: float | None = None) -> T:
-        """Have the act done with the handle of a GPU or MIG device. Raises DeviceFault, Hung."""
+        """Run `act` with the handle of a GPU or MIG device. Raises DeviceFault, Hung."""
 
         def visit() -> T:
             with self.use() as number:
@@ -83,7 +85,7 @@ class GpuSession(sessions.Session):
         return self.lanes.call(self.lane(device), visit, limit_s)
 
     def run_library(self, act: Callable[[], T]) -> T:
-        """Have an act done that concerns no GPU. Raises DeviceFault, Hung."""
+        """Run `act`, which concerns no GPU. Raises DeviceFault, Hung."""
 
         def visit() -> T:
             with self.use():
@@ -92,34 +94,34 @@ class GpuSession(sessions.Session):
         return self.lanes.call(lanes.LIBRARY, visit)
 
     def handle(self, device: str, number: int) -> object:
-        """The handle of a GPU or MIG device, in the lane and within the start of that number."""
-        kept = self._handles.get(device)
-        if kept is not None and kept[0] == number:
-            return kept[1]
+        """Return the handle of a GPU or MIG device; call in its lane, within the start `number`."""
+        cached = self._handles.get(device)
+        if cached is not None and cached[0] == number:
+            return cached[1]
         parent = self._parents.get(device)
         if parent is not None:
             return _mig_handle(device, self.handle(parent, number))
-        made = self._find_gpu(device)
+        handle = self._find_gpu(device)
         if not device.startswith("MIG-"):
-            self.cache_handle(device, number, made)
-        return made
+            self.cache_handle(device, number, handle)
+        return handle
 
     def cache_handle(self, gpu: str, number: int, handle: object) -> None:
-        """Remember a GPU's handle until the start is another."""
+        """Cache a GPU's handle until the library is started anew."""
         with self._guard:
             self._handles[gpu] = (number, handle)
 
     def drop_handle(self, gpu: str) -> None:
-        """Have the handle looked up anew: what was asked with it has failed."""
+        """Drop the cached handle after a failure, so that it is looked up again."""
         with self._guard:
             self._handles.pop(gpu, None)
 
     def _find_gpu(self, uuid: str) -> object:
         address = self._addresses.get(ids.GpuUuid(uuid))
         if address is not None:
-            found = nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetHandleByPciBusId, address)
-            if nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetUUID, found) == uuid:
-                return found
+            handle = nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetHandleByPciBusId, address)
+            if nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetUUID, handle) == uuid:
+                return handle
         return nvml_errors.call_nvml(uuid, pynvml.nvmlDeviceGetHandleByUUID, uuid)
 
     def _run_bounded(self, act: sessions.Act) -> None:
@@ -128,7 +130,7 @@ class GpuSession(sessions.Session):
 
 
 def _start_unless_abandoned(start: sessions.Act, end: sessions.Act) -> sessions.Act:
-    """A start that nobody waits for any more is taken back: starts are counted."""
+    """Return a start that undoes itself if it was abandoned: starts are counted."""
 
     def begin() -> None:
         start()
@@ -141,9 +143,9 @@ def _start_unless_abandoned(start: sessions.Act, end: sessions.Act) -> sessions.
 
 
 def _mig_handle(device: str, parent: object) -> object:
-    """The handle of a MIG device, among its GPU's."""
-    found = mig_layout.find_device_handle(device, parent)
-    if found is None:
+    """Return the handle of a MIG device, searched among its GPU's."""
+    handle = mig_layout.find_device_handle(device, parent)
+    if handle is None:
         code = pynvml.NVML_ERROR_NOT_FOUND
         raise errors.DeviceFault(device, "finding it on its GPU", code, "Not Found")
-    return found
+    return handle

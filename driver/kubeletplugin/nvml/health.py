@@ -1,8 +1,8 @@
-"""What NVML says of the GPUs' health: its events, and polls. Errors leave as DeviceFault.
+"""GPU health from NVML: events and polls. Errors are raised as DeviceFault.
 
-One event set watches all GPUs. Whole GPUs only can be registered; an event says by its ids whether
-it is an instance's. That a GPU is lost ends every wait without saying which it is, again and again
-until the set no longer holds it (NV-8).
+One event set watches all GPUs. Only whole GPUs can be registered; an event's ids tell whether it is
+an instance's. A lost GPU ends every wait without naming itself, repeatedly, until it is removed
+from the set (NV-8).
 """
 
 import collections
@@ -32,7 +32,7 @@ _EVENT_TYPES = (
     | pynvml.nvmlEventTypeGpuRecoveryAction
     | pynvml.nvmlEventMigConfigChange
 )
-"""Xids are judged; each of the others is a reason to look at its GPU."""
+"""Xids are classified; any other event is a reason to poll its GPU."""
 _PENDING_MOST = 256
 _EVENTS = "events"
 """The lane of event sets."""
@@ -46,7 +46,7 @@ Result = TypeVar("Result")
 class NvmlHealth:
     """Implements `ports.Watcher` over an initialised library. Used by one thread.
 
-    A poll that is not answered within `patience_s` goes on, and is answered by a later one.
+    A poll that is not answered within `patience_s` continues, and a later poll returns its result.
     """
 
     def __init__(self, session: gpu_calls.GpuSession, patience_s: float = PATIENCE_S) -> None:
@@ -63,15 +63,15 @@ class NvmlHealth:
 
     @property
     def watching(self) -> bool:
-        """Whether there is an event set of the library's present start, with a GPU in it."""
+        """Return whether the library's current start has an event set with a GPU in it."""
         return bool(self._watched) and self._number == self._session.number
 
     def known_gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs that are the node's as far as it was ever read."""
+        """Return the node's GPUs, as last read."""
         return self._session.gpus()
 
     def readable_gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """Every GPU that can be read, and those watched that do not answer now; others left out.
+        """Return the GPUs that can be read, and watched GPUs that do not answer now.
 
         Raises DeviceFault.
         """
@@ -80,7 +80,7 @@ class NvmlHealth:
                 lambda: nvml_errors.call_nvml("", pynvml.nvmlDeviceGetCount)
             )
             for index in range(count):
-                with contextlib.suppress(errors.DeviceFault):  # told by its answer
+                with contextlib.suppress(errors.DeviceFault):  # reported by its poll
                     act = functools.partial(self._read_uuid, index)
                     self._session.lanes.submit(
                         self._session.index_lane(index, self._number), _WHICH, act
@@ -93,25 +93,25 @@ class NvmlHealth:
             return tuple(present)
 
     def watch(self, gpus: Iterable[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        """Have exactly these in the event set; how it went for those that were not yet in it.
+        """Make the event set hold exactly these GPUs; return the result for those added.
 
-        Raises DeviceFault. Nothing takes a GPU out of a set: then there is a new set before the old
-        one is emptied, and an event of that moment may come twice.
+        Raises DeviceFault. NVML cannot remove a GPU from a set: a new set is made before the old
+        one is emptied, and an event of that moment may be reported twice.
         """
         with self._current_start():
-            wanted, old = frozenset(gpus), None
-            if not wanted.issuperset(self._watched):
+            desired, old = frozenset(gpus), None
+            if not desired.issuperset(self._watched):
                 old, self._set = self._set, None
                 self._watched.clear()
-            done = self._register_all(wanted)
+            done = self._register_all(desired)
             if old is not None:
                 self._drain(old)
             return done
 
     def wait(self, timeout_s: float) -> Event | None:
-        """The next event; None after `timeout_s`, or when the library was started anew meanwhile.
+        """Return the next event; None after `timeout_s`, or if the library was started anew.
 
-        Raises DeviceFault; GPU_IS_LOST says nothing of which GPU it is.
+        Raises DeviceFault; GPU_IS_LOST does not tell which GPU it is.
         """
         with self._current_start():
             if self._pending:
@@ -119,19 +119,21 @@ class NvmlHealth:
             return None if self._set is None else self._wait_event(self._set, timeout_s)
 
     def probe(self, gpu: ids.GpuUuid) -> health.PollResult:
-        """What a poll of the GPU says, unreachable GPUs included. Raises DeviceFault."""
+        """Poll the GPU, unreachable GPUs included. Raises DeviceFault."""
         act = functools.partial(_probe, self._session, gpu)
         return self._poll_with(gpu, lambda: self._session.lanes.call(gpu, act))
 
     def poll(self, gpu: ids.GpuUuid) -> health.PollResult | None:
-        """As `signs`; None: it has not answered yet, and is to be asked again."""
+        """Same as `probe`; returns None if it has not answered yet: poll again."""
         act, lanes = functools.partial(_probe, self._session, gpu), self._session.lanes
         return self._poll_with(gpu, lambda: lanes.poll(gpu, "signs", act, self._patience_s))
 
-    def _poll_with(self, gpu: ids.GpuUuid, ask: Callable[[], Result]) -> Result | health.PollResult:
+    def _poll_with(
+        self, gpu: ids.GpuUuid, poll: Callable[[], Result]
+    ) -> Result | health.PollResult:
         with self._current_start():
             try:
-                return ask()
+                return poll()
             except errors.Hung as hung:
                 return health.PollResult(hung=hung.call)
             except errors.DeviceFault as fault:
@@ -141,7 +143,7 @@ class NvmlHealth:
                 return health.PollResult(problem=f"{fault.text}, NVML error {fault.code}")
 
     def close(self) -> None:
-        """Free the event set; the next `watch` makes one."""
+        """Free the event set; the next `watch` creates one."""
         if self._set is None or self._number != self._session.number:
             self._reset()
             return
@@ -149,7 +151,7 @@ class NvmlHealth:
 
     @contextlib.contextmanager
     def _current_start(self) -> Iterator[None]:
-        """Forget what belongs to an earlier start of the library; drop one that is gone."""
+        """Drop the state of an earlier start of the library; drop a start that is gone."""
         try:
             if not self._number or self._number != self._session.number:
                 self._switch_start(self._session.run_library(lambda: self._session.number))
@@ -161,25 +163,27 @@ class NvmlHealth:
 
     def _switch_start(self, number: int) -> None:
         if number != self._number:
-            left, before = self._set, self._number
+            old_set, previous = self._set, self._number
             self._reset()
             self._number = number
-            if left is not None and self._session.is_open(before):
-                self._release_set(left)  # a call hangs in that start, which goes on beside this one
+            if old_set is not None and self._session.is_open(previous):
+                self._release_set(
+                    old_set
+                )  # a call hangs in that start, which continues beside this one
 
     def _read_uuid(self, index: int) -> ids.GpuUuid:
-        """The UUID of the GPU at an index, in its lane."""
-        where = f"GPU at index {index}"
+        """Return the UUID of the GPU at an index; runs in its lane."""
+        label = f"GPU at index {index}"
         with self._session.use() as number:
-            handle = nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetHandleByIndex, index)
-            uuid = ids.GpuUuid(str(nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetUUID, handle)))
+            handle = nvml_errors.call_nvml(label, pynvml.nvmlDeviceGetHandleByIndex, index)
+            uuid = ids.GpuUuid(str(nvml_errors.call_nvml(label, pynvml.nvmlDeviceGetUUID, handle)))
             self._session.cache_handle(uuid, number, handle)
             self._session.record_index(index, number, uuid)
             return uuid
 
     def _gpu_at(self, index: int) -> ids.GpuUuid | None:
-        """The GPU at an index, if it answers, or is watched and does not."""
-        before, lane = self._uuids.get(index), self._session.index_lane(index, self._number)
+        """Return the GPU at an index if it answers, or is watched and does not."""
+        previous, lane = self._uuids.get(index), self._session.index_lane(index, self._number)
         try:
             uuid: ids.GpuUuid | None = self._session.lanes.poll(
                 lane, _WHICH, functools.partial(self._read_uuid, index), self._patience_s
@@ -193,12 +197,12 @@ class NvmlHealth:
         if uuid is not None:
             self._uuids[index] = uuid
             return uuid
-        return before if before in self._watched else None
+        return previous if previous in self._watched else None
 
-    def _wait_event(self, made: object, timeout_s: float) -> Event | None:
+    def _wait_event(self, event_set: object, timeout_s: float) -> Event | None:
         call, limit_ms = pynvml.nvmlEventSetWait_v2, int(timeout_s * 1000)
         try:
-            data = self._run_on_events(lambda: nvml_errors.call_nvml("", call, made, limit_ms))
+            data = self._run_on_events(lambda: nvml_errors.call_nvml("", call, event_set, limit_ms))
         except errors.DeviceFault as fault:
             if fault.code == pynvml.NVML_ERROR_TIMEOUT:
                 return None
@@ -209,7 +213,7 @@ class NvmlHealth:
         return health.XidEvent(gpu, int(data.eventData), _instance(data))
 
     def _run_on_events(self, act: Callable[[], Any]) -> Any:  # noqa: ANN401 - as pynvml
-        """Have an act done on event sets, apart from what else concerns no GPU."""
+        """Run `act` on event sets, in a lane of their own."""
 
         def visit() -> object:
             with self._session.use() as number:
@@ -219,20 +223,20 @@ class NvmlHealth:
         return self._session.lanes.call(_EVENTS, visit)
 
     def _require_start(self, number: int) -> None:
-        """Keep a set out of another start than its own. Raises DeviceFault, as of a timeout."""
+        """Refuse a set that belongs to another start. Raises DeviceFault, as for a timeout."""
         if number != self._number:
             code = pynvml.NVML_ERROR_TIMEOUT
             raise errors.DeviceFault("", "using an event set", code, "the library was started anew")
 
-    def _register_all(self, wanted: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
-        """Register who is not yet, in a new set if there is none."""
+    def _register_all(self, desired: frozenset[ids.GpuUuid]) -> tuple[health.Watched, ...]:
+        """Register the GPUs that are not in the set; create the set if there is none."""
         fresh = self._set is None
         if fresh:
             self._set = self._run_on_events(
                 lambda: nvml_errors.call_nvml("", pynvml.nvmlEventSetCreate)
             )
         done: list[health.Watched] = []
-        for gpu in sorted(wanted - self._watched):
+        for gpu in sorted(desired - self._watched):
             problem = self._refused.get(gpu)
             try:
                 if problem is None:
@@ -246,60 +250,62 @@ class NvmlHealth:
                 if fault.code == pynvml.NVML_ERROR_UNKNOWN:  # such a set is of no use any more
                     self._free_set()
                     self._refused |= {gpu: problem} if fresh else {}
-                    return self._register_all(wanted)
+                    return self._register_all(desired)
             done.append(health.Watched(gpu, problem or ""))
         return tuple(done)
 
     def _drain(self, old: object) -> None:
-        """Take what waits in a set that is to go, and free it."""
+        """Queue the pending events of a set to be discarded, and free it."""
         with contextlib.suppress(errors.DeviceFault):
             while len(self._pending) < _PENDING_MOST and (event := self._wait_event(old, 0.0)):
                 self._pending.append(event)
         self._release_set(old)
 
     def _register(self, gpu: ids.GpuUuid) -> None:
-        session, made = self._session, self._set
+        session, event_set = self._session, self._set
 
         def visit() -> object:
             with session.use() as number:
                 self._require_start(number)
-                return _register_events(gpu, session.handle(gpu, number), made)
+                return _register_events(gpu, session.handle(gpu, number), event_set)
 
         handle = session.lanes.call(gpu, visit)
         self._addresses[_handle_address(handle)] = gpu
         self._watched.add(gpu)
 
     def _free_set(self) -> None:
-        made, self._set = self._set, None
+        event_set, self._set = self._set, None
         self._watched.clear()
-        if made is not None:
-            self._release_set(made)
+        if event_set is not None:
+            self._release_set(event_set)
 
-    def _release_set(self, made: object) -> None:
+    def _release_set(self, event_set: object) -> None:
         with contextlib.suppress(errors.DeviceFault):
-            self._run_on_events(lambda: nvml_errors.call_nvml("", pynvml.nvmlEventSetFree, made))
+            self._run_on_events(
+                lambda: nvml_errors.call_nvml("", pynvml.nvmlEventSetFree, event_set)
+            )
 
     def _free_at_end(self, number: int) -> None:
-        """A start of the library ends: its event set goes first. Nobody is inside."""
-        made = self._set
-        if made is not None and number == self._number:
+        """Free the event set before its start of the library ends. No call is in flight."""
+        event_set = self._set
+        if event_set is not None and number == self._number:
             self._set = None
             self._watched.clear()
             with contextlib.suppress(errors.DeviceFault):
-                nvml_errors.call_nvml("", pynvml.nvmlEventSetFree, made)
+                nvml_errors.call_nvml("", pynvml.nvmlEventSetFree, event_set)
 
     def _reset(self) -> None:
         self._set = None
-        for kept in (self._uuids, self._addresses, self._watched, self._pending, self._refused):
-            kept.clear()
+        for cache in (self._uuids, self._addresses, self._watched, self._pending, self._refused):
+            cache.clear()
 
 
 class _OneGpuFault(errors.DeviceFault):
-    """A fault that is that of one GPU, and not of the library."""
+    """A fault of one GPU, not of the library."""
 
 
 def _is_gpu_fault(fault: errors.DeviceFault) -> bool:
-    """Whether a fault is one GPU's, and not the library's."""
+    """Return whether a fault is one GPU's, and not the library's."""
     return bool(fault.device) and fault.code not in nvml_errors.LIBRARY_GONE
 
 
@@ -309,13 +315,13 @@ def _probe(session: gpu_calls.GpuSession, gpu: ids.GpuUuid) -> health.PollResult
         return _read_poll(gpu, session.handle(gpu, number))
 
 
-def _register_events(gpu: ids.GpuUuid, handle: object, made: object) -> object:
-    """Ask for the GPU's events in that set; its handle. Raises DeviceFault."""
+def _register_events(gpu: ids.GpuUuid, handle: object, event_set: object) -> object:
+    """Register the GPU's events in the set; return its handle. Raises DeviceFault."""
     supported = _query(gpu, pynvml.nvmlDeviceGetSupportedEventTypes, handle)
     if not supported & pynvml.nvmlEventTypeXidCriticalError:
         code = pynvml.NVML_ERROR_NOT_SUPPORTED
         raise _OneGpuFault(gpu, "nvmlDeviceGetSupportedEventTypes", code, "no Xids")
-    _query(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _EVENT_TYPES & supported, made)
+    _query(gpu, pynvml.nvmlDeviceRegisterEvents, handle, _EVENT_TYPES & supported, event_set)
     return handle
 
 
@@ -326,7 +332,7 @@ def _read_poll(gpu: ids.GpuUuid, handle: object) -> health.PollResult:
         pages = _query_optional(gpu, pynvml.nvmlDeviceGetRetiredPagesPendingStatus, handle)
         rows = (0, 0, pages, 0)
     sram = pynvml.c_nvmlEccSramErrorStatus_v1_t()
-    counted = _query_optional(
+    supported = _query_optional(
         gpu, pynvml.nvmlDeviceGetSramEccErrorStatus, handle, ctypes.byref(sram)
     )
     energy = _query_optional(gpu, pynvml.nvmlDeviceGetTotalEnergyConsumption, handle)
@@ -334,7 +340,7 @@ def _read_poll(gpu: ids.GpuUuid, handle: object) -> health.PollResult:
         recovery=_recovery_action(gpu, handle),
         repair_pending=bool(rows[2]),
         repair_failed=bool(rows[3]),
-        sram_exceeded=counted is not None and bool(sram.bThresholdExceeded),
+        sram_exceeded=supported is not None and bool(sram.bThresholdExceeded),
         unrepairable=bool(_query_optional(gpu, unrepairable_memory, handle)),
         energy_mj=None if energy is None else int(energy),
     )
@@ -357,9 +363,9 @@ def unrepairable_memory(handle: object) -> bool:
 
 
 def _check_reachable(gpu: ids.GpuUuid, handle: object) -> None:
-    """Ask what every GPU answers, except that those without memory of their own say so.
+    """Query what every GPU answers; GPUs without memory of their own report NOT_SUPPORTED.
 
-    A GPU that fell off the bus may fail every call with UNKNOWN, which `_told` makes nothing of.
+    A GPU that fell off the bus may fail every call with UNKNOWN, which `_query_optional` ignores.
     """
     try:
         _query(gpu, pynvml.nvmlDeviceGetMemoryInfo, handle)
@@ -370,11 +376,11 @@ def _check_reachable(gpu: ids.GpuUuid, handle: object) -> None:
 
 def _recovery_action(gpu: ids.GpuUuid, handle: object) -> int | None:
     field = pynvml.NVML_FI_DEV_GET_GPU_RECOVERY_ACTION
-    answers = _query_optional(gpu, pynvml.nvmlDeviceGetFieldValues, handle, [field])
-    code = pynvml.NVML_ERROR_NOT_SUPPORTED if answers is None else answers[0].nvmlReturn
+    values = _query_optional(gpu, pynvml.nvmlDeviceGetFieldValues, handle, [field])
+    code = pynvml.NVML_ERROR_NOT_SUPPORTED if values is None else values[0].nvmlReturn
     if code == pynvml.NVML_ERROR_GPU_IS_LOST:
         raise _OneGpuFault(gpu, "nvmlDeviceGetFieldValues", code, "GPU is lost")
-    return int(answers[0].value.uiVal) if code == pynvml.NVML_SUCCESS else None
+    return int(values[0].value.uiVal) if code == pynvml.NVML_SUCCESS else None
 
 
 def _instance(data: Any) -> health.Instance | None:  # noqa: ANN401 - pynvml's structures have no types
@@ -385,15 +391,15 @@ def _instance(data: Any) -> health.Instance | None:  # noqa: ANN401 - pynvml's s
 
 
 def _handle_address(handle: Any) -> int:  # noqa: ANN401 - pynvml's pointers have no types
-    """Handles compare by identity; the same GPU's point to the same place."""
+    """Return the address a handle points to: handles compare by identity."""
     return ctypes.cast(handle, ctypes.c_void_p).value or 0
 
 
 def _query_optional(gpu: ids.GpuUuid, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """As `_of_one`; None unless it was answered or the GPU is lost.
+    """Same as `_query`; returns None unless it was answered or the GPU is lost.
 
-    Each of these exists for some GPUs and drivers only, and what one of them fails on otherwise
-    must not keep the others from being told.
+    Each of these calls exists for some GPUs and drivers only; a failure of one must not hide the
+    others.
     """
     try:
         return _query(gpu, call, *arguments)
@@ -404,7 +410,7 @@ def _query_optional(gpu: ids.GpuUuid, call: Callable[..., Any], *arguments: obje
 
 
 def _query(gpu: str, call: Callable[..., Any], *arguments: object) -> Any:  # noqa: ANN401 - as pynvml
-    """As `calls.ask`; what fails for this GPU only is a _OneGpuFault."""
+    """Same as `call_nvml`; raises _OneGpuFault for a failure of this GPU only."""
     try:
         return nvml_errors.call_nvml(gpu, call, *arguments)
     except errors.Hung:

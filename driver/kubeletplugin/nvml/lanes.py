@@ -1,8 +1,8 @@
-"""A lane a GPU: its calls run on threads of their own, and whoever waits for one gives up in time.
+"""One lane per GPU: its calls run on separate threads, and a waiting caller gives up in time.
 
-A call of NVML can hang for minutes inside the driver (Xid 119), and nothing ends it: the thread in
-it is lost for so long. So no thread of ours enters NVML; it hands its act to the lane of the GPU.
-A lane is hung while a call in it is overdue, and takes nothing meanwhile (a circuit breaker).
+An NVML call can hang for minutes inside the driver (Xid 119), and nothing ends it: its thread is
+blocked meanwhile. So no thread of ours enters NVML; each hands its task to the lane of the GPU.
+A lane is hung while a call in it is overdue, and accepts no task meanwhile (circuit breaker).
 """
 
 import contextvars
@@ -17,16 +17,16 @@ T = TypeVar("T")
 HUNG_S: Final = 8.0
 """Longest time of one call: with a poll every 5 s, a GPU that hangs is known to within 15 s."""
 LIBRARY: Final = ""
-"""The lane of what concerns no GPU."""
+"""The lane of calls that concern no GPU."""
 MAX_TASKS: Final = 16
-"""Acts in one lane at once: a GPU's readers, and the one caller that has it in hand."""
+"""Concurrent tasks of a lane: a GPU's readers, and the one caller that holds it."""
 _BREATH_S = 0.005
 _local = threading.local()
 
 
 @dataclass(eq=False, slots=True)
 class LaneTask:
-    """One act in a lane. `call` is the call it is in, since `began`; "" between calls."""
+    """One task in a lane. `call` is its NVML call, since `started_at`; "" between calls."""
 
     lane: str
     limit_s: float
@@ -39,40 +39,40 @@ class LaneTask:
     problem: BaseException | None = None
 
     def enter(self, call: str) -> None:
-        """Note the call that comes. Raises Hung where nobody waits for the act any more."""
+        """Record the next call. Raises Hung if the task was abandoned."""
         if self.abandoned:
             raise errors.Hung(self.lane, call, 0.0)
         self.started_at, self.call = self.time.monotonic(), call
 
     def leave(self) -> None:
-        """Note that the call has returned."""
+        """Record that the call has returned."""
         self.call = ""
 
     def remaining_s(self) -> float:
-        """Seconds until its call is overdue."""
-        in_it_s = self.time.monotonic() - self.started_at if self.call else 0.0
-        return self.limit_s - in_it_s
+        """Return the seconds until its call is overdue."""
+        elapsed_s = self.time.monotonic() - self.started_at if self.call else 0.0
+        return self.limit_s - elapsed_s
 
     def overdue_call(self) -> errors.Hung | None:
-        """The call that has not returned in its time."""
+        """Return the call that has not returned in time."""
         if self.done.is_set() or self.remaining_s() > 0 or not (call := self.call):
             return None
         return errors.Hung(self.lane, call, self.time.monotonic() - self.started_at)
 
     def outcome(self) -> Any:  # noqa: ANN401 - of whatever act it was
-        """What the act returned, or raise what it raised; it is over."""
+        """Return the result of the finished task, or raise its exception."""
         if self.problem is not None:
             raise self.problem
         return self.result
 
 
 def current_task() -> LaneTask | None:
-    """The visit that this thread makes."""
+    """Return the task that this thread runs."""
     return getattr(_local, "visit", None)
 
 
 class Lanes:
-    """Thread safe. Whatever an act raises, its caller gets; Hung when a call of it is overdue."""
+    """Thread safe. A task's exception is raised to its caller; Hung if a call of it is overdue."""
 
     def __init__(self, time: clock.Clock, limit_s: float = HUNG_S) -> None:
         self.limit_s = limit_s
@@ -82,13 +82,13 @@ class Lanes:
         self._polled: dict[tuple[str, str], LaneTask] = {}
 
     def hung_call(self, lane: str) -> errors.Hung | None:
-        """The call of the lane that is overdue."""
+        """Return the overdue call of the lane."""
         with self._lock:
-            visits = tuple(self._inside.get(lane, ()))
-        return next((hung for one in visits if (hung := one.overdue_call())), None)
+            tasks = tuple(self._inside.get(lane, ()))
+        return next((hung for task in tasks if (hung := task.overdue_call())), None)
 
     def has_hung(self) -> bool:
-        """Whether a call is overdue in some lane."""
+        """Return whether a call is overdue in any lane."""
         with self._lock:
             lanes = tuple(self._inside)
         return any(self.hung_call(lane) for lane in lanes)
@@ -96,99 +96,99 @@ class Lanes:
     def call(
         self, lane: str, act: Callable[[], T], limit_s: float | None = None, name: str = ""
     ) -> T:
-        """Have the act done, and wait for it as long as its calls return.
+        """Run `act` and wait for it as long as its calls return.
 
-        `name` stands for all of an act that calls something else than NVML.
+        `name` stands for all of an act that calls something other than NVML.
         """
-        visit = self._submit(lane, act, limit_s, name)
-        while not self._time.wait(visit.done, max(visit.remaining_s(), _BREATH_S)):
-            if (hung := visit.overdue_call()) is not None:
-                visit.abandoned = True
+        task = self._submit(lane, act, limit_s, name)
+        while not self._time.wait(task.done, max(task.remaining_s(), _BREATH_S)):
+            if (hung := task.overdue_call()) is not None:
+                task.abandoned = True
                 raise hung
-        return visit.outcome()  # type: ignore[no-any-return]
+        return task.outcome()  # type: ignore[no-any-return]
 
-    def poll(self, lane: str, what: str, act: Callable[[], T], patience_s: float) -> T | None:
-        """What the act answers, or None where it is not done yet: then ask again.
+    def poll(self, lane: str, key: str, act: Callable[[], T], patience_s: float) -> T | None:
+        """Return the result of `act`, or None if it is not done yet: poll again.
 
-        Of one lane the same thing is asked once at a time, and not given up.
+        At most one task per lane and `key` runs at a time; it is never abandoned.
         """
-        self.submit(lane, what, act)
-        return self.poll_result(lane, what, patience_s)  # type: ignore[no-any-return]
+        self.submit(lane, key, act)
+        return self.poll_result(lane, key, patience_s)  # type: ignore[no-any-return]
 
-    def submit(self, lane: str, what: str, act: Callable[[], object]) -> None:
-        """Have the act begun, unless the last one asked the same has not been answered."""
-        if (lane, what) not in self._polled:
-            self._polled[lane, what] = self._submit(lane, act)
+    def submit(self, lane: str, key: str, act: Callable[[], object]) -> None:
+        """Start `act`, unless the previous task of that key has not been collected."""
+        if (lane, key) not in self._polled:
+            self._polled[lane, key] = self._submit(lane, act)
 
-    def poll_result(self, lane: str, what: str, patience_s: float) -> Any:  # noqa: ANN401 - of that act
-        """See `ask`, of an act that was begun."""
-        visit = self._polled[lane, what]
-        if self._time.wait(visit.done, patience_s):
-            del self._polled[lane, what]
-            return visit.outcome()
-        if (hung := visit.overdue_call()) is not None:
+    def poll_result(self, lane: str, key: str, patience_s: float) -> Any:  # noqa: ANN401 - of that act
+        """See `poll`, for a task that was submitted."""
+        task = self._polled[lane, key]
+        if self._time.wait(task.done, patience_s):
+            del self._polled[lane, key]
+            return task.outcome()
+        if (hung := task.overdue_call()) is not None:
             raise hung
         return None
 
     def gather(
         self, acts: Mapping[str, Callable[[], T]], within_s: float
     ) -> dict[str, T | errors.DeviceFault]:
-        """Have acts done in many lanes at once: what each returned, or its DeviceFault."""
-        found: dict[str, T | errors.DeviceFault] = {}
-        begun: dict[str, LaneTask] = {}
+        """Run acts in many lanes at once; return the result of each, or its DeviceFault."""
+        results: dict[str, T | errors.DeviceFault] = {}
+        tasks: dict[str, LaneTask] = {}
         for lane, act in acts.items():
             try:
-                begun[lane] = self._submit(lane, act)
+                tasks[lane] = self._submit(lane, act)
             except errors.DeviceFault as fault:
-                found[lane] = fault
-        until = self._time.monotonic() + within_s
-        for lane, visit in begun.items():
+                results[lane] = fault
+        deadline = self._time.monotonic() + within_s
+        for lane, task in tasks.items():
             try:
-                found[lane] = self._await_until(visit, until)
+                results[lane] = self._await_until(task, deadline)
             except errors.DeviceFault as fault:
-                found[lane] = fault
-        return {lane: found[lane] for lane in acts}
+                results[lane] = fault
+        return {lane: results[lane] for lane in acts}
 
-    def _await_until(self, visit: LaneTask, until: float) -> Any:  # noqa: ANN401 - of that act
-        while not self._time.wait(visit.done, max(visit.remaining_s(), _BREATH_S)):
-            hung, now = visit.overdue_call(), self._time.monotonic()
-            if hung is not None or now >= until:
-                visit.abandoned = True
-                raise hung or errors.DeviceFault(visit.lane, visit.call, -1, "it goes on for long")
-        return visit.outcome()
+    def _await_until(self, task: LaneTask, deadline: float) -> Any:  # noqa: ANN401 - of that act
+        while not self._time.wait(task.done, max(task.remaining_s(), _BREATH_S)):
+            hung, now = task.overdue_call(), self._time.monotonic()
+            if hung is not None or now >= deadline:
+                task.abandoned = True
+                raise hung or errors.DeviceFault(task.lane, task.call, -1, "it goes on for long")
+        return task.outcome()
 
     def _submit(
         self, lane: str, act: Callable[[], object], limit_s: float | None = None, name: str = ""
     ) -> LaneTask:
         if (hung := self.hung_call(lane)) is not None:
             raise hung
-        visit = LaneTask(lane, limit_s or self.limit_s, self._time)
+        task = LaneTask(lane, limit_s or self.limit_s, self._time)
         if name:
-            visit.enter(name)
+            task.enter(name)
         with self._lock:
-            inside = self._inside.setdefault(lane, [])
-            if len(inside) >= MAX_TASKS:
+            tasks = self._inside.setdefault(lane, [])
+            if len(tasks) >= MAX_TASKS:
                 raise errors.DeviceFault(
-                    lane, inside[0].call, -1, f"{MAX_TASKS} calls are under way"
+                    lane, tasks[0].call, -1, f"{MAX_TASKS} calls are under way"
                 )
-            inside.append(visit)
-        around = contextvars.copy_context()  # a log's lines name their claim
+            tasks.append(task)
+        context = contextvars.copy_context()  # a log's lines name their claim
         name = f"nvml {lane}"
         threading.Thread(
-            target=around.run, args=(self._run, visit, act), name=name, daemon=True
+            target=context.run, args=(self._run, task, act), name=name, daemon=True
         ).start()
-        return visit
+        return task
 
-    def _run(self, visit: LaneTask, act: Callable[[], object]) -> None:
-        _local.visit = visit
+    def _run(self, task: LaneTask, act: Callable[[], object]) -> None:
+        _local.visit = task
         try:
-            visit.result = act()
-        except BaseException as e:  # noqa: BLE001 - handed to whoever waits
-            visit.problem = e
+            task.result = act()
+        except BaseException as e:  # noqa: BLE001 - raised to the caller
+            task.problem = e
         finally:
             with self._lock:
-                inside = self._inside[visit.lane]
-                inside.remove(visit)
-                if not inside:
-                    del self._inside[visit.lane]
-            visit.done.set()
+                tasks = self._inside[task.lane]
+                tasks.remove(task)
+                if not tasks:
+                    del self._inside[task.lane]
+            task.done.set()

@@ -1,8 +1,8 @@
-"""The library itself: loaded from the driver root, started, read, let go.
+"""The NVML library: loaded from the driver root, started, read, closed.
 
-NVML is initialised once and stays so; after a failure of the library as a whole, or with a GPU
-that cannot be read, the next reading starts it anew (a lost GPU comes back no other way). When to
-try again is the caller's to say.
+NVML is initialised once and stays so. After a failure of the library as a whole, or with a GPU that
+cannot be read, the next read starts it anew (a lost GPU comes back no other way). The caller
+decides when to retry.
 """
 
 import contextlib
@@ -28,40 +28,39 @@ _WITHIN_S: Final = 20.0
 
 
 class NvmlLibrary:
-    """The library `libnvidia-ml.so.1` of a driver root; pynvml can hold one a process.
+    """The library `libnvidia-ml.so.1` of a driver root; pynvml can hold one per process.
 
-    Thread safe. `session` is its time between start and end, for others that call it.
+    Thread safe. `session` is the library's session, shared with other callers.
     """
 
     def __init__(
         self,
-        place: Path | driver_search.Search,
+        root: Path | driver_search.Search,
         host_root: Path,
-        inside: lanes.Lanes | None = None,
+        shared_lanes: lanes.Lanes | None = None,
     ) -> None:
-        self._root = driver_root.DriverRoot(place)
+        self._root = driver_root.DriverRoot(root)
         self._host_root = host_root
-        self.session = gpu_calls.GpuSession(self._start, _end, inside)
+        self.session = gpu_calls.GpuSession(self._start, _end, shared_lanes)
 
     def inventory(self) -> model.Inventory:
-        """Every GPU that can be read, in PCI order, and those that cannot. Raises DeviceFault.
+        """Read every GPU, in PCI order, and those that cannot be read. Raises DeviceFault.
 
-        All are read at once, so that one that hangs holds up the others no longer than a call may
-        take.
+        All are read at once: a GPU that hangs delays the others no longer than one call may take.
         """
         try:
-            found, number = self._read_all()
+            inventory, number = self._read_all()
         except errors.Hung:
             raise
         except errors.DeviceFault:
             self.session.close()
             raise
-        if found.broken and not self.session.lanes.has_hung():
+        if inventory.broken and not self.session.lanes.has_hung():
             self.session.drop(number)
-        return found
+        return inventory
 
     def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
-        """What a change of its MIG changes of a GPU, read again. Raises DeviceFault."""
+        """Re-read the fields of a GPU that a MIG change affects. Raises DeviceFault."""
 
         def read(handle: object) -> model.Gpu:
             return dataclasses.replace(
@@ -73,15 +72,15 @@ class NvmlLibrary:
         return self.session.run_on(gpu.uuid, read)
 
     def set_gpus(self, inventory: model.Inventory) -> None:
-        """These are the GPUs that there are, as far as is known."""
-        self.session.set_gpus(inventory.known)
+        """Set the node's GPUs, as far as known."""
+        self.session.set_gpus(inventory.all_gpus)
 
     def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
-        """The call of the GPU that does not return."""
+        """Return the overdue call of the GPU."""
         return self.session.hung_call(gpu)
 
     def close(self) -> None:
-        """Let go of the library; the next reading starts it again."""
+        """Release the library; the next read starts it again."""
         self.session.close()
 
     def _start(self) -> None:
@@ -95,7 +94,7 @@ class NvmlLibrary:
         nvml_errors.call_nvml("", pynvml.nvmlInitWithFlags, pynvml.NVML_INIT_FLAG_NO_GPUS)
 
     def _read_all(self) -> tuple[model.Inventory, int]:
-        """The GPUs, and the number of the start that they were counted in."""
+        """Return the GPUs, and the number of the start they were counted in."""
         versions, count, number = self.session.run_library(
             lambda: (
                 querie_gpu.read_versions(),
@@ -103,27 +102,27 @@ class NvmlLibrary:
                 self.session.number,
             )
         )
-        lanes_of = {self.session.index_lane(index, number): index for index in range(count)}
-        answers = self.session.lanes.gather(
+        indices = {self.session.index_lane(index, number): index for index in range(count)}
+        results = self.session.lanes.gather(
             {
                 lane: functools.partial(self._read, index, versions)
-                for lane, index in lanes_of.items()
+                for lane, index in indices.items()
             },
             _WITHIN_S,
         )
         read: list[tuple[model.Gpu, nvlink.Links]] = []
         broken: list[model.BrokenGpu] = []
-        for answer in answers.values():
-            if not isinstance(answer, errors.DeviceFault):
-                read.append(answer)
-            elif answer.code in nvml_errors.LIBRARY_GONE:
-                raise answer
+        for result in results.values():
+            if not isinstance(result, errors.DeviceFault):
+                read.append(result)
+            elif result.code in nvml_errors.LIBRARY_GONE:
+                raise result
             else:
-                broken.append(model.BrokenGpu(answer.device, str(answer)))
+                broken.append(model.BrokenGpu(result.device, str(result)))
         for gpu, _ in read:
             self.session.record_index(gpu.index, number, gpu.uuid)
-        found = model.sort_by_pci(nvlink.connect_peers(read))
-        return model.Inventory(found, tuple(broken)), number
+        gpus = model.sort_by_pci(nvlink.connect_peers(read))
+        return model.Inventory(gpus, tuple(broken)), number
 
     def _read(self, index: int, versions: querie_gpu.Versions) -> tuple[model.Gpu, nvlink.Links]:
         with self.session.use():
@@ -131,6 +130,6 @@ class NvmlLibrary:
 
 
 def _end() -> None:
-    """A library that is gone holds nothing any more."""
+    """Shut NVML down; ignore a library that is gone."""
     with contextlib.suppress(errors.DeviceFault):
         nvml_errors.call_nvml("", pynvml.nvmlShutdown)

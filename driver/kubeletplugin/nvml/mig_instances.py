@@ -1,7 +1,7 @@
-"""Changes of a GPU's MIG: mode, instances and their devices (D11). Errors leave as DeviceFault.
+"""Changes of a GPU's MIG: mode, instances and their devices (D11). Raises DeviceFault.
 
-Handles live within one use of the library, and nothing waits in it: who waits for processes to
-leave holds up no one but the GPU's next caller.
+Handles live within one use of the library, and nothing waits in it: waiting for processes to leave
+delays only the GPU's next caller.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ _NOT_AT_ONCE = {
 
 
 class MigInstances:
-    """Implements `ports.Partitions`. Thread safe, as long as one caller has a GPU at a time."""
+    """Implements `ports.Partitions`. Thread safe with one caller per GPU at a time."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class MigInstances:
         self._watch = watch
 
     def enable(self, gpu: ids.GpuUuid, patience_s: float = 0.0) -> bool:
-        """Have MIG on; whether it was off. A mode that would come later only is put back."""
+        """Turn MIG on; return whether it was off. A mode change that stays pending is reverted."""
 
         def enabled(handle: object) -> bool:
             return self._set_mode(gpu, handle, pynvml.NVML_DEVICE_MIG_ENABLE)
@@ -65,7 +65,7 @@ class MigInstances:
         return self._retry_in_use(lambda: self._session.run_on(gpu, enabled, MODE_S), patience_s)
 
     def disable(self, gpu: ids.GpuUuid, patience_s: float) -> bool:
-        """Have MIG off, unless an instance is left; whether it was turned off."""
+        """Turn MIG off unless an instance remains; return whether it was turned off."""
 
         def disabled(handle: object) -> bool:
             if _is_mig_enabled(gpu, handle) and _has_instances(gpu, handle):
@@ -74,59 +74,59 @@ class MigInstances:
 
         return self._retry_in_use(lambda: self._session.run_on(gpu, disabled, MODE_S), patience_s)
 
-    def create(self, place: mig.InstanceRef) -> mig.Instance:
-        """Make an instance at a place that nothing lies on, with its one device.
+    def create(self, ref: mig.InstanceRef) -> mig.Instance:
+        """Create an instance and its one device at a free placement.
 
-        What was made is destroyed when any call fails. Raises Unchanged when that leaves nothing,
-        DeviceFault when a part of it is still there.
+        If any call fails, what was created is destroyed. Raises Unchanged if nothing is left,
+        DeviceFault if a part of it remains.
         """
-        return self._session.run_on(place.gpu, lambda handle: self._create(place, handle))
+        return self._session.run_on(ref.gpu, lambda handle: self._create(ref, handle))
 
-    def destroy(self, place: mig.InstanceRef, patience_s: float) -> None:
-        """Have none of ours at a place: devices first; what is half done is gone on with.
+    def destroy(self, ref: mig.InstanceRef, patience_s: float) -> None:
+        """Destroy our instance at a placement, devices first; resume a half-done destroy.
 
-        An instance with a device of another UUID than the place's is somebody else's, and stays.
+        An instance with a device of another UUID is foreign, and stays.
         """
 
         def destroyed(handle: object) -> None:
-            if _is_reachable(place.gpu, handle) and _is_mig_enabled(place.gpu, handle):
-                for instance in list(_matching_instances(place, handle)):
-                    self._destroy(place.gpu, instance)
+            if _is_reachable(ref.gpu, handle) and _is_mig_enabled(ref.gpu, handle):
+                for instance in list(_matching_instances(ref, handle)):
+                    self._destroy(ref.gpu, instance)
 
         def once() -> None:
             try:
-                self._session.run_on(place.gpu, destroyed)
+                self._session.run_on(ref.gpu, destroyed)
             except errors.DeviceFault as fault:
                 if fault.code not in _GPU_GONE or fault.call not in _LOOKUPS:
                     raise
 
         self._retry_in_use(once, patience_s)
 
-    def _create(self, place: mig.InstanceRef, handle: object) -> mig.Instance:
-        start, size = place.placement.start, place.placement.size
-        at = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
+    def _create(self, ref: mig.InstanceRef, handle: object) -> mig.Instance:
+        start, size = ref.placement.start, ref.placement.size
+        placement = ctypes.byref(pynvml.c_nvmlGpuInstancePlacement_t(start, size))
         create = pynvml.nvmlDeviceCreateGpuInstanceWithPlacement
         with _unchanged_on_failure():
-            made = nvml_errors.call_nvml(place.gpu, create, handle, place.profile_id, at)
+            instance = nvml_errors.call_nvml(ref.gpu, create, handle, ref.profile_id, placement)
         try:
             self._watch.on_point("GPU instance made")
-            _create_compute(place.gpu, made)
+            _create_compute(ref.gpu, instance)
             self._watch.on_point("compute instance made")
-            return _read_back(place, handle, made)
+            return _read_back(ref, handle, instance)
         except errors.DeviceFault as fault:
-            _log.warning("instance not made", place=place, error=str(fault))
-            self._destroy(place.gpu, made)
+            _log.warning("instance not made", place=ref, error=str(fault))
+            self._destroy(ref.gpu, instance)
             raise _as_unchanged(fault) from fault
 
-    def _set_mode(self, gpu: ids.GpuUuid, handle: object, wanted: int) -> bool:
+    def _set_mode(self, gpu: ids.GpuUuid, handle: object, desired: int) -> bool:
         current, pending = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
-        if current == pending == wanted:
+        if current == pending == desired:
             return False
-        # The call succeeds although the mode may not have changed: the status tells (nvml.h).
-        status = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, wanted)
+        # The call succeeds even if the mode did not change: the status tells (nvml.h).
+        status = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, desired)
         self._watch.on_point("MIG mode asked for")
         if status == pynvml.NVML_SUCCESS:
-            return bool(current != wanted)
+            return bool(current != desired)
         nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, current)
         text = f"MIG mode stays {current}: {_NOT_AT_ONCE.get(status, 'the driver says no more')}"
         raise errors.Unchanged(gpu, "nvmlDeviceSetMigMode", status, text)
@@ -141,7 +141,7 @@ class MigInstances:
         self._watch.on_point("GPU instance destroyed")
 
     def _retry_in_use(self, act: Callable[[], T], patience_s: float) -> T:
-        """Try until the GPU is no longer in use, or patience ends; not within the library."""
+        """Retry until the GPU is no longer in use or `patience_s` ends; not within the library."""
         deadline = self._clock.monotonic() + patience_s
         while True:
             try:
@@ -154,7 +154,7 @@ class MigInstances:
 
 
 def _is_reachable(gpu: ids.GpuUuid, handle: object) -> bool:
-    """Whether the GPU answers by its handle; not where it has gone."""
+    """Return whether the GPU answers by its handle; False if it is gone."""
     try:
         nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMinorNumber, handle)
     except errors.DeviceFault as fault:
@@ -170,10 +170,10 @@ def _is_mig_enabled(gpu: str, handle: object) -> bool:
 
 
 def _create_compute(gpu: str, instance: object) -> None:
-    """The compute instance that is all of a GPU instance.
+    """Create the compute instance that spans a GPU instance.
 
-    Which profile that is follows from no number: an instance of one slice with the memory of two
-    takes a profile of its own. It is the one with the most multiprocessors.
+    The profile follows from no number: an instance of one slice with the memory of two has a
+    profile of its own. It is the profile with the most multiprocessors.
     """
     infos = list(_compute_profiles(gpu, instance))
     if not infos:
@@ -185,10 +185,10 @@ def _create_compute(gpu: str, instance: object) -> None:
 
 
 def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
-    ask = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
+    call = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
     for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
-        # The first version of the structure has all that is asked, and every driver knows it.
-        info = nvml_errors.call_if_supported(gpu, ask, instance, number, _SHARED, 1)
+        # The first version of the structure has all fields used here, and every driver knows it.
+        info = nvml_errors.call_if_supported(gpu, call, instance, number, _SHARED, 1)
         if info is not None:
             yield info
 
@@ -196,53 +196,53 @@ def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
 def _compute_instances(gpu: str, instance: object) -> Iterator[object]:
     for profile in _compute_profiles(gpu, instance):
         count = ctypes.c_uint(0)
-        found = (pynvml.c_nvmlComputeInstance_t * _MOST_COMPUTE)()
+        instances = (pynvml.c_nvmlComputeInstance_t * _MOST_COMPUTE)()
         call = pynvml.nvmlGpuInstanceGetComputeInstances
-        nvml_errors.call_nvml(gpu, call, instance, int(profile.id), found, ctypes.byref(count))
-        yield from found[: count.value]
+        nvml_errors.call_nvml(gpu, call, instance, int(profile.id), instances, ctypes.byref(count))
+        yield from instances[: count.value]
 
 
-def _read_back(place: mig.InstanceRef, handle: object, made: object) -> mig.Instance:
-    """What was made, as the GPU itself tells it. Raises DeviceFault when it is not as asked."""
-    info = nvml_errors.call_nvml(place.gpu, pynvml.nvmlGpuInstanceGetInfo, made)
-    for found in mig_layout.read_instances(place.gpu, handle, (place.profile_id,)):
-        if found.gpu_instance == int(info.id) and place.matches(found) and found.uuid:
-            return found
+def _read_back(ref: mig.InstanceRef, handle: object, created: object) -> mig.Instance:
+    """Re-read the created instance. Raises DeviceFault if it is not as requested."""
+    info = nvml_errors.call_nvml(ref.gpu, pynvml.nvmlGpuInstanceGetInfo, created)
+    for instance in mig_layout.read_instances(ref.gpu, handle, (ref.profile_id,)):
+        if instance.gpu_instance == int(info.id) and ref.matches(instance) and instance.uuid:
+            return instance
     call = "reading a new instance back"
     raise nvml_errors.invalid_value(
-        place.gpu, call, int(info.id), f"an instance with its device at {place}"
+        ref.gpu, call, int(info.id), f"an instance with its device at {ref}"
     )
 
 
-def _matching_instances(place: mig.InstanceRef, handle: object) -> Iterator[object]:
-    """The GPU instances at a place that may be ours."""
+def _matching_instances(ref: mig.InstanceRef, handle: object) -> Iterator[object]:
+    """Yield the GPU instances at a placement that may be ours."""
     uuids: dict[int, set[ids.MigUuid]] = {}
-    for device in mig_layout.read_devices(place.gpu, handle):
+    for device in mig_layout.read_devices(ref.gpu, handle):
         uuids.setdefault(device.gpu_instance, set()).add(device.uuid)
-    for instance in mig_layout.instance_handles(place.gpu, handle, place.profile_id):
-        info = mig_layout.instance_info(place.gpu, instance)
+    for instance in mig_layout.instance_handles(ref.gpu, handle, ref.profile_id):
+        info = mig_layout.instance_info(ref.gpu, instance)
         if info is None:
             continue
-        if mig.Placement(int(info.placement.start), int(info.placement.size)) != place.placement:
+        if mig.Placement(int(info.placement.start), int(info.placement.size)) != ref.placement:
             continue
-        there = uuids.get(int(info.id), set())
-        if place.uuid is None or place.uuid in there:
+        present = uuids.get(int(info.id), set())
+        if ref.uuid is None or ref.uuid in present:
             yield instance
-        elif there:
-            _log.info("another's instance stays", place=place, found=sorted(there))
-        elif any(_compute_instances(place.gpu, instance)):
+        elif present:
+            _log.info("another's instance stays", place=ref, found=sorted(present))
+        elif any(_compute_instances(ref.gpu, instance)):
             call = "telling whose an instance is"
             raise nvml_errors.invalid_value(
-                place.gpu, call, int(info.id), "one whose devices can be read"
+                ref.gpu, call, int(info.id), "one whose devices can be read"
             )
         else:
             yield instance
 
 
 def _has_instances(gpu: str, handle: object) -> bool:
-    ask = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
+    call = pynvml.nvmlDeviceGetGpuInstanceProfileInfo
     for number in range(pynvml.NVML_GPU_INSTANCE_PROFILE_COUNT):
-        info = nvml_errors.call_if_supported(gpu, ask, handle, number, 1)
+        info = nvml_errors.call_if_supported(gpu, call, handle, number, 1)
         if info is not None and mig_layout.instance_handles(gpu, handle, int(info.id)):
             return True
     return False

@@ -1,7 +1,7 @@
-"""A GPU's reset, with this process out of its way.
+"""GPU reset that closes the GPU in this process first.
 
-nvidia-smi refuses while anybody has the GPU open: NVML in this process has, from the first handle
-of it until its end, and persistence mode has.
+nvidia-smi refuses while the GPU is open anywhere: NVML in this process keeps it open from the first
+handle until shutdown, and so does persistence mode.
 """
 
 import functools
@@ -19,20 +19,20 @@ _log = structlog.get_logger(__name__)
 PATIENCE_S: Final = 10.0
 """Longest wait for calls of NVML to return; a wait for events takes a second."""
 _LIMIT_S: Final = 70.0
-"""Of the program, which ends itself earlier if it can be ended."""
+"""Limit of the program, which is killed earlier if possible."""
 
 
 class GpuResetter:
-    """`act` resets a GPU that nobody has open; raises NodeFault."""
+    """Resets a GPU; `act` runs once no process has it open; raises NodeFault."""
 
     def __init__(self, session: gpu_calls.GpuSession, act: Callable[[ids.GpuUuid], None]) -> None:
         self._session = session
         self._act = act
 
     def reset(self, gpu: ids.GpuUuid) -> None:
-        """Reset a GPU on which nothing is; whoever calls holds it. All of NVML waits meanwhile.
+        """Reset an idle GPU, whose lock the caller holds. All NVML calls wait meanwhile.
 
-        Persistence mode is put back whether or not it went well. Raises NodeFault, DeviceFault.
+        Persistence mode is restored in any case. Raises NodeFault, DeviceFault.
         """
         persistent = self._disable_persistence(gpu)
         try:
@@ -45,7 +45,7 @@ class GpuResetter:
                 self._restore_persistence(gpu)
 
     def _disable_persistence(self, gpu: ids.GpuUuid) -> bool:
-        """Have persistence mode off; whether it was on. Some GPUs have none."""
+        """Turn persistence mode off; return whether it was on. Some GPUs have none."""
         return self._session.run_on(gpu, lambda handle: _disable(gpu, handle))
 
     def _restore_persistence(self, gpu: ids.GpuUuid) -> None:

@@ -1,9 +1,9 @@
-"""The time between NVML's start and its end, shared by those who use it.
+"""Reference-counted NVML session, shared by its users.
 
-Whoever is inside `use` may call NVML and wait in it. Handles and event sets belong to one start, so
-each has its number. A start that is dropped is over for all who come later; it ends when the last
-one inside has left, and a call that hangs in it keeps nobody else out. Started, the library keeps
-every GPU open that it was asked for, and such a GPU cannot be reset: `paused` is for that.
+Within `use` a caller may call NVML and wait in it. Handles and event sets belong to one start, so
+each start has a number. A dropped start is closed to new users; it ends when its last user leaves,
+and a hanging call in it blocks no new user. While started, the library keeps open every GPU that
+was queried, and such a GPU cannot be reset: `paused` is for that.
 """
 
 import contextlib
@@ -25,8 +25,8 @@ WAIT_S: Final = 75.0
 class Session:
     """`start` raises DeviceFault; `end` does not raise. Thread safe.
 
-    NVML counts its starts: one beside another that still ends is the same library, with the same
-    handles. Only when it has ended as often is it read anew.
+    NVML counts its starts: a start beside another that has not ended yet is the same library, with
+    the same handles. It is loaded anew only when it has ended as often.
     """
 
     def __init__(self, start: Act, end: Act, time: clock.Clock | None = None) -> None:
@@ -42,24 +42,24 @@ class Session:
         self._end_callbacks: list[Ending] = []
 
     def on_end(self, act: Ending) -> None:
-        """Have `act` free what belongs to a start before its end, when nobody is inside.
+        """Register `act`, which frees the state of a start before its end, when it has no users.
 
-        It calls the library without `use`, and does not raise. To be asked for before any `use`.
+        `act` calls the library without `use`, and does not raise. Register before any `use`.
         """
         self._end_callbacks.append(act)
 
     @property
     def number(self) -> int:
-        """The present start's number, from 1; 0 while the library is not started."""
+        """Number of the current start, from 1; 0 while the library is not started."""
         return self._number
 
     def is_open(self, number: int) -> bool:
-        """Whether that start has not ended yet, be it dropped."""
+        """Return whether that start has not ended yet, even if it is dropped."""
         return number in self._users
 
     @contextlib.contextmanager
     def use(self) -> Iterator[int]:
-        """Have the library started until the exit; the start's number. Raises DeviceFault."""
+        """Keep the library started until the exit; yield the start's number. Raises DeviceFault."""
         number = self._acquire()
         try:
             yield number
@@ -67,7 +67,7 @@ class Session:
             self._release(number)
 
     def drop(self, number: int) -> None:
-        """That start has failed or grown old: whoever comes now gets a new one. Waits for nobody.
+        """Drop a failed or outdated start: new users get a new one. Does not wait.
 
         Not within `use`.
         """
@@ -81,16 +81,16 @@ class Session:
 
     @contextlib.contextmanager
     def paused(self, patience_s: float) -> Iterator[None]:
-        """Have the library ended until the exit; who wants to use it waits. Not within `use`.
+        """Keep the library ended until the exit; new users wait. Not within `use`.
 
-        Raises NodeFault when somebody is inside for so long: a call may hang on a sick GPU.
+        Raises NodeFault if it stays in use for `patience_s`: a call may hang on a faulty GPU.
         """
-        until = self._time.monotonic() + patience_s
+        deadline = self._time.monotonic() + patience_s
         with self._changed:
-            if not self._wait_for(lambda: not (self._pausing or self._starting), until):
+            if not self._wait_for(lambda: not (self._pausing or self._starting), deadline):
                 raise _in_use_fault(patience_s)
             self._pausing = True
-            number, is_free = self._number, self._wait_for(self._is_idle, until)
+            number, is_free = self._number, self._wait_for(self._is_idle, deadline)
             self._number = 0 if is_free else number
         try:
             if not is_free:
@@ -104,14 +104,14 @@ class Session:
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """Let go of the library; the next use starts it again."""
+        """Release the library; the next use starts it again."""
         self.drop(self._number)
 
     def _acquire(self) -> int:
-        """Count as a user of the present start; begin one where there is none."""
-        until = self._time.monotonic() + WAIT_S
+        """Count as a user of the current start; begin one if there is none."""
+        deadline = self._time.monotonic() + WAIT_S
         with self._changed:
-            if not self._wait_for(lambda: not (self._pausing or self._starting), until):
+            if not self._wait_for(lambda: not (self._pausing or self._starting), deadline):
                 raise errors.DeviceFault("", "waiting for NVML", -1, f"not for {WAIT_S:g} s")
             if self._number:
                 self._users[self._number] += 1
@@ -142,7 +142,7 @@ class Session:
             self._end_start(number)
 
     def _end_start(self, number: int) -> None:
-        """End a start that is dropped and empty, outside the lock: the library is called."""
+        """End a dropped start without users, outside the lock: the library is called."""
         try:
             for act in self._end_callbacks:
                 act(number)
@@ -153,12 +153,12 @@ class Session:
                 self._changed.notify_all()
 
     def _is_idle(self) -> bool:
-        """Whether nobody is inside, and no dropped start has yet to end."""
+        """Return whether no start has users, and no dropped start has yet to end."""
         return not any(self._users.values()) and not self._users.keys() - {self._number}
 
-    def _wait_for(self, holds: Callable[[], bool], until: float) -> bool:
-        """The caller has the lock, which others get meanwhile."""
-        return self._changed.wait_for(holds, max(0.0, until - self._time.monotonic()))
+    def _wait_for(self, holds: Callable[[], bool], deadline: float) -> bool:
+        """Wait for `holds`; the caller has the lock, which is released meanwhile."""
+        return self._changed.wait_for(holds, max(0.0, deadline - self._time.monotonic()))
 
 
 def _in_use_fault(patience_s: float) -> errors.NodeFault:

@@ -1,1 +1,1 @@
-"""From granted devices and configuration to steps. Pure; one file per sharing mode."""
+"""Turns granted devices and configuration into steps. Pure; one file per sharing mode."""

@@ -1,7 +1,7 @@
-"""Devices of one claim, whose containers run side by side under an MPS daemon of the claim's own.
+"""Claims whose containers share their devices under an MPS daemon of the claim's own.
 
-NVIDIA's `mpsConfig` on whole GPUs and on a MIG device (D10). The daemon knows its devices by their
-place among the claim's UUIDs, sorted, and so do the limits of its clients (NV-12). Pure.
+NVIDIA's `mpsConfig` on whole GPUs and on a MIG device (D10). The daemon addresses devices by their
+index in the claim's sorted UUIDs, and so do its clients' limits (NV-12). Pure.
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,31 +16,33 @@ from driver.resources.sharing import claim_mps, multi_user
 
 SERVE, LEAVE = "mps-serve-claim", "mps-leave-claim"
 DEVICES, MEMORY = "devices", "memory"
-"""Of a step: UUIDs and bytes, as lists with commas; a MIG device is named by its place instead."""
+"""Step arguments: UUIDs and bytes, as lists with commas; a MIG device is given by its placement
+instead.
+"""
 _ALL = 100
 
 
 def claim_daemon(granted: Iterable[tuple[steps.Grant, v1alpha1.Config]]) -> claim_mps.Own | None:
-    """The daemon that a claim's configuration asks for; None where it asks for none.
+    """Return the daemon that a claim's configuration requests; None if none.
 
     Raises:
-        BadInput: what cannot be had of the devices that the claim got.
+        BadInput: the request cannot be met by the claim's devices.
     """
-    found = [
-        (_daemon_device(grant.face), asked)
+    devices = [
+        (_daemon_device(grant.face), requested)
         for grant, config in granted
-        if (asked := _mps_config(grant, config))
+        if (requested := _mps_config(grant, config))
     ]
-    return claim_mps.of_devices(found)
+    return claim_mps.of_devices(devices)
 
 
-def step_arguments(own: claim_mps.Own) -> steps.Arguments:
-    """Of the step that has the daemon; what has no limit may take all of its device."""
-    sizes = (own.limits.get(at, size) for at, size in enumerate(own.sizes))
+def step_arguments(daemon: claim_mps.Own) -> steps.Arguments:
+    """Return the arguments of the step that runs the daemon; no limit means all of the device."""
+    sizes = (daemon.limits.get(index, size) for index, size in enumerate(daemon.sizes))
     return {
         MEMORY: ",".join(str(size) for size in sizes),
-        mps.PERCENT: own.settings.activeThreadPercentage or _ALL,
-        mps.MULTI_USER: int(own.multi_user),
+        mps.PERCENT: daemon.settings.activeThreadPercentage or _ALL,
+        mps.MULTI_USER: int(daemon.multi_user),
     }
 
 
@@ -49,76 +51,80 @@ def add_daemon(
     granted: Sequence[tuple[steps.Grant, v1alpha1.Config]],
     claim: str,
 ) -> tuple[steps.GrantPlan, ...]:
-    """The parts of a claim, those that its configuration says so for under its own daemon.
+    """Return the claim's plans, those with MPS configured using its own daemon.
 
-    Raises BadInput as `of_claim`.
+    Raises BadInput as `claim_daemon`.
     """
-    own = claim_daemon(granted)
-    if own is None:
+    daemon = claim_daemon(granted)
+    if daemon is None:
         return tuple(parts)
-    under = [number for number, one in enumerate(granted) if _mps_config(*one)]
+    indices = [index for index, pair in enumerate(granted) if _mps_config(*pair)]
     changed = list(parts)
-    for number in under:
-        changed[number] = _use_daemon(parts[number], own, claim)
-    last = changed[under[-1]]
-    changed[under[-1]] = replace(last, steps=(*last.steps, _serve_step(last.device, own, claim)))
+    for index in indices:
+        changed[index] = _use_daemon(parts[index], daemon, claim)
+    last = changed[indices[-1]]
+    changed[indices[-1]] = replace(
+        last, steps=(*last.steps, _serve_step(last.device, daemon, claim))
+    )
     return tuple(changed)
 
 
 def desired_daemon(step: steps.Step, devices: Sequence[str]) -> daemons.Desired:
-    """The daemon of a step, over these devices."""
-    known = step.arguments
+    """Return the daemon of a step, over these devices."""
+    arguments = step.arguments
     return daemons.Desired(
-        key=str(known[mps.CLAIM]),
+        key=str(arguments[mps.CLAIM]),
         devices=tuple(devices),
-        pinned_memory=tuple(int(one) for one in str(known[MEMORY]).split(",")),
-        active_thread_percentage=int(known[mps.PERCENT]),
-        multi_user=bool(known[mps.MULTI_USER]),
+        pinned_memory=tuple(int(size) for size in str(arguments[MEMORY]).split(",")),
+        active_thread_percentage=int(arguments[mps.PERCENT]),
+        multi_user=bool(arguments[mps.MULTI_USER]),
         shm_bytes=mps.SHM_BYTES,
     )
 
 
 def step_instance(step: steps.Step) -> partition.InstanceRef | None:
-    """Where the MIG device of a step is; None for whole GPUs."""
+    """Return the MIG device of a step; None for whole GPUs."""
     return None if DEVICES in step.arguments else mig.step_instance(step)
 
 
 def step_devices(step: steps.Step) -> tuple[str, ...]:
-    """The UUIDs of a step's whole GPUs, in the daemon's order."""
+    """Return the UUIDs of a step's whole GPUs, in the daemon's order."""
     return tuple(str(step.arguments[DEVICES]).split(","))
 
 
 def _mps_config(grant: steps.Grant, config: v1alpha1.Config) -> v1alpha1.Mps | None:
-    """Who only looks changes nothing; a GPU that claims share has a daemon for all of them."""
-    alone = isinstance(grant.face, faces.WholeFace | faces.MigFace) and not grant.admin_access
+    """Return the MPS configuration; None for admin access, and for GPUs shared by claims."""
+    eligible = isinstance(grant.face, faces.WholeFace | faces.MigFace) and not grant.admin_access
     served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
-    return served.mps if alone and served else None
+    return served.mps if eligible and served else None
 
 
-def _use_daemon(part: steps.GrantPlan, own: claim_mps.Own, claim: str) -> steps.GrantPlan:
-    edits = replace(part.device.edits, environment=own.environment, daemon=claim)
+def _use_daemon(part: steps.GrantPlan, daemon: claim_mps.Own, claim: str) -> steps.GrantPlan:
+    edits = replace(part.device.edits, environment=daemon.environment, daemon=claim)
     device = replace(part.device, edits=edits)
     if edits.instance is not None:
         return steps.GrantPlan(device, part.steps)
-    # As with shares: whoever misses the server is refused, and does not run beside it (3.2).
+    # As with shares: a process that misses the server is refused, and does not run beside it (3.2).
     exclusive = steps.Step(mps.EXCLUSIVE, mps.SHARED_AGAIN, device.gpu, {mps.CLAIM: claim})
     return steps.GrantPlan(device, (*part.steps, exclusive))
 
 
-def _serve_step(device: steps.PlannedDevice, own: claim_mps.Own, claim: str) -> steps.Step:
-    """After everything else of its devices; a MIG device's UUID is known only then."""
-    place = device.edits.instance
-    on = mig.instance_arguments(place) if place else {DEVICES: ",".join(own.devices)}
-    return steps.Step(SERVE, LEAVE, device.gpu, {mps.CLAIM: claim, **step_arguments(own), **on})
+def _serve_step(device: steps.PlannedDevice, daemon: claim_mps.Own, claim: str) -> steps.Step:
+    """Return the last step of its devices; a MIG device's UUID is known only then."""
+    instance = device.edits.instance
+    target = mig.instance_arguments(instance) if instance else {DEVICES: ",".join(daemon.devices)}
+    return steps.Step(
+        SERVE, LEAVE, device.gpu, {mps.CLAIM: claim, **step_arguments(daemon), **target}
+    )
 
 
 def _daemon_device(face: faces.Face) -> claim_mps.Device:
-    parted = isinstance(face, faces.MigFace)
+    is_mig = isinstance(face, faces.MigFace)
     return claim_mps.Device(
         name=face.name,
         uuid=_device_uuid(face),
         size=_device_bytes(face),
-        is_mig=parted,
+        is_mig=is_mig,
         server=multi_user.Server(
             multi_user.major(face.gpu.driver_version), face.gpu.cuda_capability
         ),
@@ -126,14 +132,14 @@ def _daemon_device(face: faces.Face) -> claim_mps.Device:
 
 
 def _device_uuid(face: faces.Face) -> str:
-    """Of a MIG device that is still to be made: its name, which no limit can be for."""
+    """Return the UUID; for a MIG device to be created its name, which no limit can match."""
     if isinstance(face, faces.MigFace):
         return str(face.instance.uuid) if face.instance else face.name
     return face.gpu.uuid
 
 
 def _device_bytes(face: faces.Face) -> int:
-    """In bytes; 0 where the device does not tell."""
+    """Return the size in bytes; 0 if the device does not report it."""
     if isinstance(face, faces.MigFace):
         return face.profile.memory_bytes
     return face.gpu.memory_bytes or 0

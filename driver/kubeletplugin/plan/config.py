@@ -1,4 +1,4 @@
-"""Which configuration each grant of a claim has, and on which terms a shared one. Pure."""
+"""Resolves the configuration of each grant, and the terms of shared ones. Pure."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -22,11 +22,11 @@ def resolve_configs(
     namespace: str,
     multi_user: Mapping[ids.GpuUuid, bool] = MappingProxyType({}),
 ) -> tuple[ConfiguredGrant, ...] | ports.Refused:
-    """Each grant of these results with its configuration, or why the claim cannot have one.
+    """Return each grant with its configuration, or why the claim cannot have one.
 
-    `multi_user` is of the GPUs that others have by MPS already: whether their servers are so.
+    `multi_user` is for GPUs already shared by MPS: whether their servers are multi-user.
     """
-    found: list[ConfiguredGrant] = []
+    resolved: list[ConfiguredGrant] = []
     for grant, result in zip(granted, results, strict=True):
         gpu = grant.face.gpu
         server = sharing_multi_user.Server(
@@ -34,15 +34,15 @@ def resolve_configs(
             gpu.cuda_capability,
             multi_user.get(gpu.uuid),
         )
-        one = _resolve_config(grant, result, documents, namespace, server)
-        if isinstance(one, ports.Refused):
-            return one
-        found.append(one)
+        config = _resolve_config(grant, result, documents, namespace, server)
+        if isinstance(config, ports.Refused):
+            return config
+        resolved.append(config)
     try:
-        claim_mps.claim_daemon(found)
+        claim_mps.claim_daemon(resolved)
     except errors.BadInput as problem:
         return _permanent_refusal(reasons.Reason.CONFIG_INVALID, str(problem))
-    return tuple(found)
+    return tuple(resolved)
 
 
 def _resolve_config(
@@ -61,12 +61,12 @@ def _resolve_config(
     if not isinstance(grant.face, faces.ShareFace):
         return grant, config
     need = decode.need(documents, result.request)
-    given = compatibility.too_weak(result, grant.face.sharing, need) or compatibility.of_result(
+    terms = compatibility.too_weak(result, grant.face.sharing, need) or compatibility.of_result(
         result, grant.face.sharing, namespace, config, server
     )
-    if isinstance(given, compatibility.Conflict):
-        return _permanent_refusal(given.reason, given.message)
-    return steps.with_terms(grant, given), config
+    if isinstance(terms, compatibility.Conflict):
+        return _permanent_refusal(terms.reason, terms.message)
+    return steps.with_terms(grant, terms), config
 
 
 def _permanent_refusal(reason: reasons.Reason, message: str) -> ports.Refused:

@@ -1,4 +1,4 @@
-"""The whole GPU for one claim: its device node, and nothing to set up but to end MIG."""
+"""A whole GPU for one claim: its device node; the only setup is to disable MIG."""
 
 from driver.devices import faces
 from driver.kubeletplugin.plan import mig, steps
@@ -7,7 +7,7 @@ from driver.kubeletplugin.plan import mig, steps
 def plan_whole(
     grant: steps.Grant, face: faces.WholeFace | faces.MonitorFace, cdi_id: str
 ) -> steps.GrantPlan:
-    """The GPU as it is; its holder gets it without MIG, which is on again afterwards."""
+    """Plan the whole GPU; MIG is off while it is held and restored afterwards."""
     device = steps.plan_device(grant, cdi_id, steps.Edits((face.gpu.uuid,)))
     partitioned = face.gpu.mig is not None and face.gpu.mig.enabled
     if not partitioned or grant.admin_access:

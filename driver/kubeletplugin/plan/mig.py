@@ -1,6 +1,6 @@
-"""A part of a GPU for one claim: MIG turned on, an instance made at the place of its face (D11).
+"""A MIG instance for one claim: MIG enabled, an instance created at the face's placement (D11).
 
-Steps name places, never what lies on them; what was made is in the facts.
+Steps name placements, never the instance on them; the created instance is in the facts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,66 +12,71 @@ from driver.kubeletplugin.plan import steps
 ON, OFF_AGAIN = "mig-on", "mig-off-again"
 OFF, ON_AGAIN = "mig-off", "mig-on-again"
 MAKE, DESTROY = "mig-make", "mig-destroy"
-"""The acts, each with what takes it back."""
+"""The acts, each with its undo."""
 UUID, GPU_INSTANCE, COMPUTE_INSTANCE = "uuid", "gpu_instance", "compute_instance"
-"""The facts of an instance that was made."""
+"""The facts of a created instance."""
 
 
 def plan_instance(
     grant: steps.Grant, face: faces.MigFace, cdi_id: str, *, on_for_us: bool
 ) -> steps.GrantPlan:
-    """The part of the GPU that the face is.
+    """Plan the face's instance.
 
-    `on_for_us`: MIG is on because of another claim of this node; the last one turns it off.
-    An instance that somebody else made is taken as it is, and so is any that an administrator
-    looks at.
+    `on_for_us`: MIG is on because of another claim of this node; the last one turns it off. An
+    existing instance, foreign or under admin access, is used as it is.
     """
-    there = face.existing if grant.admin_access else face.instance
-    uuid = there.uuid if there else None
-    place = mig.InstanceRef(face.gpu.uuid, face.profile.id, face.placement, uuid)
-    device = steps.plan_device(grant, cdi_id, steps.Edits((face.gpu.uuid,), place))
-    if there is not None:
+    existing = face.existing if grant.admin_access else face.instance
+    uuid = existing.uuid if existing else None
+    ref = mig.InstanceRef(face.gpu.uuid, face.profile.id, face.placement, uuid)
+    device = steps.plan_device(grant, cdi_id, steps.Edits((face.gpu.uuid,), ref))
+    if existing is not None:
         return steps.GrantPlan(device)
-    make = steps.Step(MAKE, DESTROY, place.gpu, instance_arguments(place))
+    make = steps.Step(MAKE, DESTROY, ref.gpu, instance_arguments(ref))
     enabled = face.gpu.mig is not None and face.gpu.mig.enabled
-    turn_on = steps.Step(ON, OFF_AGAIN, place.gpu)
+    turn_on = steps.Step(ON, OFF_AGAIN, ref.gpu)
     return steps.GrantPlan(device, (make,) if enabled and not on_for_us else (turn_on, make))
 
 
-def instance_arguments(place: mig.InstanceRef) -> dict[str, str | int]:
-    """A place as a step has it: what `place` reads."""
-    at = place.placement
-    found: dict[str, str | int] = {"profile": place.profile_id, "start": at.start, "size": at.size}
-    return found if place.uuid is None else {**found, UUID: str(place.uuid)}
+def instance_arguments(ref: mig.InstanceRef) -> dict[str, str | int]:
+    """Return an instance reference as a step's arguments, which `step_instance` reads."""
+    placement = ref.placement
+    arguments: dict[str, str | int] = {
+        "profile": ref.profile_id,
+        "start": placement.start,
+        "size": placement.size,
+    }
+    return arguments if ref.uuid is None else {**arguments, UUID: str(ref.uuid)}
 
 
 def step_instance(step: steps.Step) -> mig.InstanceRef:
-    """Where the instance of a step lies or is to lie, and which one if that is known."""
-    known = step.arguments
-    at = mig.Placement(int(known["start"]), int(known["size"]))
-    uuid = ids.MigUuid(str(known[UUID])) if UUID in known else None
-    return mig.InstanceRef(step.gpu, int(known["profile"]), at, uuid)
+    """Return the instance of a step, with its UUID if known."""
+    arguments = step.arguments
+    placement = mig.Placement(int(arguments["start"]), int(arguments["size"]))
+    uuid = ids.MigUuid(str(arguments[UUID])) if UUID in arguments else None
+    return mig.InstanceRef(step.gpu, int(arguments["profile"]), placement, uuid)
 
 
-def instance_facts(made: mig.Instance) -> Mapping[str, str]:
-    """What an instance turned out to be."""
+def instance_facts(instance: mig.Instance) -> Mapping[str, str]:
+    """Return the facts of a created instance."""
     return {
-        UUID: str(made.uuid),
-        GPU_INSTANCE: str(made.gpu_instance),
-        COMPUTE_INSTANCE: str(made.compute_instance),
+        UUID: str(instance.uuid),
+        GPU_INSTANCE: str(instance.gpu_instance),
+        COMPUTE_INSTANCE: str(instance.compute_instance),
     }
 
 
 def planned_instances(
-    planned: Sequence[steps.Step], known: Sequence[Mapping[str, str]]
+    planned: Sequence[steps.Step], facts: Sequence[Mapping[str, str]]
 ) -> Iterator[mig.InstanceRef]:
-    """Where a claim's steps make instances; with the facts, as far as there are any, which."""
-    for number, step in enumerate(planned):
+    """Yield the instances a claim's steps create, with their facts if known."""
+    for index, step in enumerate(planned):
         if step.act == MAKE:
-            found = known[number] if number < len(known) else {}
-            yield step_instance(steps.Step(MAKE, DESTROY, step.gpu, {**step.arguments, **found}))
+            step_facts = facts[index] if index < len(facts) else {}
+            yield step_instance(
+                steps.Step(MAKE, DESTROY, step.gpu, {**step.arguments, **step_facts})
+            )
 
 
 def enabled_gpus(planned: Iterable[steps.Step]) -> Iterator[ids.GpuUuid]:
-    """The GPUs that a claim's steps turn MIG on for."""
+    """Yield the GPUs that a claim's steps enable MIG on."""
     return (step.gpu for step in planned if step.act == ON)

@@ -13,8 +13,9 @@ SERVE, UNSERVE = "mps-serve", "mps-leave"
 EXCLUSIVE, SHARED_AGAIN = "compute-exclusive", "compute-default"
 CLAIM, MEMORY, PERCENT, MULTI_USER = "claim", "memory", "percent", "multi_user"
 SHM_BYTES = 4 << 30
-"""Of a daemon's /dev/shm, taken as it is used: page-locked memory of all its clients is in it, and
-64 MiB, a container's default, is too little (NV-11)."""
+"""Size of a daemon's /dev/shm, allocated on use: it holds the page-locked memory of all its
+clients, and 64 MiB, a container's default, is too little (NV-11).
+"""
 
 
 def plan_share(
@@ -24,44 +25,44 @@ def plan_share(
     claim: str,
     config: v1alpha1.Config,
 ) -> steps.GrantPlan:
-    """The claim's share of the GPU: its own limits for its processes, the daemon for all."""
-    given = grant.share_terms()
+    """Plan the claim's share: its own limits for its processes, one daemon for all."""
+    terms = grant.share_terms()
     environment = {
-        **compatibility.share_environment(face.name, given),
-        **compatibility.mps_environment(given, config),
+        **compatibility.share_environment(face.name, terms),
+        **compatibility.mps_environment(terms, config),
     }
     edits = steps.Edits((face.gpu.uuid,), environment=environment, daemon=face.gpu.uuid)
     arguments: steps.Arguments = {
         CLAIM: claim,
-        MEMORY: given.memory_bytes,
-        PERCENT: given.compute_percent,
-        MULTI_USER: int(given.multi_user),
+        MEMORY: terms.memory_bytes,
+        PERCENT: terms.compute_percent,
+        MULTI_USER: int(terms.multi_user),
     }
     return steps.GrantPlan(
         steps.plan_device(grant, cdi_id, edits),
         (
             *time_slicing.disable_mig(face),
-            # The server is the one process of an exclusive GPU: what misses it is refused (3.2).
+            # The server is the only process of an exclusive GPU: any other is refused (3.2).
             steps.Step(EXCLUSIVE, SHARED_AGAIN, face.gpu.uuid, {CLAIM: claim}),
             steps.Step(SERVE, UNSERVE, face.gpu.uuid, arguments),
         ),
     )
 
 
-def desired_daemon(gpu: ids.GpuUuid, served: Iterable[steps.Step]) -> daemons.Desired | None:
-    """The daemon of a GPU for these claims' steps; None where there is none of them.
+def desired_daemon(gpu: ids.GpuUuid, steps_served: Iterable[steps.Step]) -> daemons.Desired | None:
+    """Return the daemon of a GPU for these claims' steps; None without any.
 
     Its own limits are those of the largest share: a ceiling for clients that drop theirs.
     """
-    known = [one.arguments for one in served]
-    if not known:
+    arguments = [step.arguments for step in steps_served]
+    if not arguments:
         return None
-    most = max(int(one[MEMORY]) for one in known)
+    most = max(int(step[MEMORY]) for step in arguments)
     return daemons.Desired(
         key=gpu,
         devices=(gpu,),
         pinned_memory=(max(most // daemons.MIB, 1) * daemons.MIB,),
-        active_thread_percentage=max(1, *(int(one[PERCENT]) for one in known)),
-        multi_user=any(int(one[MULTI_USER]) for one in known),
+        active_thread_percentage=max(1, *(int(step[PERCENT]) for step in arguments)),
+        multi_user=any(int(step[MULTI_USER]) for step in arguments),
         shm_bytes=SHM_BYTES,
     )

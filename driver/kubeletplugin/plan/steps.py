@@ -1,8 +1,8 @@
-"""What a plan is made of. Pure: values in, values out.
+"""Types of a plan. Pure: values in, values out.
 
-A step changes hardware and knows its inverse, addressed by what was planned and never by what was
-revealed, so that it can be undone after a crash (D8). A device is what the kubelet is told and
-what its containers get.
+A step changes hardware and knows its inverse, addressed by the plan and never by what was revealed,
+so that it can be undone after a crash (D8). A device is the kubelet's view and the containers'
+edits.
 """
 
 from collections.abc import Mapping
@@ -23,8 +23,8 @@ _REBOOTED = "rebooted"
 class Step:
     """One change of one GPU.
 
-    `act` and `undo` name entries of the executor's table; an act, done again, ends in the same
-    state, and an undo succeeds where there is nothing left to undo.
+    `act` and `undo` name entries of the executor's table. An act is idempotent; an undo succeeds if
+    there is nothing left to undo.
     """
 
     act: str
@@ -34,21 +34,21 @@ class Step:
 
     @property
     def rebooted(self) -> bool:
-        """Whether it takes back what was done before the machine's last boot."""
+        """Return whether it undoes something done before the machine's last boot."""
         return _REBOOTED in self.arguments
 
-    def inverse(self, known: Arguments = NO_ARGUMENTS, *, rebooted: bool = False) -> "Step":
-        """The step that takes this one back, told what is `known` of how this one went."""
-        told = {**self.arguments, **known, **({_REBOOTED: 1} if rebooted else {})}
-        return Step(self.undo, self.act, self.gpu, told)
+    def inverse(self, facts: Arguments = NO_ARGUMENTS, *, rebooted: bool = False) -> "Step":
+        """Return the step that undoes this one, with the facts its execution revealed."""
+        arguments = {**self.arguments, **facts, **({_REBOOTED: 1} if rebooted else {})}
+        return Step(self.undo, self.act, self.gpu, arguments)
 
 
 @dataclass(frozen=True, slots=True)
 class Edits:
-    """What a device adds to its containers, in terms of hardware: numbers are looked up late.
+    """Container edits of a device, in terms of hardware: numbers are looked up late.
 
-    `gpus` are those whose nodes it needs, `instance` the part of one that it is, `daemon` the key
-    of the MPS daemon that its processes are to talk to.
+    `gpus` are those whose nodes it needs, `instance` its MIG instance, `daemon` the key of the MPS
+    daemon for its processes.
     """
 
     gpus: tuple[ids.GpuUuid, ...] = ()
@@ -61,9 +61,9 @@ class Edits:
 class PlannedDevice:
     """One allocated device of a claim: `request` is a base name, `cdi_id` the qualified name.
 
-    `terms` are those of a GPU that other claims have too, and `shared_bytes` is the memory that all
-    its shares had together as this one was given; 0: not known. `subrequest` is the chosen
-    alternative of a `firstAvailable` request.
+    `terms` are those of a GPU shared with other claims; `shared_bytes` is the memory of all its
+    shares together at that time, 0 if unknown. `subrequest` is the chosen alternative of a
+    `firstAvailable` request.
     """
 
     request: str
@@ -85,7 +85,7 @@ class PlannedDevice:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it is a GPU that no other claim has a part or a share of."""
+        """Return whether it is a GPU without other claims' instances or shares."""
         return self.terms is None and self.edits.instance is None
 
 
@@ -102,27 +102,27 @@ class Grant:
     subrequest: str = ""
 
     def share_terms(self) -> shares.Terms:
-        """The terms of a share: whoever grants a shared face says on which."""
+        """Return the terms of a share. Raises ValueError if it was granted without."""
         if self.terms is None:
             raise ValueError(f"{self.face.name} was granted without terms")
         return self.terms
 
 
-def with_terms(grant: Grant, given: shares.Terms) -> Grant:
-    """The grant of a share."""
-    return replace(grant, terms=given)
+def with_terms(grant: Grant, terms: shares.Terms) -> Grant:
+    """Return the grant of a share with its terms."""
+    return replace(grant, terms=terms)
 
 
 @dataclass(frozen=True, slots=True)
 class GrantPlan:
-    """What one grant comes to."""
+    """Plan of one grant."""
 
     device: PlannedDevice
     steps: tuple[Step, ...] = ()
 
 
 def plan_device(grant: Grant, cdi_id: str, edits: Edits) -> PlannedDevice:
-    """The device of a grant."""
+    """Return the device of a grant."""
     shared = grant.face.memory_bytes if isinstance(grant.face, faces.ShareFace) else None
     return PlannedDevice(
         request=grant.request,

@@ -1,4 +1,4 @@
-"""A GPU whose processes take turns: one time slice for all who have it (NV-13)."""
+"""A GPU whose processes take turns: one time slice for all of them (NV-13)."""
 
 from driver.api import v1alpha1
 from driver.devices import faces
@@ -7,20 +7,20 @@ from driver.resources.sharing import compatibility
 
 SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
-"""Takes nothing back: what others on the GPU need stays."""
+"""Undoes nothing: other claims on the GPU need the setting."""
 INTERVAL, CLAIM, MODE = "interval", "claim", "mode"
-"""Arguments of a step; MODE, a fact of it, is the compute mode before anybody took turns."""
+"""Arguments of a step; MODE, a fact of it, is the compute mode before time slicing."""
 
 
 def plan_share(
     grant: steps.Grant, face: faces.ShareFace, cdi_id: str, claim: str
 ) -> steps.GrantPlan:
-    """The claim's turn on the GPU; the last one to leave puts the time slice back."""
-    given = grant.share_terms()
+    """Plan the claim's turn on the GPU; the last claim to leave resets the time slice."""
+    terms = grant.share_terms()
     edits = steps.Edits(
-        (face.gpu.uuid,), environment=compatibility.share_environment(face.name, given)
+        (face.gpu.uuid,), environment=compatibility.share_environment(face.name, terms)
     )
-    arguments: steps.Arguments = {INTERVAL: given.interval, CLAIM: claim}
+    arguments: steps.Arguments = {INTERVAL: terms.interval, CLAIM: claim}
     slicing = steps.Step(SLICE, UNSLICE, face.gpu.uuid, arguments)
     return steps.GrantPlan(steps.plan_device(grant, cdi_id, edits), (*disable_mig(face), slicing))
 
@@ -28,7 +28,7 @@ def plan_share(
 def with_time_slicing(
     part: steps.GrantPlan, claim: str, config: v1alpha1.Config
 ) -> steps.GrantPlan:
-    """A whole GPU whose claim's own containers take turns, where its configuration says so."""
+    """Add time slicing to a whole GPU, if its claim's configuration requests it."""
     taken = not part.device.admin_access
     if not taken or not isinstance(config.sharing, v1alpha1.TimeSlicingSharing):
         return part
@@ -38,7 +38,7 @@ def with_time_slicing(
 
 
 def disable_mig(face: faces.ShareFace) -> tuple[steps.Step, ...]:
-    """MIG off, where it is on: it stays off, as others may have come meanwhile."""
+    """Return the step that disables MIG if it is on; MIG stays off, for other claims."""
     if face.gpu.mig is None or not face.gpu.mig.enabled:
         return ()
     return (steps.Step(mig.OFF, KEEP, face.gpu.uuid),)

@@ -1,6 +1,6 @@
-"""What the names of allocated devices stand for: faces of the GPUs as they are now.
+"""Resolves names of allocated devices to faces of the GPUs as they are now.
 
-A name is all that is taken from the API; profile, place and instance come from the hardware.
+Only the name is taken from the API; profile, placement and instance come from the hardware.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ Located = dict[str, model.Gpu]
 
 
 class DeviceResolver:
-    """Of the node whose pool is `pool`; where MIG is static by `rules`, no instance is made."""
+    """Resolver of the node whose pool is `pool`; under static MIG no instance is created."""
 
     def __init__(
         self, pool: str, rules: offerings.NodeOfferings, gpus: discovery.Discovery
@@ -28,32 +28,32 @@ class DeviceResolver:
         self._rules = rules
         self._gpus = gpus
 
-    def locate(self, wanted: Iterable[str]) -> Located | ports.Refused:
-        """The GPUs behind device names; all are read again when one is not known.
+    def locate(self, requested: Iterable[str]) -> Located | ports.Refused:
+        """Return the GPUs of device names; all are re-read if one is not known.
 
-        One that hangs is refused at once: nothing could be done on it, and no program would run.
+        A hung GPU is refused at once: nothing could be done on it, and no program would run.
         """
-        names = sorted(set(wanted))
+        names = sorted(set(requested))
         if (refused := self._refuse_hung(names)) is not None:
             return refused
         try:
-            known = _gpus_by_name(self._gpus.trusted())
-            if not all(faces.gpu_name(name) in known for name in names):
-                known = _gpus_by_name(self._gpus.refresh())
+            by_name = _gpus_by_name(self._gpus.trusted())
+            if not all(faces.gpu_name(name) in by_name for name in names):
+                by_name = _gpus_by_name(self._gpus.refresh())
         except errors.DeviceFault as fault:
             return ports.Refused(reasons.Reason.DRIVER_NOT_READY, str(fault))
-        found = {name: known.get(faces.gpu_name(name) or "") for name in names}
-        if missing := [name for name, gpu in found.items() if gpu is None]:
+        gpus = {name: by_name.get(faces.gpu_name(name) or "") for name in names}
+        if missing := [name for name, gpu in gpus.items() if gpu is None]:
             return _unknown_devices(
-                missing, f"it has {', '.join(known) or 'no GPU that can be read'}"
+                missing, f"it has {', '.join(by_name) or 'no GPU that can be read'}"
             )
-        return {name: gpu for name, gpu in found.items() if gpu is not None}
+        return {name: gpu for name, gpu in gpus.items() if gpu is not None}
 
     def _refuse_hung(self, names: Sequence[str]) -> ports.Refused | None:
-        """Whether a device is of a GPU whose calls do not return."""
-        known = {faces.device_name(gpu.pci): gpu for gpu in self._gpus.current().known}
+        """Return the refusal if a device is of a GPU with a hung call."""
+        by_name = {faces.device_name(gpu.pci): gpu for gpu in self._gpus.current().all_gpus}
         for name in names:
-            gpu = known.get(faces.gpu_name(name) or ids.DeviceName(""))
+            gpu = by_name.get(faces.gpu_name(name) or ids.DeviceName(""))
             hung = self._gpus.hung_call(gpu.uuid) if gpu is not None else None
             if hung is not None:
                 text = f"{name}: {hung}; it is prepared once calls return again"
@@ -63,13 +63,13 @@ class DeviceResolver:
     def grant(
         self, results: Sequence[claims.Result], located: Located
     ) -> tuple[steps.Grant, ...] | ports.Refused:
-        """A grant for each result; the caller holds the GPUs."""
-        distinct = {gpu.uuid: gpu for gpu in located.values()}
-        known: dict[str, faces.Face | None] = {}
+        """Return a grant for each result; the caller holds the GPUs."""
+        gpus = {gpu.uuid: gpu for gpu in located.values()}
+        faces_by_name: dict[str, faces.Face | None] = {}
         try:
-            for gpu in distinct.values():
-                known |= self._read_faces(
-                    gpu, [name for name, one in located.items() if one is gpu]
+            for gpu in gpus.values():
+                faces_by_name |= self._read_faces(
+                    gpu, [name for name, item in located.items() if item is gpu]
                 )
         except errors.Hung as hung:
             return ports.Refused(reasons.Reason.GPU_UNREADABLE, str(hung))
@@ -78,37 +78,37 @@ class DeviceResolver:
         granted: list[steps.Grant] = []
         for result in results:
             name = result.device.device
-            face = known[name]
+            face = faces_by_name[name]
             if face is None:
                 now = self._gpus.current().by_uuid(located[name].uuid) or located[name]
-                there = sorted({one.name for one in faces.all_faces(now)})
-                return _unknown_devices([name], f"of its GPU there is {', '.join(there)}")
+                present = sorted({item.name for item in faces.all_faces(now)})
+                return _unknown_devices([name], f"of its GPU there is {', '.join(present)}")
             if (refused := self._refuse_face(face, result)) is not None:
                 return refused
             granted.append(_grant(result, face))
         return tuple(granted)
 
-    def _read_faces(self, gpu: model.Gpu, wanted: Sequence[str]) -> dict[str, faces.Face | None]:
-        """Faces of the GPU. It is read again for a part of it, and where a face is missed.
+    def _read_faces(self, gpu: model.Gpu, requested: Sequence[str]) -> dict[str, faces.Face | None]:
+        """Return faces of the GPU, re-read for a part of it, and if a face is missing.
 
-        What lies at a part's place decides what is done.
+        The instance at a part's placement decides what is done.
         """
-        now = self._gpus.current().by_uuid(gpu.uuid) or gpu
-        known = {name: faces.find_face(now, name) for name in wanted}
-        if any(face is None or isinstance(face, faces.MigFace) for face in known.values()):
-            now = self._gpus.refresh_gpu(gpu.uuid)
-            known = {name: faces.find_face(now, name) for name in wanted}
-        return {name: self._as_offered(face) for name, face in known.items()}
+        current = self._gpus.current().by_uuid(gpu.uuid) or gpu
+        found_faces = {name: faces.find_face(current, name) for name in requested}
+        if any(face is None or isinstance(face, faces.MigFace) for face in found_faces.values()):
+            current = self._gpus.refresh_gpu(gpu.uuid)
+            found_faces = {name: faces.find_face(current, name) for name in requested}
+        return {name: self._as_offered(face) for name, face in found_faces.items()}
 
     def _as_offered(self, face: faces.Face | None) -> faces.Face | None:
-        """Turns on a GPU may have more memory together than it has."""
+        """Apply the memory factor: time-sliced claims may have more memory than the GPU."""
         if isinstance(face, faces.ShareFace) and face.sharing is faces.Sharing.TIME_SLICING:
-            offered = self._rules.of(self._pool, face.gpu)
-            return replace(face, memory_factor=offered.memory_factor)
+            offering = self._rules.of(self._pool, face.gpu)
+            return replace(face, memory_factor=offering.memory_factor)
         return face
 
     def _refuse_face(self, face: faces.Face, result: claims.Result) -> ports.Refused | None:
-        """Monitors are for administrators."""
+        """Return the refusal of a face; monitors require admin access."""
         match face:
             case faces.MonitorFace() if not result.admin_access:
                 text = f"{face.name} is for requests with adminAccess: true"
@@ -119,7 +119,7 @@ class DeviceResolver:
                 return None
 
     def _refuse_instance(self, face: faces.MigFace, result: claims.Result) -> ports.Refused | None:
-        """An instance is made for who holds it, where MIG is not static."""
+        """Return the refusal unless an instance exists, or may be created for its holder."""
         if result.admin_access:
             text = "no instance lies there that could be looked at"
             return None if face.existing else _unknown_devices([face.name], text)
@@ -142,7 +142,7 @@ def _grant(result: claims.Result, face: faces.Face) -> steps.Grant:
 
 
 def _gpus_by_name(inventory: model.Inventory) -> Located:
-    """GPUs by the names of their whole faces."""
+    """Return GPUs by the names of their whole faces."""
     return {faces.device_name(gpu.pci): gpu for gpu in inventory.gpus}
 
 

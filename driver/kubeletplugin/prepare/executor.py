@@ -1,4 +1,4 @@
-"""Carrying a plan out, and taking it back: record, steps, CDI, record (D8)."""
+"""Executes a plan, and undoes it: record, steps, CDI, record (D8)."""
 
 import contextlib
 import dataclasses
@@ -13,22 +13,23 @@ from driver.kubeletplugin.records import checkpoint
 from driver.runtime.files import failpoints
 
 Act = Callable[[steps.Step], checkpoint.Facts]
-"""Does one step and says what that revealed. Raises RationError: after Unchanged there is nothing
-of the step to take back, after any other perhaps a part of it."""
+"""Runs one step and returns its facts. Raises RationError: after Unchanged there is nothing of the
+step to undo, after any other perhaps a part of it.
+"""
 NO_ACTS: Final[Mapping[str, Act]] = {}
 """Whole GPUs need none."""
 
 
 Settle = Callable[[Iterable[ids.GpuUuid]], None]
-"""Takes back what earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
+"""Restores settings that earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
 
 
 def _no_settle(_gpus: Iterable[ids.GpuUuid]) -> None:
-    """Nothing is ever left."""
+    """Settle nothing."""
 
 
 class Abandoned(errors.RationError):
-    """The caller has gone: what was begun was taken back."""
+    """The caller has gone; what was begun was undone."""
 
 
 class Executor:
@@ -39,44 +40,43 @@ class Executor:
         records: checkpoint.Checkpoint,
         specs: spec_writer.CdiSpecWriter,
         acts: Mapping[str, Act] = NO_ACTS,
-        watch: failpoints.Observer = failpoints.NO_OBSERVER,
+        observer: failpoints.Observer = failpoints.NO_OBSERVER,
         settle: Settle = _no_settle,
     ) -> None:
         self._settle = settle
         self.records = records
         self.specs = specs
         self._acts = acts
-        self._watch = watch
+        self._watch = observer
 
     def carry_out(
-        self, claim: ports.ClaimRef, intent: planner.Plan, cancelled: ports.Cancelled
+        self, claim: ports.ClaimRef, plan: planner.Plan, cancelled: ports.Cancelled
     ) -> checkpoint.Record:
-        """Make the claim ready. On any failure of ours nothing of it is left."""
+        """Make the claim ready. If it fails, nothing of it is left."""
         _check_cancelled(cancelled)
-        self._settle(device.gpu for device in intent.devices)
-        record = self.records.write_started(claim, intent)
+        self._settle(device.gpu for device in plan.devices)
+        record = self.records.write_started(claim, plan)
         facts: list[checkpoint.Facts] = []
         try:
             return self._execute(record, facts, cancelled)
         except errors.RationError as problem:
-            begun = _started_steps(record, facts, problem)
-            # What cannot be taken back now stays recorded as started: the next call does it.
+            started_record = _started_steps(record, facts, problem)
+            # A step that cannot be undone now stays recorded as started: the next call undoes it.
             with contextlib.suppress(errors.RationError):
-                if begun != record:
-                    self.records.write_begun(begun)
-                self.undo(begun)
+                if started_record != record:
+                    self.records.write_begun(started_record)
+                self.undo(started_record)
             raise
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
-        """Whether a completed record stands, as far as files tell."""
+        """Return whether a completed record is in place, as far as files tell."""
         return self.records.is_current_boot(record) and self.specs.exists(record.uid)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
-        """Make true again what a completed record says; the caller holds its GPUs.
+        """Restore what a completed record says; the caller holds its GPUs.
 
-        In the boot it was carried out in the CDI spec can be missing, or a MIG instance. After
-        another boot hardware settings are gone and device numbers may be others: everything is
-        done anew.
+        In the boot of its execution the CDI spec or a MIG instance can be missing. After another
+        boot hardware settings are gone and device numbers may differ: everything is done anew.
         """
         if not (self.records.is_current_boot(record) and self.specs.instances_exist(record)):
             self._settle(record.gpus)
@@ -86,9 +86,9 @@ class Executor:
         return record
 
     def unaccounted_uids(self) -> tuple[ids.ClaimUid, ...]:
-        """Claims with a CDI spec whose record is damaged, and not made anew since.
+        """Return the claims with a CDI spec whose record is damaged, and not rewritten since.
 
-        Their containers may run. What the claims had done to GPUs is not known.
+        Their containers may run. The claims' changes to GPUs are not known.
         """
         return tuple(
             uid
@@ -97,10 +97,10 @@ class Executor:
         )
 
     def undo(self, record: checkpoint.Record) -> None:
-        """Take back everything of the claim, done or half done; its record goes last.
+        """Undo everything of the claim, done or half done; its record is removed last.
 
-        From the first step on it is no longer one that is done: should it stop half way, nobody
-        may answer from it.
+        From the first step on the record is no longer completed: if the undo stops half way, no
+        response may be built from it.
         """
         if record.steps and record.state is checkpoint.State.COMPLETED:
             record = self.records.rewrite(
@@ -116,7 +116,7 @@ class Executor:
         facts: list[checkpoint.Facts],
         cancelled: ports.Cancelled,
     ) -> checkpoint.Record:
-        """Steps, CDI, record; `facts` grows by one a step."""
+        """Run steps, CDI, record; `facts` grows by one per step."""
         for step in record.steps:
             _check_cancelled(cancelled)
             facts.append(self._run_step(step))
@@ -126,7 +126,7 @@ class Executor:
         return self.records.write_completed(record, facts)
 
     def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
-        """Do all of a completed record again; what cannot be is as before, for the next time."""
+        """Redo a completed record; on failure it stays as it was, for the next time."""
         self.specs.remove(record.uid)
         if not record.steps:
             return self._execute(record, [], _never)
@@ -144,9 +144,9 @@ class Executor:
 
     def _undo_steps(self, record: checkpoint.Record) -> None:
         rebooted = not self.records.is_current_boot(record)
-        for number, step in reversed(list(enumerate(record.steps))):
-            known = record.facts[number] if number < len(record.facts) else steps.NO_ARGUMENTS
-            self._run_step(step.inverse(known, rebooted=rebooted))
+        for index, step in reversed(list(enumerate(record.steps))):
+            facts = record.facts[index] if index < len(record.facts) else steps.NO_ARGUMENTS
+            self._run_step(step.inverse(facts, rebooted=rebooted))
 
     def _run_step(self, step: steps.Step) -> checkpoint.Facts:
         act = self._acts.get(step.act)
@@ -160,12 +160,12 @@ class Executor:
 def _started_steps(
     record: checkpoint.Record, facts: list[checkpoint.Facts], problem: errors.RationError
 ) -> checkpoint.Record:
-    """The record, narrowed to the steps that may have left something.
+    """Return the record, narrowed to the steps that may have left something.
 
-    What was never begun must not be taken back: somebody else's may lie there.
+    A step that never began must not be undone: another's instance may be there.
     """
-    in_between = isinstance(problem, Abandoned | errors.Unchanged)
-    count = len(facts) + (0 if in_between else 1)
+    is_clean = isinstance(problem, Abandoned | errors.Unchanged)
+    count = len(facts) + (0 if is_clean else 1)
     return dataclasses.replace(record, steps=record.steps[:count], facts=tuple(facts))
 
 

@@ -1,8 +1,8 @@
-"""GPUs whose MIG mode stayed as it was when a claim needed the other one.
+"""GPUs whose MIG mode did not change when a claim needed the other mode.
 
-Another NVML client of the node (DCGM, a monitoring script) keeps the driver from changing the mode,
-and the kubelet tries such a claim again for as long as it lives. Meanwhile nothing new is offered
-that needs the same change.
+Another NVML client on the node (DCGM, a monitoring script) can keep the driver from changing the
+mode, and the kubelet retries such a claim for as long as it lives. Meanwhile devices that need the
+same change are tainted.
 """
 
 import threading
@@ -19,13 +19,13 @@ from driver.resources.publish import slice_builder
 
 _log = structlog.get_logger(__name__)
 PACE = backoff.Pace(base_s=60.0, max_s=900.0)
-"""How long the faces are kept back; then the next claim may try, and its failure doubles it."""
+"""Time that the faces are tainted; then the next claim may try, and its failure doubles it."""
 ON, OFF = "stays-on", "stays-off"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The mode that stays, how often in a row it was to change, and until when it counts."""
+    """The unchanged mode, the consecutive failures, and its expiry."""
 
     value: str
     failures: int
@@ -33,16 +33,16 @@ class Refusal:
 
 
 def _no_notify() -> None:
-    """Nobody is told."""
+    """Notify no subscriber."""
 
 
 def _no_jitter() -> float:
-    """Nodes do not wait for each other: nothing has to be spread."""
+    """Return 0: nodes do not wait for each other, so nothing has to be spread."""
     return 0.0
 
 
 class ModeRefusals:
-    """Thread safe. Lost with the process: the next claim finds out again."""
+    """Thread safe. Lost with the process: the next claim detects it again."""
 
     def __init__(self, clock: clock.Clock) -> None:
         self._clock = clock
@@ -51,14 +51,14 @@ class ModeRefusals:
         self._notify: Callable[[], None] = _no_notify
 
     def subscribe(self, changed: Callable[[], None]) -> None:
-        """Call `changed` when a refusal came or went. To be called before any other thread."""
+        """Call `changed` when a refusal is added or cleared. Call before any other thread."""
         self._notify = changed
 
     def add(self, gpu: ids.GpuUuid, value: str) -> None:
-        """Note that the mode stays: ON or OFF."""
+        """Record that the mode stays: ON or OFF."""
         with self._lock:
-            before = self._refusals.get(gpu)
-            failures = 1 + (before.failures if before and before.value == value else 0)
+            previous = self._refusals.get(gpu)
+            failures = 1 + (previous.failures if previous and previous.value == value else 0)
             lasts_s = PACE.wait_s(failures, _no_jitter)
             ends_at = self._clock.monotonic() + lasts_s
             self._refusals[gpu] = Refusal(value, failures, ends_at)
@@ -66,35 +66,41 @@ class ModeRefusals:
         self._notify()
 
     def clear(self, gpu: ids.GpuUuid) -> None:
-        """Note that the mode of a GPU could be changed."""
+        """Record that the mode of a GPU could be changed."""
         with self._lock:
-            before = self._refusals.pop(gpu, None)
-        if before is not None:
+            previous = self._refusals.pop(gpu, None)
+        if previous is not None:
             self._notify()
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
-        """The taint of every device that needs a mode which the GPU does not take now."""
-        now = self._clock.monotonic()
+        """Return the taint of every device that needs a mode which the GPU refuses now."""
+        now_s = self._clock.monotonic()
         with self._lock:
-            standing = {gpu: one for gpu, one in self._refusals.items() if one.expires_at > now}
-        return refusal_taints(inventory.known, {gpu: one.value for gpu, one in standing.items()})
+            active = {
+                gpu: refusal
+                for gpu, refusal in self._refusals.items()
+                if refusal.expires_at > now_s
+            }
+        return refusal_taints(
+            inventory.all_gpus, {gpu: refusal.value for gpu, refusal in active.items()}
+        )
 
 
 def refusal_taints(
-    gpus: Iterable[model.Gpu], standing: dict[ids.GpuUuid, str]
+    gpus: Iterable[model.Gpu], refusals: dict[ids.GpuUuid, str]
 ) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
-    """The taint for each face that needs the other mode than the one that stays."""
+    """Return the taint for each face that needs the other mode than the current one."""
     return {
         face.name: (slices.Taint(names.MIG_MODE_TAINT, value, "NoSchedule"),)
         for gpu in gpus
-        if (value := _active_refusal(gpu, standing.get(gpu.uuid, "")))
+        if (value := _active_refusal(gpu, refusals.get(gpu.uuid, "")))
         for face in faces.all_faces(gpu)
         if _needs_other_mode(face, value)
     }
 
 
 def _active_refusal(gpu: model.Gpu, value: str) -> str:
-    """The refusal of a GPU, unless the mode is the other one by now."""
+    """Return the refusal of a GPU, unless its mode has changed by now."""
     enabled = gpu.mig is not None and gpu.mig.enabled
     return value if enabled == (value == ON) else ""
 

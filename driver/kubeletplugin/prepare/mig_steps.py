@@ -1,4 +1,4 @@
-"""The executor's acts that change a GPU's MIG."""
+"""The executor's steps that change a GPU's MIG."""
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
@@ -15,33 +15,35 @@ from driver.kubeletplugin.records import checkpoint
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 10.0
-"""How long processes have to leave an instance that is being destroyed, and other NVML clients to
-let go of a GPU whose mode is to change: two such claims of one GPU fit into the wait for its lock,
-and the kubelet tries again."""
+"""Time for processes to leave an instance that is being destroyed, and for other NVML clients to
+release a GPU whose mode is to change: two such claims of one GPU fit into the wait for its lock,
+and the kubelet retries.
+"""
 _MODE_PATIENCE_S = 2.0
 _CHANGED = "changed"
 
 
 class MigSteps:
-    """`again` reads a GPU anew after its mode has changed, as its minor may have; DeviceFault.
+    """`refresh_gpu` re-reads a GPU after a mode change, as its minor may change; DeviceFault.
 
-    `owe` notes a GPU whose MIG could not be turned off when its last claim ended; NodeFault.
+    `add_pending` records a GPU whose MIG could not be disabled when its last claim ended;
+    NodeFault.
     """
 
     def __init__(
         self,
         partitions: ports.Partitions,
-        again: Callable[[ids.GpuUuid], model.Gpu],
-        owe: Callable[[ids.GpuUuid], None],
+        refresh_gpu: Callable[[ids.GpuUuid], model.Gpu],
+        add_pending: Callable[[ids.GpuUuid], None],
         refusals: mig_mode_refusals.ModeRefusals,
     ) -> None:
         self._partitions = partitions
-        self._refresh_gpu = again
-        self._add_pending = owe
+        self._refresh_gpu = refresh_gpu
+        self._add_pending = add_pending
         self._refusals = refusals
 
     def table(self) -> Mapping[str, executor.Act]:
-        """Acts by name. MIG does not outlive a boot: after one there is nothing to take back."""
+        """Return acts by name. MIG does not outlive a boot: after one there is nothing to undo."""
         return {
             mig.ON: self._enable,
             mig.OFF_AGAIN: self._disable_after_claim,
@@ -58,7 +60,7 @@ class MigSteps:
         return {}
 
     def _disable_after_claim(self, step: steps.Step) -> checkpoint.Facts:
-        """Off, if the GPU lets it; else later: one that stays on serves the next claim as well."""
+        """Disable MIG if possible, else later: if it stays on, the next claim can use it."""
         if step.rebooted:
             return {}
         try:
@@ -72,9 +74,9 @@ class MigSteps:
     def _disable(self, step: steps.Step) -> checkpoint.Facts:
         with self._noting_refusal(step.gpu, mig_mode_refusals.ON):
             changed = self._partitions.disable(step.gpu, _MODE_PATIENCE_S)
-        now = self._refresh_gpu(step.gpu).mig
-        if now is not None and now.enabled:
-            text = f"{len(now.instances)} instances lie on the GPU"
+        layout = self._refresh_gpu(step.gpu).mig
+        if layout is not None and layout.enabled:
+            text = f"{len(layout.instances)} instances lie on the GPU"
             raise errors.Unchanged(step.gpu, "turning MIG off", -1, text)
         return {_CHANGED: "yes" if changed else "no"}
 
@@ -98,7 +100,7 @@ class MigSteps:
 
     @contextlib.contextmanager
     def _noting_refusal(self, gpu: ids.GpuUuid, stays: str) -> Iterator[None]:
-        """Note whether the GPU takes the mode that a claim needs."""
+        """Record whether the GPU takes the mode that a claim needs."""
         try:
             yield
         except errors.Unchanged:

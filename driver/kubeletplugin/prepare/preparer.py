@@ -1,4 +1,4 @@
-"""Preparing and unpreparing claims: the use case behind the kubelet's calls (D8)."""
+"""Prepares and unprepares claims: the use case behind the kubelet's calls (D8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,9 +17,9 @@ from driver.resources.sharing import allocation_config as sharing
 
 @dataclass(frozen=True, slots=True)
 class NodeScope:
-    """Whose devices these are: results of `driver` in `pool` (the node's name) are ours.
+    """Results of `driver` in `pool` (the node's name) are ours.
 
-    By `rules` MIG is static on some GPUs: there no instance is made.
+    `rules` make MIG static on some GPUs: no instance is created there.
     """
 
     pool: str
@@ -29,7 +29,7 @@ class NodeScope:
 
 @dataclass(frozen=True, slots=True)
 class _ClaimRequest:
-    """What the API gave a claim of this node: results and the documents for them."""
+    """A claim's allocation on this node: results and their opaque documents."""
 
     results: tuple[claims.Result, ...]
     documents: tuple[decode.Document, ...]
@@ -39,31 +39,31 @@ class _ClaimRequest:
 
 
 class Preparer:
-    """Implements `ports.Preparation`. What a claim must not have is Refused; failures are raised.
+    """Implements `ports.Preparation`. A claim that must not be prepared is Refused; failures raise.
 
     Raises RationError: ApiError from the reader, NodeFault and DeviceFault from the node.
     """
 
     def __init__(
         self,
-        place: NodeScope,
+        scope: NodeScope,
         reader: ports.ClaimReader,
         gpus: discovery.Discovery,
-        acting: executor.Executor,
-        holding: locks.Locks,
-        let_go: tombstones.Tombstones,
+        executor: executor.Executor,
+        locks: locks.Locks,
+        tombstones: tombstones.Tombstones,
     ) -> None:
-        self._scope = place
+        self._scope = scope
         self._reader = reader
-        self._resolver = device_resolver.DeviceResolver(place.pool, place.rules, gpus)
-        self._executor = acting
-        self._locks = holding
-        self._tombstones = let_go
+        self._resolver = device_resolver.DeviceResolver(scope.pool, scope.rules, gpus)
+        self._executor = executor
+        self._locks = locks
+        self._tombstones = tombstones
 
     def prepare(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
-        """Make the claim's devices ready; the same answer for the same claim every time."""
+        """Make the claim's devices ready; idempotent, with the same response every time."""
         checkpoint.require_uid(ref.uid)
         try:
             with self._locks.claim(ref.uid):
@@ -75,7 +75,7 @@ class Preparer:
             return _refuse(reasons.Reason.DRIVER_NOT_READY, str(problem))
 
     def unprepare(self, ref: ports.ClaimRef) -> ports.Refused | None:
-        """Undo it, from the record alone; None: nothing of the claim is left."""
+        """Unprepare from the record alone; returns None once nothing of the claim is left."""
         checkpoint.require_uid(ref.uid)
         with self._locks.claim(ref.uid):
             record = self._executor.records.read(ref.uid)
@@ -90,25 +90,25 @@ class Preparer:
         return None
 
     def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
-        """Whether the claim would be refused now, as far as looking tells; nothing is changed.
+        """Return whether the claim would be refused now, as far as known; changes nothing.
 
-        The node is looked at before the API server is asked, and GPUs that somebody works on are
-        not waited for: NodeFault.
+        The node is checked before the API server is asked. Locked GPUs are not waited for:
+        NodeFault.
         """
         try:
             self._executor.specs.check_writable()
-            asked = self._read_claim(ref)
-            if isinstance(asked, ports.Refused):
-                return asked
-            self._executor.specs.check_writable(asked.located.values())
-            with self._locks.gpus((gpu.uuid for gpu in asked.located.values()), wait_s=0.0):
-                intent = self._plan(ref, asked)
+            request = self._read_claim(ref)
+            if isinstance(request, ports.Refused):
+                return request
+            self._executor.specs.check_writable(request.located.values())
+            with self._locks.gpus((gpu.uuid for gpu in request.located.values()), wait_s=0.0):
+                plan = self._plan(ref, request)
         except driver_root.DriverNotReady as problem:
             return _refuse(reasons.Reason.DRIVER_NOT_READY, str(problem))
-        return intent if isinstance(intent, ports.Refused) else None
+        return plan if isinstance(plan, ports.Refused) else None
 
     def _resume(self, ref: ports.ClaimRef) -> ports.Prepared | None:
-        """The answer of a completed record; a started one is taken back first."""
+        """Return the response of a completed record; undo a started one first."""
         record = self._executor.records.read(ref.uid)
         if record is None:
             return None
@@ -118,9 +118,9 @@ class Preparer:
             return self._resume_locked(ref)
 
     def _resume_locked(self, ref: ports.ClaimRef) -> ports.Prepared | None:
-        """As `_from_record`, with the GPUs in hand.
+        """Same as `_resume`, with the GPUs locked.
 
-        The record is read again: another plugin may have been at it until now (rolling update).
+        The record is re-read: another plugin may have changed it until now (rolling update).
         """
         record = self._executor.records.read(ref.uid)
         if record is None:
@@ -134,46 +134,52 @@ class Preparer:
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
         self._tombstones.wait_settled(ref.uid, cancelled)
-        asked = self._read_claim(ref)
-        if isinstance(asked, ports.Refused):
-            return asked
-        with self._locks.gpus(gpu.uuid for gpu in asked.located.values()):
+        request = self._read_claim(ref)
+        if isinstance(request, ports.Refused):
+            return request
+        with self._locks.gpus(gpu.uuid for gpu in request.located.values()):
             if (done := self._resume_locked(ref)) is not None:
                 return done
-            intent = self._plan(ref, asked)
-            if isinstance(intent, ports.Refused):
-                return intent
-            return self._executor.carry_out(ref, intent, cancelled).response()
+            plan = self._plan(ref, request)
+            if isinstance(plan, ports.Refused):
+                return plan
+            return self._executor.carry_out(ref, plan, cancelled).response()
 
-    def _plan(self, ref: ports.ClaimRef, asked: _ClaimRequest) -> planner.Plan | ports.Refused:
-        """What is to be done for the claim, or why nothing may be; the caller holds its GPUs."""
-        others = [one for one in self._executor.records.list_records() if one.uid != ref.uid]
-        served = planner.multi_user_gpus(device for one in others for device in one.devices)
-        configured = self._resolve_configs(asked, served)
+    def _plan(self, ref: ports.ClaimRef, request: _ClaimRequest) -> planner.Plan | ports.Refused:
+        """Return the claim's plan, or its refusal; the caller holds its GPUs."""
+        other_records = [
+            record for record in self._executor.records.list_records() if record.uid != ref.uid
+        ]
+        multi_user = planner.multi_user_gpus(
+            device for record in other_records for device in record.devices
+        )
+        configured = self._resolve_configs(request, multi_user)
         if isinstance(configured, ports.Refused):
             return configured
-        on_for_us = frozenset(gpu for one in others for gpu in mig.enabled_gpus(one.steps))
-        made = planner.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
-        intent = replace(made, pod_claim=asked.pod_claim)
+        on_for_us = frozenset(
+            gpu for record in other_records for gpu in mig.enabled_gpus(record.steps)
+        )
+        plan = planner.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
+        intent = replace(plan, pod_claim=request.pod_claim)
         # Records are read by now, and the damaged among them known to be.
         refused = _conflicts_with_damaged(ref, intent, self._unaccounted_gpus()) or _refuse_overlap(
-            ref, intent, others
+            ref, intent, other_records
         )
         return intent if refused is None else refused
 
     def _unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
-        """The GPUs that claims with a damaged record have, by their CDI specs."""
+        """Return the GPUs of claims with a damaged record, by their CDI specs."""
         acting = self._executor
         return {uid: acting.specs.claim_gpus(uid) for uid in acting.unaccounted_uids()}
 
     def _resolve_configs(
-        self, asked: _ClaimRequest, served: Mapping[ids.GpuUuid, bool]
+        self, request: _ClaimRequest, multi_user: Mapping[ids.GpuUuid, bool]
     ) -> tuple[plan_config.ConfiguredGrant, ...] | ports.Refused:
-        granted = self._resolver.grant(asked.results, asked.located)
-        if isinstance(granted, ports.Refused):
-            return granted
+        grants = self._resolver.grant(request.results, request.located)
+        if isinstance(grants, ports.Refused):
+            return grants
         return plan_config.resolve_configs(
-            granted, asked.results, asked.documents, asked.namespace, served
+            grants, request.results, request.documents, request.namespace, multi_user
         )
 
     def _read_claim(self, ref: ports.ClaimRef) -> _ClaimRequest | ports.Refused:
@@ -183,7 +189,9 @@ class Preparer:
                 reasons.Reason.CLAIM_REPLACED,
                 f"claim {claim.key} has UID {claim.uid}, expected {ref.uid}",
             )
-        if self._tombstones.is_marked(ref.uid) and all(one.is_hold for one in claim.consumers):
+        if self._tombstones.is_marked(ref.uid) and all(
+            consumer.is_hold for consumer in claim.consumers
+        ):
             text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
             return _refuse(reasons.Reason.CLAIM_LET_GO, text)
         if claim.allocation is None:
@@ -195,22 +203,22 @@ class Preparer:
     def _read_allocation(
         self, claim: claims.Claim, allocation: claims.Allocation
     ) -> _ClaimRequest | ports.Refused:
-        """What an allocation gives the claim here."""
-        results = [one for one in allocation.results if self._is_ours(one)]
+        """Return the claim's devices on this node."""
+        results = [result for result in allocation.results if self._is_ours(result)]
         if not results:
             return _refuse(
                 reasons.Reason.CLAIM_NOT_ALLOCATED,
                 f"claim {claim.key} has no device of {self._scope.driver} on {self._scope.pool}",
             )
         try:
-            found = sharing.of_allocation(allocation, self._scope.driver)
-            brought = tuple(found)
+            by_request = sharing.of_allocation(allocation, self._scope.driver)
+            documents = tuple(by_request)
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
         located = self._resolver.locate(result.device.device for result in results)
         if isinstance(located, ports.Refused):
             return located
-        return _ClaimRequest(tuple(results), brought, located, claim.namespace, claim.pod_claim)
+        return _ClaimRequest(tuple(results), documents, located, claim.namespace, claim.pod_claim)
 
     def _is_ours(self, result: claims.Result) -> bool:
         device = result.device
@@ -222,33 +230,37 @@ def _is_completed(record: checkpoint.Record) -> bool:
 
 
 def _refuse_overlap(
-    ref: ports.ClaimRef, intent: planner.Plan, others: Iterable[checkpoint.Record]
+    ref: ports.ClaimRef, plan: planner.Plan, other_records: Iterable[checkpoint.Record]
 ) -> ports.Refused | None:
-    held = {record.uid: record for record in others}
-    found = planner.find_overlap(intent, ref.uid, ((uid, one.devices) for uid, one in held.items()))
-    if found is None:
+    held = {record.uid: record for record in other_records}
+    overlap = planner.find_overlap(
+        plan, ref.uid, ((uid, record.devices) for uid, record in held.items())
+    )
+    if overlap is None:
         return None
-    known = (held.get(ids.ClaimUid(uid)) for uid in found.holders)
-    holders = tuple(record.claim for record in known if record is not None)
-    names = ", ".join(_claim_text(one) for one in holders or (ref,))
-    if found.conflict is not None:
-        text = f"{found} is shared with claim {names}: {found.conflict.message}"
-        return ports.Refused(found.conflict.reason, text, holders=holders)
-    text = f"{found} is held by claim {names} on this node until it is unprepared"
-    if found.excess:
-        text = f"of {found} {found.excess} would be given out, with the shares of claims {names}"
+    records = (held.get(ids.ClaimUid(uid)) for uid in overlap.holders)
+    holders = tuple(record.claim for record in records if record is not None)
+    names = ", ".join(_claim_text(holder) for holder in holders or (ref,))
+    if overlap.conflict is not None:
+        text = f"{overlap} is shared with claim {names}: {overlap.conflict.message}"
+        return ports.Refused(overlap.conflict.reason, text, holders=holders)
+    text = f"{overlap} is held by claim {names} on this node until it is unprepared"
+    if overlap.excess:
+        text = (
+            f"of {overlap} {overlap.excess} would be given out, with the shares of claims {names}"
+        )
     return ports.Refused(reasons.Reason.DEVICE_OVERLAP, text, holders=holders)
 
 
 def _conflicts_with_damaged(
-    ref: ports.ClaimRef, intent: planner.Plan, unaccounted: Mapping[ids.ClaimUid, Sequence[str]]
+    ref: ports.ClaimRef, plan: planner.Plan, unaccounted: Mapping[ids.ClaimUid, Sequence[str]]
 ) -> ports.Refused | None:
-    """Whether a device is of a GPU that a claim with a damaged record may have, all or part."""
-    wanted = {one.gpu for one in intent.devices if not one.admin_access}
+    """Refuse a device of a GPU that a claim with a damaged record may use, all or part."""
+    gpus_needed = {device.gpu for device in plan.devices if not device.admin_access}
     for uid, gpus in unaccounted.items():
-        if uid != ref.uid and (met := sorted(wanted & set(gpus))):
+        if uid != ref.uid and (shared := sorted(gpus_needed & set(gpus))):
             text = (
-                f"{', '.join(met)} is in the CDI spec of claim {uid}, whose record is damaged, "
+                f"{', '.join(shared)} is in the CDI spec of claim {uid}, whose record is damaged, "
                 f"until that claim is prepared again or unprepared"
             )
             return _refuse(reasons.Reason.DEVICE_OVERLAP, text)

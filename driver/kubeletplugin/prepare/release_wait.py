@@ -1,7 +1,7 @@
-"""Waiting for a GPU whose last claim is on its way out (D8).
+"""Waits for a GPU whose last claim is being released (D8).
 
 The API server frees the devices of a force-deleted pod at once, the node some moments later. A
-refusal would cost the next pod a minute, until the kubelet tries again; so the wait is here.
+refusal would cost the next pod a minute, until the kubelet retries; so the wait is here.
 """
 
 import threading
@@ -19,7 +19,7 @@ _POLL_S = 0.2
 
 
 class ReleaseWaiter:
-    """A `ports.Preparation` that waits, holding nothing, while another claim lets go."""
+    """A `ports.Preparation` that waits, holding nothing, while another claim is released."""
 
     def __init__(
         self,
@@ -36,28 +36,28 @@ class ReleaseWaiter:
     def prepare(
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
-        """Prepare; a device that a leaving claim holds is waited for."""
+        """Prepare; waits for a device held by a claim that is being released."""
         deadline = self._clock.monotonic() + self._wait_s
         answer = self._inner.prepare(ref, cancelled)
-        last: ports.ClaimRef | None = None
+        previous: ports.ClaimRef | None = None
         while isinstance(answer, ports.Refused):
-            last = next(filter(self._is_releasing, _last_first(answer.holders, last)), None)
-            if last is None or cancelled() or self._clock.monotonic() >= deadline:
+            previous = next(filter(self._is_releasing, _last_first(answer.holders, previous)), None)
+            if previous is None or cancelled() or self._clock.monotonic() >= deadline:
                 break
             self._clock.wait(threading.Event(), _POLL_S)
             answer = self._inner.prepare(ref, cancelled)
         return answer
 
     def unprepare(self, ref: ports.ClaimRef) -> ports.Refused | None:
-        """Undo it; nothing to wait for."""
+        """Unprepare without waiting."""
         return self._inner.unprepare(ref)
 
     def check(self, ref: ports.ClaimRef) -> ports.Refused | None:
-        """Whether it would be refused now; nothing is waited for."""
+        """Return whether it would be refused now, without waiting."""
         return self._inner.check(ref)
 
     def _is_releasing(self, holder: ports.ClaimRef) -> bool:
-        """Whether the holder is one the API server no longer gives the device to."""
+        """Return whether the API server no longer gives the device to the holder."""
         try:
             claim = self._reader.read(holder)
         except errors.NotFound:
@@ -69,7 +69,10 @@ class ReleaseWaiter:
 
 
 def _last_first(
-    holders: tuple[ports.ClaimRef, ...], last: ports.ClaimRef | None
+    holders: tuple[ports.ClaimRef, ...], previous: ports.ClaimRef | None
 ) -> list[ports.ClaimRef]:
-    """The one that was waited for first: mostly it is still there, and no other is read."""
-    return [*(one for one in holders if one == last), *(one for one in holders if one != last)]
+    """Put the previous holder first: it usually still holds, and no other is read."""
+    return [
+        *(holder for holder in holders if holder == previous),
+        *(holder for holder in holders if holder != previous),
+    ]

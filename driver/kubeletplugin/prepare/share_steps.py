@@ -1,7 +1,7 @@
-"""The executor's acts on GPUs that several claims have: what one needs, and what the others keep.
+"""The executor's steps on shared GPUs: what a claim needs, and what the others keep.
 
-The records say who has the GPU: a claim's own stands there before its first act and after its last.
-The caller holds the GPU.
+The records tell which claims have the GPU: a claim's own record exists before its first act and
+after its last. The caller holds the GPU.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ Records = Callable[[], tuple[checkpoint.Record, ...]]
 class ShareSteps:
     """Raises NodeFault and DeviceFault.
 
-    `again` reads a GPU anew: what earlier steps made of it is not in the records yet.
+    `refresh_gpu` re-reads a GPU: changes of earlier steps are not in the records yet.
     """
 
     def __init__(
@@ -35,16 +35,16 @@ class ShareSteps:
         slices: ports.TimeSlices,
         modes: ports.ComputeModes,
         daemons: ports.Daemons,
-        again: Callable[[ids.GpuUuid], model.Gpu],
+        refresh_gpu: Callable[[ids.GpuUuid], model.Gpu],
     ) -> None:
         self._records = records
         self._slices = slices
         self._modes = modes
         self._daemons = daemons
-        self._refresh_gpu = again
+        self._refresh_gpu = refresh_gpu
 
     def table(self) -> Mapping[str, executor.Act]:
-        """Acts by name."""
+        """Return acts by name."""
         return {
             time_slicing.SLICE: self._set_slice,
             time_slicing.UNSLICE: self._reset_slice,
@@ -58,48 +58,52 @@ class ShareSteps:
         }
 
     def desired_daemon(self, gpu: ids.GpuUuid) -> daemon.Desired | None:
-        """The daemon that the claims of a GPU want; None where none of them does."""
+        """Return the daemon that a GPU's claims need; None if none does."""
         return mps.desired_daemon(gpu, self._other_steps(_unowned_step(mps.SERVE, gpu), mps.SERVE))
 
     def claim_daemon(self, record: checkpoint.Record) -> daemon.Desired | None:
-        """The daemon of the claim's own; None where it has none. Raises DeviceFault, NodeFault."""
+        """Return the claim's own daemon; None if it has none. Raises DeviceFault, NodeFault."""
         serving = (step for step in record.steps if step.act == claim_mps.SERVE)
         return next(map(self._desired_of_claim, serving), None)
 
     def clear(self, gpu: ids.GpuUuid) -> None:
-        """Take back what MPS did to a GPU, as far as no claim that is recorded needs it."""
+        """Undo MPS settings of a GPU, unless a recorded claim needs them."""
         self._leave_gpu(_unowned_step(mps.UNSERVE, gpu))
         self._restore_mode(_unowned_step(mps.SHARED_AGAIN, gpu))
 
     def _set_slice(self, step: steps.Step) -> checkpoint.Facts:
         interval = str(step.arguments[time_slicing.INTERVAL])
         mode = self._allow_processes(step)
-        lacking = self._slices.set_interval(step.gpu, interval)
-        if lacking is None:
+        unsupported = self._slices.set_interval(step.gpu, interval)
+        if unsupported is None:
             return {time_slicing.INTERVAL: interval, **mode}
-        _log.warning("no time slice to set", gpu=step.gpu, said=lacking.message)
-        return {"unsupported": lacking.message, **mode}
+        _log.warning("no time slice to set", gpu=step.gpu, said=unsupported.message)
+        return {"unsupported": unsupported.message, **mode}
 
     def _allow_processes(self, step: steps.Step) -> checkpoint.Facts:
-        """Let several processes in."""
-        told = [
+        """Allow several processes; return the mode to restore."""
+        modes = [
             int(facts.get(time_slicing.MODE, compute_modes.DEFAULT))
             for facts in self._other_facts(step)
         ]
-        before = self._modes.set_shared(step.gpu, exclusive=False, known=max(told, default=None))
-        return {} if before in {None, compute_modes.DEFAULT} else {time_slicing.MODE: str(before)}
+        original = self._modes.set_shared(
+            step.gpu, exclusive=False, fallback=max(modes, default=None)
+        )
+        return (
+            {} if original in {None, compute_modes.DEFAULT} else {time_slicing.MODE: str(original)}
+        )
 
     def _reset_slice(self, step: steps.Step) -> checkpoint.Facts:
         if not any(self._other_steps(step, time_slicing.SLICE)):
             self._slices.set_interval(step.gpu, _DEFAULT)
-            told = None if step.rebooted else step.arguments.get(time_slicing.MODE)
-            self._modes.restore(step.gpu, None if told is None else int(told))
+            mode = None if step.rebooted else step.arguments.get(time_slicing.MODE)
+            self._modes.restore(step.gpu, None if mode is None else int(mode))
         return {}
 
     def _set_exclusive(self, step: steps.Step) -> checkpoint.Facts:
-        shared = any(self._other_steps(step, mps.EXCLUSIVE))
-        known = compute_modes.DEFAULT if shared else None  # of claims of an earlier version
-        self._modes.set_shared(step.gpu, exclusive=True, known=known)
+        is_shared = any(self._other_steps(step, mps.EXCLUSIVE))
+        fallback = compute_modes.DEFAULT if is_shared else None  # of claims of an earlier version
+        self._modes.set_shared(step.gpu, exclusive=True, fallback=fallback)
         return {}
 
     def _restore_mode(self, step: steps.Step) -> checkpoint.Facts:
@@ -108,79 +112,83 @@ class ShareSteps:
         return {}
 
     def _serve_gpu(self, step: steps.Step) -> checkpoint.Facts:
-        wanted = self.desired_daemon(
+        desired = self.desired_daemon(
             step.gpu
         )  # the claim's own steps are on record: it may have two
-        if wanted is not None:
-            self._daemons.ensure(wanted)
+        if desired is not None:
+            self._daemons.ensure(desired)
         return {}
 
     def _leave_gpu(self, step: steps.Step) -> checkpoint.Facts:
-        wanted = mps.desired_daemon(step.gpu, self._other_steps(step, mps.SERVE))
-        if wanted is None:
+        desired = mps.desired_daemon(step.gpu, self._other_steps(step, mps.SERVE))
+        if desired is None:
             self._daemons.remove(step.gpu)
         else:
-            self._daemons.ensure(wanted)
+            self._daemons.ensure(desired)
         return {}
 
     def _serve_claim(self, step: steps.Step) -> checkpoint.Facts:
-        wanted = self._desired_of_claim(step)
+        desired = self._desired_of_claim(step)
         if claim_mps.step_instance(step) is None:
-            self._daemons.ensure(wanted)
+            self._daemons.ensure(desired)
             return {}
-        (found,) = wanted.devices
-        self._try_set_exclusive(ids.MigUuid(found), exclusive=True)
-        self._daemons.ensure(wanted)
-        return {"uuid": found}
+        (uuid,) = desired.devices
+        self._try_set_exclusive(ids.MigUuid(uuid), exclusive=True)
+        self._daemons.ensure(desired)
+        return {"uuid": uuid}
 
     def _leave_claim(self, step: steps.Step) -> checkpoint.Facts:
         self._daemons.remove(str(step.arguments[mps.CLAIM]))
-        place = claim_mps.step_instance(step)
-        with contextlib.suppress(errors.DeviceFault):  # who comes next sets what it needs
-            if place is not None and (found := self._instance_uuid(place)) is not None:
-                self._try_set_exclusive(found, exclusive=False)
+        ref = claim_mps.step_instance(step)
+        with contextlib.suppress(errors.DeviceFault):  # the next claim sets the mode it needs
+            if ref is not None and (uuid := self._instance_uuid(ref)) is not None:
+                self._try_set_exclusive(uuid, exclusive=False)
         return {}
 
     def _desired_of_claim(self, step: steps.Step) -> daemon.Desired:
-        place = claim_mps.step_instance(step)
-        if place is None:
+        ref = claim_mps.step_instance(step)
+        if ref is None:
             return claim_mps.desired_daemon(step, claim_mps.step_devices(step))
-        found = self._instance_uuid(place)
-        if found is None:
+        uuid = self._instance_uuid(ref)
+        if uuid is None:
             text = "it is not there any more"
-            raise errors.NodeFault("find", f"MIG at {place.placement} of {place.gpu}", text)
-        return claim_mps.desired_daemon(step, (found,))
+            raise errors.NodeFault("find", f"MIG at {ref.placement} of {ref.gpu}", text)
+        return claim_mps.desired_daemon(step, (uuid,))
 
-    def _instance_uuid(self, place: mig.InstanceRef) -> ids.MigUuid | None:
-        """What lies there now. Raises DeviceFault."""
-        partitioned = self._refresh_gpu(place.gpu).mig
-        found = partitioned.find(place) if partitioned else None
-        return found.uuid if found else None
+    def _instance_uuid(self, ref: mig.InstanceRef) -> ids.MigUuid | None:
+        """Return the current instance's UUID. Raises DeviceFault."""
+        layout = self._refresh_gpu(ref.gpu).mig
+        instance = layout.find(ref) if layout else None
+        return instance.uuid if instance else None
 
     def _try_set_exclusive(self, instance: ids.MigUuid, *, exclusive: bool) -> None:
-        """With MIG on, the compute mode is a MIG device's, where it has one (NV-10)."""
+        """Set a MIG device's compute mode, if it has one (NV-10)."""
         try:
             self._modes.set_exclusive(instance, exclusive=exclusive)
         except errors.DeviceFault as fault:
             _log.warning("compute mode left as it is", device=instance, error=str(fault))
 
-    def _other_facts(self, mine: steps.Step) -> Iterator[checkpoint.Facts]:
-        """Facts of the same step of other claims, as far as it was carried out."""
-        claim = ids.ClaimUid(str(mine.arguments[mps.CLAIM]))
+    def _other_facts(self, step: steps.Step) -> Iterator[checkpoint.Facts]:
+        """Yield facts of the same step of other claims, as far as executed."""
+        claim = ids.ClaimUid(str(step.arguments[mps.CLAIM]))
         for record in self._records():
-            done = () if record.uid == claim else zip(record.steps, record.facts, strict=False)
-            yield from (facts for one, facts in done if (one.gpu, one.act) == (mine.gpu, mine.act))
+            executed = () if record.uid == claim else zip(record.steps, record.facts, strict=False)
+            yield from (
+                facts for other, facts in executed if (other.gpu, other.act) == (step.gpu, step.act)
+            )
 
-    def _other_steps(self, mine: steps.Step, act: str) -> Iterator[steps.Step]:
-        """The steps of other claims that do the same to the GPU."""
-        claim = ids.ClaimUid(str(mine.arguments[mps.CLAIM]))
+    def _other_steps(self, step: steps.Step, act: str) -> Iterator[steps.Step]:
+        """Yield the steps of other claims with that act on the GPU."""
+        claim = ids.ClaimUid(str(step.arguments[mps.CLAIM]))
         for record in self._records():
             if record.uid != claim:
-                yield from (one for one in record.steps if one.gpu == mine.gpu and one.act == act)
+                yield from (
+                    other for other in record.steps if other.gpu == step.gpu and other.act == act
+                )
 
 
 def _unowned_step(act: str, gpu: ids.GpuUuid) -> steps.Step:
-    """A step of no claim, to which every claim is another."""
+    """Return a step of no claim, so that every claim counts as another."""
     return steps.Step(act, time_slicing.KEEP, gpu, {mps.CLAIM: ""})
 
 

@@ -1,11 +1,11 @@
-"""Remembers each GPU's time slice, which nothing tells, so that it is set when it changes only.
+"""Caches each GPU's time slice, which cannot be read, so that it is set only when it changes.
 
 nvidia-smi, which sets it, opens every GPU of the node: on a board of eight the Prepares of one
-GPU's shares would wait for each other longer than its lock is waited for.
+GPU's shares would wait for each other longer than the lock's limit.
 
 A slice is lost when the driver is loaded again, at a reboot and at a reset of the GPU. A load is
-told by its identity; a reset of our own says so here, and nobody else can reset a GPU that NVML has
-open in this process. What was before this process is not trusted.
+detected by its identity; our own reset calls `forget`, and no other process can reset a GPU that
+NVML has open in this process. Values from before this process are not trusted.
 """
 
 import json
@@ -22,9 +22,9 @@ _MODE = 0o600
 
 
 class CachedTimeSlices:
-    """Implements `ports.TimeSlices`; both plugins of a rolling update have the folder.
+    """Implements `ports.TimeSlices`; both plugins of a rolling update use the folder.
 
-    `load` identifies the load of the driver, "" where nothing does: then nothing is remembered.
+    `load` identifies the load of the driver, "" if unknown: then nothing is cached.
     """
 
     def __init__(self, slices: ports.TimeSlices, folder: Path, load: Callable[[], str]) -> None:
@@ -34,28 +34,28 @@ class CachedTimeSlices:
         self._is_current = False
 
     def set_interval(self, gpu: ids.GpuUuid, interval: str) -> ports.Unsupported | None:
-        """Have it so; nothing is run where it was set so before. Raises NodeFault."""
+        """Set the interval, unless it is cached as set. Raises NodeFault."""
         self._discard_earlier()
         path, load = self._folder / gpu, self._load()
-        wanted = {"interval": interval, "load": load}
-        known = _read_cached(path)
-        if load and {name: known.get(name) for name in wanted} == wanted:
-            lacking = known.get("unsupported")
-            return ports.Unsupported(lacking) if lacking else None
+        desired = {"interval": interval, "load": load}
+        cached = _read_cached(path)
+        if load and {name: cached.get(name) for name in desired} == desired:
+            reason = cached.get("unsupported")
+            return ports.Unsupported(reason) if reason else None
         atomic.remove(path, failpoints.NO_OBSERVER, synced=False)  # until it is known how it went
         unsupported = self._slices.set_interval(gpu, interval)
-        result = wanted if unsupported is None else {**wanted, "unsupported": unsupported.message}
+        result = desired if unsupported is None else {**desired, "unsupported": unsupported.message}
         atomic.replace(
             path, json.dumps(result).encode(), _MODE, failpoints.NO_OBSERVER, synced=False
         )
         return unsupported
 
     def forget(self, gpu: ids.GpuUuid) -> None:
-        """Its slice may be another now; whoever calls holds the GPU. Raises NodeFault."""
+        """Drop the cached slice; the caller holds the GPU. Raises NodeFault."""
         atomic.remove(self._folder / gpu, failpoints.NO_OBSERVER, synced=False)
 
     def _discard_earlier(self) -> None:
-        """Forget what was said before this process: a GPU may have been reset meanwhile."""
+        """Drop values from before this process: a GPU may have been reset meanwhile."""
         if not self._is_current:
             for name in atomic.list_names(self._folder):
                 atomic.remove(self._folder / name, failpoints.NO_OBSERVER, synced=False)
@@ -63,9 +63,9 @@ class CachedTimeSlices:
 
 
 def driver_load(host_root: Path, boot_id: str) -> str:
-    """Identify the load of the kernel module, by the host's proc and sys; "" without a driver.
+    """Return an id of the kernel module's load, from the host's proc and sys; "" without one.
 
-    A module that is loaded again has another entry in sysfs, where there is one.
+    A module that is loaded again has another entry in sysfs, if present.
     """
     try:
         version = (host_root / _VERSION).read_text()
@@ -79,7 +79,7 @@ def driver_load(host_root: Path, boot_id: str) -> str:
 
 
 def _read_cached(path: Path) -> dict[str, str]:
-    """Read what is remembered; nothing of a file that is torn or not there. Raises NodeFault."""
+    """Return the cached value; empty if the file is torn or missing. Raises NodeFault."""
     try:
         content = json.loads(atomic.read(path) or b"{}")
     except ValueError:

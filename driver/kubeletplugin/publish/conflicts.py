@@ -1,7 +1,6 @@
-"""Whether this node's GPUs are ours to offer, and what to do where somebody else has them.
+"""Detects other agents that serve this node's GPUs, and what to do about them.
 
-A *no* is looked at again at every round of the publisher: what stands in the way goes without
-anybody telling us.
+Conflicts are re-evaluated on every publish; nothing notifies us when they end.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -24,9 +23,9 @@ def _none() -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class ConflictDetector:
-    """`strangers`: sockets of other plugins registered under our name; raises NodeFault.
+    """`foreign_sockets`: sockets of other plugins registered under our name; raises NodeFault.
 
-    `beside`: who may serve GPUs of the node as well.
+    `beside`: the agents that may serve GPUs of the node as well.
     """
 
     driver: str = names.DRIVER
@@ -34,54 +33,54 @@ class ConflictDetector:
     foreign_sockets: Callable[[], tuple[str, ...]] = _none
 
     def check_name(self, stored: Iterable[fields.Raw]) -> pool_builder.Problem | None:
-        """Whether another driver uses our name here; `stored` are the slices of that name.
+        """Return the problem if another driver uses our name; `stored` are that name's slices.
 
         Raises NodeFault.
         """
-        found, slices = self.foreign_sockets(), foreign_agents.foreign(stored)
-        if not found and not slices:
+        plugins, slices = self.foreign_sockets(), foreign_agents.foreign(stored)
+        if not plugins and not slices:
             return None
         return pool_builder.Problem(
-            reasons.Reason.OTHER_DRIVER, _name_message(self.driver, found, slices)
+            reasons.Reason.OTHER_DRIVER, _name_message(self.driver, plugins, slices)
         )
 
     def node_conflicts(self, node: nodes.Node) -> tuple[pool_builder.Problem, ...]:
-        """Why the node's GPUs are not to be offered now, though the name is ours."""
+        """Return why the node's GPUs are not to be published now, though the name is ours."""
         served = foreign_agents.device_plugin(node.allocatable)
         state = foreign_agents.mig_state(node.labels)
-        found = []
+        problems = []
         if served and self.beside != DEVICE_PLUGIN:
             problem = pool_builder.Problem(
                 reasons.Reason.DEVICE_PLUGIN_BESIDE, _device_plugin_message(node.name, served)
             )
-            found.append(problem)
+            problems.append(problem)
         if state:
-            found.append(
+            problems.append(
                 pool_builder.Problem(
                     reasons.Reason.MIG_CONFIG_PENDING, _mig_message(node.name, state)
                 )
             )
-        return tuple(found)
+        return tuple(problems)
 
 
-def _name_message(driver: str, found: tuple[str, ...], slices: tuple[str, ...]) -> str:
-    if found:
-        where = f"it is registered at {_abbreviate(found)}"
+def _name_message(driver: str, plugins: tuple[str, ...], slices: tuple[str, ...]) -> str:
+    if plugins:
+        proof = f"it is registered at {_abbreviate(plugins)}"
         cure = "uninstall it there, or install Ration under another driverName"
     else:
-        # What it published is not ours to delete. The kubelet does so 30 s after the driver went.
-        where = f"ResourceSlices {_abbreviate(slices)} are its own"
+        # Its slices are not ours to delete. The kubelet does so 30 s after the driver went.
+        proof = f"ResourceSlices {_abbreviate(slices)} are its own"
         cure = (
             "uninstall it; where it is gone already: "
             f"kubectl delete resourceslices {' '.join(slices[:_SHOWN])}"
         )
-    return f"another driver is called {driver} on this node: {where}. Nothing is published; {cure}"
+    return f"another driver is called {driver} on this node: {proof}. Nothing is published; {cure}"
 
 
 def _device_plugin_message(node: str, served: Mapping[str, int]) -> str:
-    told = ", ".join(f"{name}: {amount}" for name, amount in served.items())
+    counts = ", ".join(f"{name}: {amount}" for name, amount in served.items())
     return (
-        f"a device plugin serves GPUs of this node ({told}). None is published, or they would be "
+        f"a device plugin serves GPUs of this node ({counts}). None is published, or they would be "
         "given out twice; take the device plugin off the node (GPU Operator: kubectl label node "
         f"{node} nvidia.com/gpu.deploy.device-plugin=false --overwrite). Where it serves other "
         "GPUs than Ration: --beside=device-plugin"
@@ -97,6 +96,6 @@ def _mig_message(node: str, state: str) -> str:
     )
 
 
-def _abbreviate(found: tuple[str, ...]) -> str:
-    more = f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
-    return ", ".join(found[:_SHOWN]) + more
+def _abbreviate(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more

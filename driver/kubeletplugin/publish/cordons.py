@@ -1,4 +1,4 @@
-"""The node's cordoned GPUs, as the Node's annotation names them."""
+"""The node's cordoned GPUs, from the Node's annotation."""
 
 import structlog
 
@@ -10,17 +10,17 @@ _log = structlog.get_logger(__name__)
 
 
 class Cordons:
-    """Used by one thread. Nothing is remembered: the annotation is read before devices are told."""
+    """Used by one thread. Not persisted: the annotation is read before devices are published."""
 
     def __init__(self) -> None:
         self._annotation = ""
 
     def update(self, node: nodes.Node) -> None:
-        """Take what the Node says now."""
+        """Take the Node's current annotation."""
         if node.cordon != self._annotation:
             _log.info("cordon asked for", annotation=node.cordon, before=self._annotation)
             self._annotation = node.cordon
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
-        """For every device of the GPUs that are named."""
-        return cordon_taints.taints(inventory.known, cordon.parse_names(self._annotation))
+        """Return the taint of every device of the cordoned GPUs."""
+        return cordon_taints.taints(inventory.all_gpus, cordon.parse_names(self._annotation))

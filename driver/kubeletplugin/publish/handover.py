@@ -1,10 +1,9 @@
-"""How a node's devices pass from one allocator to the other (D2). Pure.
+"""Handover of a node's devices between allocators (D2). Pure.
 
-Either allocator may act on what it read seconds ago. So between the two nobody gives out the
-devices for a while: every one of them carries a taint that nobody disregards. A handover that has
-begun lasts its whole time, whatever is wanted meanwhile, and begins anew in a new process: how
-long the taint has stood is known for sure only to who saw it, and no clock of another machine
-is trusted.
+Either allocator may act on what it read seconds ago. So during a handover no allocator gives out
+the devices: each carries a taint that neither disregards. A handover lasts its full time, whatever
+is requested meanwhile, and restarts in a new process: only the process that saw the taint knows how
+long it has stood, and no other machine's clock is trusted.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +25,9 @@ _Device: TypeAlias = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class StoredAllocators:
-    """Whose the stored devices are: of those that are given out, and of those that are not now.
+    """Allocators in the stored slices: of devices that are given out, and of those in handover.
 
-    Monitor faces are nobody's to give and do not count.
+    Monitor faces belong to no allocator and do not count.
     """
 
     active: frozenset[str] = frozenset()
@@ -37,10 +36,10 @@ class StoredAllocators:
 
 @dataclass(frozen=True, slots=True)
 class HandoverHistory:
-    """What the slices do not tell.
+    """State that is not in the slices.
 
-    `last`: who was published last, outside a handover; empty where that is not known. `waited_s`:
-    for how long this process has known every device to be under handover; None outside one.
+    `last_allocator`: published last, outside a handover; empty if unknown. `waited_s`: how long
+    this process has known every device to be in handover; None outside one.
     """
 
     last_allocator: str = ""
@@ -49,70 +48,77 @@ class HandoverHistory:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorState:
-    """What the slices are to show. `handing`: under handover, still as that allocator's."""
+    """Allocator to publish. `in_handover`: under handover, still as that allocator's."""
 
     allocator: str
     in_handover: bool = False
 
 
 def stored_allocators(stored: Iterable[fields.Raw]) -> StoredAllocators:
-    """What slices of this node show."""
-    given: set[str] = set()
-    handed: set[str] = set()
+    """Return the allocators in the slices of this node."""
+    active: set[str] = set()
+    in_handover: set[str] = set()
     for device in _allocatable_devices(stored):
         taints = {taint["key"]: taint for taint in device.get("taints") or ()}
         allocator = taints.get(names.ALLOCATOR_TAINT, {}).get("value", "scheduler")
-        (handed if names.HANDOVER_TAINT in taints else given).add(allocator)
-    return StoredAllocators(frozenset(given), frozenset(handed))
+        (in_handover if names.HANDOVER_TAINT in taints else active).add(allocator)
+    return StoredAllocators(frozenset(active), frozenset(in_handover))
 
 
 def _allocatable_devices(stored: Iterable[fields.Raw]) -> Iterable[_Device]:
-    for one in stored:
-        spec: Mapping[str, Any] = fields.mapping(one, "spec")
+    for slice_ in stored:
+        spec: Mapping[str, Any] = fields.mapping(slice_, "spec")
         for device in spec.get("devices") or ():
-            kind = (device.get("attributes") or {}).get(names.ATTR_TYPE, {})
-            if kind.get("string") != names.TYPE_MONITOR:
+            device_type = (device.get("attributes") or {}).get(names.ATTR_TYPE, {})
+            if device_type.get("string") != names.TYPE_MONITOR:
                 yield device
 
 
-def decide(found: StoredAllocators, wanted: str, past: HandoverHistory) -> AllocatorState:
-    """What to show, of what is stored and who is to allocate.
+def decide(stored: StoredAllocators, desired: str, history: HandoverHistory) -> AllocatorState:
+    """Return the state to publish, from the stored slices and the desired allocator.
 
-    A node of whose devices nothing is stored or remembered begins as it is wanted.
+    A node without stored slices or history starts with the desired allocator.
     """
-    given = found.active
-    underway = bool(found.in_handover) or past.waited_s is not None
-    if not given and not underway and past.last_allocator:
-        # The kubelet wipes slices: who was seen to give the devices out a moment ago still counts.
-        given = frozenset({past.last_allocator})
-    over = past.waited_s is not None and past.waited_s >= HANDOVER_S
-    if given <= {wanted} and (over or not underway):
-        return AllocatorState(wanted)
-    before = (past.last_allocator, *sorted(given - {wanted}), *sorted(found.in_handover), wanted)
-    return AllocatorState(next(one for one in before if one in ALLOCATORS), in_handover=True)
+    active = stored.active
+    underway = bool(stored.in_handover) or history.waited_s is not None
+    if not active and not underway and history.last_allocator:
+        # The kubelet wipes slices: the allocator seen a moment ago still counts.
+        active = frozenset({history.last_allocator})
+    is_over = history.waited_s is not None and history.waited_s >= HANDOVER_S
+    if active <= {desired} and (is_over or not underway):
+        return AllocatorState(desired)
+    candidates = (
+        history.last_allocator,
+        *sorted(active - {desired}),
+        *sorted(stored.in_handover),
+        desired,
+    )
+    return AllocatorState(next(name for name in candidates if name in ALLOCATORS), in_handover=True)
 
 
-def is_settled(found: StoredAllocators, wanted: str) -> bool:
-    """Whether nobody but `wanted` gives out a device: only then may a handover's time run."""
-    return found.active <= {wanted}
+def is_settled(stored: StoredAllocators, desired: str) -> bool:
+    """Return whether only `desired` gives out devices: then a handover's time may run."""
+    return stored.active <= {desired}
 
 
-def with_allocator(pool: slice_builder.Pool, shown: AllocatorState) -> slice_builder.Pool:
-    """The pool as that allocator's; of the devices nothing else changes (D24)."""
+def with_allocator(pool: slice_builder.Pool, state: AllocatorState) -> slice_builder.Pool:
+    """Return the pool as that allocator's; nothing else of the devices changes (D24)."""
     groups = (
-        replace(group, devices=tuple(_device_with_allocator(one, shown) for one in group.devices))
+        replace(
+            group, devices=tuple(_device_with_allocator(device, state) for device in group.devices)
+        )
         for group in pool.groups
     )
     return replace(pool, groups=tuple(groups))
 
 
-def _device_with_allocator(device: slices.Device, shown: AllocatorState) -> slices.Device:
+def _device_with_allocator(device: slices.Device, state: AllocatorState) -> slices.Device:
     if names.ATTR_ALLOCATOR not in device.attributes:
         return device  # a monitor face
     taints = (
-        *slice_builder.allocator_taints(shown.allocator),
-        *((_TAINT,) if shown.in_handover else ()),
+        *slice_builder.allocator_taints(state.allocator),
+        *((_TAINT,) if state.in_handover else ()),
         *(taint for taint in device.taints if taint.key not in _CHANGING),
     )
-    attributes = {**device.attributes, names.ATTR_ALLOCATOR: shown.allocator}
+    attributes = {**device.attributes, names.ATTR_ALLOCATOR: state.allocator}
     return replace(device, attributes=attributes, taints=taints)

@@ -1,8 +1,8 @@
-"""Before the kubelet is told our name: whether another driver has it on this node.
+"""Delays registration while another driver on this node has our name.
 
-Of two plugins of one name the kubelet calls the newest, and it clears away a driver's slices only
-while no plugin of that name is registered. So we wait with that until the other one has gone -
-unless claims are prepared here, which nobody else can release.
+Of two plugins of one name the kubelet calls the newest, and it removes a driver's slices only while
+no plugin of that name is registered. So registration waits until the other driver is gone, unless
+claims are prepared here, which only we can release.
 """
 
 import threading
@@ -17,39 +17,39 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 5.0
 _SYNC_S = 5.0
 CheckName = Callable[[], pool_builder.Problem | None]
-"""Whether another has the name now. Raises RationError."""
+"""Returns the conflict if another driver has the name now. Raises RationError."""
 
 
 class NameGate:
-    """`run` is a thread's target; `free` is set, for good, once the name may be told.
+    """`run` is a thread's target; `name_free` is set, for good, once registration may begin.
 
-    `synced` is set when the API server's slices are known, which is waited for a little: without
-    them only the node's sockets are looked at. `holds` says whether claims are prepared here;
-    raises NodeFault. `tell` is called with each look's problem; it may raise RationError.
+    `synced` is set when the API server's slices are known, and is waited for briefly: without them
+    only the node's sockets are checked. `holds` returns whether claims are prepared here; raises
+    NodeFault. `report` is called with each check's problem; it may raise RationError.
     """
 
     def __init__(
         self,
-        look: CheckName,
+        check_name: CheckName,
         holds: Callable[[], bool],
-        tell: Callable[[pool_builder.Problem], None],
+        report: Callable[[pool_builder.Problem], None],
         synced: threading.Event,
         time: clock.Clock,
     ) -> None:
-        self._check_name = look
+        self._check_name = check_name
         self._holds = holds
-        self._report = tell
+        self._report = report
         self._synced = synced
         self._clock = time
         self._problem: str | None = None
         self.name_free = threading.Event()
 
     def problem(self) -> str | None:
-        """Why the kubelet is not told yet; None when it may be."""
+        """Return why the kubelet is not told the name yet; None if it may be."""
         return self._problem
 
     def run(self, stop: threading.Event) -> None:
-        """Look until the name is ours, then wait for `stop`."""
+        """Check until the name is ours, then wait for `stop`."""
         self._clock.wait(self._synced, _SYNC_S)
         while not stop.is_set() and not self._check():
             self._clock.wait(stop, _AGAIN_S)
@@ -60,20 +60,20 @@ class NameGate:
 
     def _check(self) -> bool:
         try:
-            found = self._check_name()
-            free = found is None or self._holds()
+            conflict = self._check_name()
+            free = conflict is None or self._holds()
         except errors.RationError as e:
             self._problem = f"not known whether the driver's name is ours: {e}"
             _log.warning("driver name not looked up", error=str(e), retry_s=_AGAIN_S)
             return False
-        if found is not None:
-            self._problem = str(found)
-            self._report_conflict(found)
+        if conflict is not None:
+            self._problem = str(conflict)
+            self._report_conflict(conflict)
         return free
 
-    def _report_conflict(self, found: pool_builder.Problem) -> None:
-        """Where it cannot be told now, it is told by the next look."""
+    def _report_conflict(self, conflict: pool_builder.Problem) -> None:
+        """Report the conflict; on failure the next check reports it."""
         try:
-            self._report(found)
+            self._report(conflict)
         except errors.RationError as e:
-            _log.warning("not told", reason=found.reason, text=found.message, error=str(e))
+            _log.warning("not told", reason=conflict.reason, text=conflict.message, error=str(e))

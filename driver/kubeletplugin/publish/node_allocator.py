@@ -1,7 +1,7 @@
-"""Who allocates this node's devices: as its label says, else the flag, through handovers (D2).
+"""The allocator of this node's devices: its label, else the flag, through handovers (D2).
 
-What is published is read from the slices; beside them a file says who was published last, because
-the kubelet wipes slices while they may still be in somebody's cache.
+The published state is read from the slices. A file beside them records the allocator published
+last, as the kubelet wipes slices while they may still be in an allocator's cache.
 """
 
 from collections.abc import Iterable
@@ -25,7 +25,7 @@ _ALLOCATOR_NAMES = {"controller": "Ration's controller", "scheduler": "kube-sche
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What a handover is told with and timed by."""
+    """Dependencies for reporting and timing handovers."""
 
     reporter: plugin_events.EventReporter
     metrics: metrics.Metrics
@@ -33,12 +33,12 @@ class Deps:
 
 
 class NodeAllocator:
-    """Used by one thread. `flag` is who allocates where the Node's label does not say."""
+    """Used by one thread. `flag` is the allocator if the Node's label names none."""
 
-    def __init__(self, flag: str, file: Path, tools: Deps) -> None:
+    def __init__(self, flag: str, file: Path, deps: Deps) -> None:
         self._flag = flag
         self._file = file
-        self._deps = tools
+        self._deps = deps
         self._desired = flag
         self._problem: pool_builder.Problem | None = None
         self._last: str | None = None
@@ -46,56 +46,56 @@ class NodeAllocator:
         self._reported = False
 
     def update(self, node: nodes.Node) -> None:
-        """Take note of the Node's label as it is now."""
+        """Take the Node's current label."""
         label = node.labels.get(names.ALLOCATOR_LABEL, self._flag)
-        known = label in handover.ALLOCATORS
-        self._problem = None if known else _invalid_label(label, self._flag)
-        wanted = label if known else self._flag
-        if wanted != self._desired:
-            _log.info("another allocator is wanted", allocator=wanted, before=self._desired)
-        self._desired = wanted
+        is_valid = label in handover.ALLOCATORS
+        self._problem = None if is_valid else _invalid_label(label, self._flag)
+        desired = label if is_valid else self._flag
+        if desired != self._desired:
+            _log.info("another allocator is wanted", allocator=desired, before=self._desired)
+        self._desired = desired
 
     def problems(self) -> tuple[pool_builder.Problem, ...]:
-        """What is wrong with the label."""
+        """Return the problems of the label."""
         return () if self._problem is None else (self._problem,)
 
     def choose_state(self, stored: Iterable[fields.Raw]) -> handover.AllocatorState:
-        """What the slices are to show, as they are stored now. Raises NodeFault."""
+        """Return the state to publish, given the stored slices. Raises NodeFault."""
         if self._last is None:
             self._last = (atomic.read(self._file) or b"").decode(errors="replace").strip()
-        found = handover.stored_allocators(stored)
-        if not handover.is_settled(found, self._desired):
+        current = handover.stored_allocators(stored)
+        if not handover.is_settled(current, self._desired):
             self._since = None
         return handover.decide(
-            found, self._desired, handover.HandoverHistory(self._last, self._waited_s())
+            current, self._desired, handover.HandoverHistory(self._last, self._waited_s())
         )
 
-    def before_write(self, shown: handover.AllocatorState) -> None:
-        """Called before slices are written so. Raises NodeFault."""
-        if shown.allocator == self._last or (shown.in_handover and self._last):
+    def before_write(self, state: handover.AllocatorState) -> None:
+        """Record the state before slices are written. Raises NodeFault."""
+        if state.allocator == self._last or (state.in_handover and self._last):
             return
-        atomic.replace(self._file, shown.allocator.encode(), _MODE, failpoints.NO_OBSERVER)
-        self._last = shown.allocator
+        atomic.replace(self._file, state.allocator.encode(), _MODE, failpoints.NO_OBSERVER)
+        self._last = state.allocator
 
-    def after_write(self, shown: handover.AllocatorState, node: nodes.Node) -> None:
-        """Called once every slice is stored so."""
-        self._deps.metrics.handing_over.set(shown.in_handover)
-        if shown.in_handover:
+    def after_write(self, state: handover.AllocatorState, node: nodes.Node) -> None:
+        """Record the state after every slice is stored."""
+        self._deps.metrics.handing_over.set(state.in_handover)
+        if state.in_handover:
             if self._since is None:
                 self._since = self._deps.clock.monotonic()
             self._report_start(node)
             return
         self._since = None
-        self._report_end(shown, node)
+        self._report_end(state, node)
 
     def reset(self) -> None:
-        """Another plugin publishes: what was seen so far says nothing any more."""
+        """Drop the state, as another plugin publishes."""
         self._last = self._since = None
         self._reported = False
         self._deps.metrics.handing_over.set(0)
 
     def due_in_s(self) -> float | None:
-        """Seconds until a handover should be over, never less than one; None outside one."""
+        """Return the seconds until a handover should end, at least 1; None outside one."""
         waited_s = self._waited_s()
         return None if waited_s is None else max(1.0, handover.HANDOVER_S - waited_s)
 
@@ -114,12 +114,12 @@ class NodeAllocator:
         reason = reasons.Reason.ALLOCATOR_CHANGING
         self._deps.reporter.notify_node(node.name, node.uid, reason, text)
 
-    def _report_end(self, shown: handover.AllocatorState, node: nodes.Node) -> None:
+    def _report_end(self, state: handover.AllocatorState, node: nodes.Node) -> None:
         if not self._reported:
             return
         self._reported = False
-        _log.info("handed over", allocator=shown.allocator)
-        text = f"{_ALLOCATOR_NAMES[shown.allocator]} gives out the devices of this node now"
+        _log.info("handed over", allocator=state.allocator)
+        text = f"{_ALLOCATOR_NAMES[state.allocator]} gives out the devices of this node now"
         reason = reasons.Reason.ALLOCATOR_CHANGED
         self._deps.reporter.notify_node(node.name, node.uid, reason, text)
 

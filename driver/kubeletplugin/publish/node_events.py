@@ -1,4 +1,4 @@
-"""What is told of a node's devices: an event on the Node, once for the same words."""
+"""Events on the Node about its devices, deduplicated by message."""
 
 from collections.abc import Iterable
 
@@ -13,14 +13,14 @@ _log = structlog.get_logger(__name__)
 
 
 class NodeEvents:
-    """Used by one thread. Nothing is told before the Node is known."""
+    """Used by one thread. Reports nothing before the Node is known."""
 
-    def __init__(self, teller: plugin_events.EventReporter) -> None:
-        self._reporter = teller
+    def __init__(self, reporter: plugin_events.EventReporter) -> None:
+        self._reporter = reporter
         self._reported: dict[reasons.Reason, str] = {}
 
     def report(self, node: nodes.Node, problem: pool_builder.Problem) -> None:
-        """Tell it, unless the last words for its reason were the same."""
+        """Report a problem, unless the last message for its reason was the same."""
         if self._reported.get(problem.reason) == problem.message:
             return
         self._reported[problem.reason] = problem.message
@@ -28,10 +28,10 @@ class NodeEvents:
         self._reporter.warn_node(node.name, node.uid, problem.reason, problem.message)
 
     def report_current(self, node: nodes.Node, problems: Iterable[pool_builder.Problem]) -> None:
-        """Tell what is wrong now; what is no longer may be told again when it comes back."""
-        found = tuple(problems)
-        for reason in self._reported.keys() - {one.reason for one in found}:
+        """Report current problems; a problem that ended may be reported again when it returns."""
+        current = tuple(problems)
+        for reason in self._reported.keys() - {problem.reason for problem in current}:
             if reason is not reasons.Reason.FIELDS_DROPPED:
                 del self._reported[reason]
-        for one in found:
-            self.report(node, one)
+        for problem in current:
+            self.report(node, problem)

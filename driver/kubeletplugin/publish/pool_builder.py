@@ -1,4 +1,4 @@
-"""What this node has to publish: its GPUs, looked at now and then, as a pool of devices."""
+"""Builds this node's pool of devices from its GPUs, which are read periodically."""
 
 import math
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ ReadGpus = Callable[[], model.Inventory]
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with the node's devices, for its event."""
+    """A problem of the node's devices, for its event."""
 
     reason: reasons.Reason
     message: str
@@ -39,7 +39,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class PoolUpdate:
-    """What to publish, and what is wrong. Without a pool, what is published stays as it is."""
+    """Pool to publish, and problems. Without a pool, the published slices stay as they are."""
 
     pool: slice_builder.Pool | None
     problems: tuple[Problem, ...] = ()
@@ -55,11 +55,11 @@ def _no_devices() -> frozenset[ids.DeviceName]:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What the offer is made of.
+    """Inputs of the pool.
 
-    `look` reads the GPUs; raises DeviceFault. `ailing` says what is wrong with devices, `cordoned`
-    which ones somebody took out of use, `refusing` which ones need a MIG mode that the GPU does not
-    take, and `held` which ones claims of this node hold; raises NodeFault.
+    `read_gpus` reads the GPUs; raises DeviceFault. `health_taints`, `cordon_taints` and
+    `mode_taints` (MIG mode that the GPU does not take) return taints by device; `held_devices`
+    returns the devices that claims of this node hold; raises NodeFault.
     """
 
     read_gpus: ReadGpus
@@ -72,11 +72,10 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class PublishOptions:
-    """For whom is offered. `plain`: without counters and shares, which the cluster lacks (D17).
+    """Options of the pool. `plain`: no counters and shares, if the cluster lacks them (D17).
 
-    `shown`: whose the devices are, and whether they are under handover (D2). `shares`: whether
-    shared faces may be published where kube-scheduler allocates (D18). `closed`: nothing is offered
-    but what claims hold.
+    `allocator_state`: the allocator, and whether devices are in handover (D2). `shares`: publish
+    shared faces under kube-scheduler too (D18). `closed`: publish only devices that claims hold.
     """
 
     driver: str
@@ -88,14 +87,18 @@ class PublishOptions:
 
 
 class PoolBuilder:
-    """Used by one thread. A GPU driver that is absent is an empty pool, and looked for again."""
+    """Used by one thread. An absent GPU driver is an empty pool, and retried."""
 
     def __init__(
-        self, sources: Sources, rediscover_s: float, looking: backoff.Backoff, clock: clock.Clock
+        self,
+        sources: Sources,
+        rediscover_s: float,
+        read_backoff: backoff.Backoff,
+        clock: clock.Clock,
     ) -> None:
         self._sources = sources
         self._rediscover_s = rediscover_s
-        self._read_backoff = looking
+        self._read_backoff = read_backoff
         self._clock = clock
         self._due_at = -math.inf
         self._inventory: model.Inventory | None = None
@@ -103,20 +106,20 @@ class PoolBuilder:
         self._last_pool: slice_builder.Pool | None = None
 
     def due_in_s(self) -> float:
-        """Seconds until the GPUs should be looked at again."""
+        """Return the seconds until the GPUs should be read again."""
         return max(0.0, self._due_at - self._clock.monotonic())
 
     def last_published(self) -> tuple[slice_builder.Pool | None, tuple[model.Gpu, ...]]:
-        """What was offered last, and the GPUs that are known; from any thread."""
+        """Return the pool built last, and the known GPUs; from any thread."""
         inventory = self._inventory
-        return self._last_pool, inventory.known if inventory else ()
+        return self._last_pool, inventory.all_gpus if inventory else ()
 
     def request_refresh(self) -> None:
-        """Let the next `refresh` look, whenever the last one was."""
+        """Make the next `refresh` read the GPUs regardless of the interval."""
         self._due_at = -math.inf
 
     def refresh(self) -> None:
-        """Look at the GPUs, if it is time."""
+        """Read the GPUs if due."""
         now = self._clock.monotonic()
         if now < self._due_at:
             return
@@ -137,23 +140,25 @@ class PoolBuilder:
                 self._read_backoff.reset()
         self._due_at = now + wait_s
 
-    def build(self, place: PublishOptions, stored: Iterable[fields.Raw]) -> PoolUpdate:
-        """The pool of what was seen last; what claims hold is as it was published, or `stored`."""
+    def build(self, options: PublishOptions, stored: Iterable[fields.Raw]) -> PoolUpdate:
+        """Build the pool from the last read; devices in use stay as published, or as `stored`."""
         if self._inventory is None:
             return PoolUpdate(None, self._problems())
-        wanted, refused = slice_builder.pool_of(
-            self._inventory, self._terms(place), self._taints(self._inventory)
+        desired, refused = slice_builder.pool_of(
+            self._inventory, self._terms(options), self._taints(self._inventory)
         )
-        if place.closed:
-            wanted, refused = replace(wanted, groups=()), ()
-        problems = tuple(Problem(reasons.Reason.SLICES_INVALID, str(one)) for one in refused)
+        if options.closed:
+            desired, refused = replace(desired, groups=()), ()
+        problems = tuple(
+            Problem(reasons.Reason.SLICES_INVALID, str(problem)) for problem in refused
+        )
         try:
-            pool = self._retain_held(wanted, place, stored)
+            pool = self._retain_held(desired, options, stored)
         except errors.RationError as e:
-            trouble = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
-            return PoolUpdate(None, (*self._problems(), trouble))
+            unknown = Problem(reasons.Reason.SLICES_INVALID, f"what claims hold is not known: {e}")
+            return PoolUpdate(None, (*self._problems(), unknown))
         return PoolUpdate(
-            handover.with_allocator(pool, place.allocator_state), (*self._problems(), *problems)
+            handover.with_allocator(pool, options.allocator_state), (*self._problems(), *problems)
         )
 
     def _taints(self, inventory: model.Inventory) -> slice_builder.Taints:
@@ -169,42 +174,42 @@ class PoolBuilder:
         return taints
 
     def _retain_held(
-        self, wanted: slice_builder.Pool, place: PublishOptions, stored: Iterable[fields.Raw]
+        self, desired: slice_builder.Pool, options: PublishOptions, stored: Iterable[fields.Raw]
     ) -> slice_builder.Pool:
-        holding = self._sources.held_devices()
-        if holding:
-            before = self._last_pool or in_use_devices.stored_pool(
-                (slices.parse(one) for one in stored), place.driver, place.node
+        held = self._sources.held_devices()
+        if held:
+            published = self._last_pool or in_use_devices.stored_pool(
+                (slices.parse(slice_) for slice_ in stored), options.driver, options.node
             )
-            wanted = in_use_devices.retain_in_use(wanted, before, holding)
-        self._last_pool = wanted
-        return wanted
+            desired = in_use_devices.retain_in_use(desired, published, held)
+        self._last_pool = desired
+        return desired
 
-    def _terms(self, place: PublishOptions) -> slice_builder.Terms:
-        found = self._inventory.known if self._inventory else ()
+    def _terms(self, options: PublishOptions) -> slice_builder.Terms:
+        gpus = self._inventory.all_gpus if self._inventory else ()
         rules = self._sources.rules
         return slice_builder.Terms(
-            place.driver,
-            place.node,
-            place.allocator_state.allocator,
-            {gpu.uuid: _allowed_offering(rules.of(place.node, gpu), place) for gpu in found},
-            place.plain,
+            options.driver,
+            options.node,
+            options.allocator_state.allocator,
+            {gpu.uuid: _allowed_offering(rules.of(options.node, gpu), options) for gpu in gpus},
+            options.plain,
         )
 
     def _problems(self) -> tuple[Problem, ...]:
         return () if self._problem is None else (self._problem,)
 
 
-def _allowed_offering(offering: faces.Offering, place: PublishOptions) -> faces.Offering:
-    """kube-scheduler knows no namespaces: it gets shares only where that was asked for (D18)."""
-    if place.allocator_state.allocator == "controller" or place.shares:
+def _allowed_offering(offering: faces.Offering, options: PublishOptions) -> faces.Offering:
+    """Remove shares unless allowed: kube-scheduler knows no namespaces (D18)."""
+    if options.allocator_state.allocator == "controller" or options.shares:
         return offering
     return replace(offering, kinds=offering.kinds - faces.SHARED_KINDS)
 
 
 def _unreadable_problem(inventory: model.Inventory) -> Problem | None:
-    """GPUs that are counted and cannot be read: looked at again soon, and told of."""
+    """Return the problem of GPUs that cannot be read, which are retried soon."""
     if not inventory.broken:
         return None
-    text = "; ".join(f"{one.location}: {one.problem}" for one in inventory.broken)
+    text = "; ".join(f"{gpu.location}: {gpu.problem}" for gpu in inventory.broken)
     return Problem(reasons.Reason.GPU_UNREADABLE, text)

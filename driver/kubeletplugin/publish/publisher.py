@@ -1,8 +1,8 @@
-"""Keeps the node's ResourceSlices equal to its GPUs: looks, compares, writes what differs.
+"""Keeps the node's ResourceSlices equal to its GPUs: reads, compares, writes the difference.
 
-The kubelet deletes every slice of the node when it starts, so a change of ours or by others wakes
-the loop at once; a loop that had to write waits longer before each next write, so that two
-writers who disagree do not fight. Of two plugins of the node the newest writes.
+The kubelet deletes every slice of the node when it starts, so a change, ours or foreign, wakes the
+loop at once; after a write the loop waits increasingly before the next write, so that two writers
+that disagree do not fight. Of two plugins on the node the newest writes.
 """
 
 import math
@@ -31,11 +31,13 @@ from driver.resources.publish import slice_builder
 _log = structlog.get_logger(__name__)
 _SHOWN = 5
 _TURN_S = 2.0
-"""Between looks for the end of a newer plugin."""
+"""Interval of checks for the end of a newer plugin."""
 _BREATH_S = 0.01
-"""What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
+"""A health change is often reported twice at once, by the event and by the poll it triggers."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
-"""Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
+"""Back-off of writes: the kubelet may wipe several times a minute, and the slices must be back
+soon.
+"""
 FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 
@@ -48,16 +50,16 @@ def _always() -> bool:
 
 
 def _ignore_node(_node: nodes.Node) -> None:
-    """Nobody else follows the Node."""
+    """Ignore the Node."""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Whose slices, and how often.
+    """Identity and timing.
 
-    `share_domain`: `cluster` publishes shared faces where kube-scheduler allocates too (D18).
-    `settle_s`: what follows a change is awaited so long. `quiet_s`: without a write for so long,
-    the next one is made at once again. `label_s`: how often the Node's label is read.
+    `share_domain`: `cluster` publishes shared faces under kube-scheduler too (D18). `settle_s`:
+    wait for further changes after a change. `quiet_s`: after this time without a write the back-off
+    is reset. `label_s`: interval of reading the Node's label.
     """
 
     driver: str
@@ -73,10 +75,11 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What the publisher works with.
+    """Dependencies of the publisher.
 
-    `is_newest`: whether it is this plugin's to write; raises NodeFault. `on_node` is told of the
-    Node each time it is read. `beside`: whether the GPUs are ours to offer; by default they are.
+    `is_elected`: whether this plugin publishes; raises NodeFault. `on_node` is called with the Node
+    each time it is read. `conflict_detector`: whether the GPUs may be published; by default they
+    may.
     """
 
     kube: client.KubeClient
@@ -94,74 +97,74 @@ class Deps:
 class Publisher:
     """`run` is a thread's target, and `slices.run` that of the cache behind it."""
 
-    def __init__(self, devices: pool_builder.PoolBuilder, settings: Settings, tools: Deps) -> None:
-        self._pool_builder = devices
+    def __init__(self, builder: pool_builder.PoolBuilder, settings: Settings, deps: Deps) -> None:
+        self._pool_builder = builder
         self._settings = settings
-        self._deps = tools
+        self._deps = deps
         self._store: store.Store[slice_plan.Object] = store.Store()
         self._wake = threading.Event()
         self._urgent = threading.Event()
         self._writing = backoff.Backoff(settings.writing, settings.jitter)
         self._failing = backoff.Backoff(settings.failing, settings.jitter)
         self._wrote_at = -math.inf
-        self._round_at = tools.clock.monotonic()
+        self._round_at = deps.clock.monotonic()
         self._node: nodes.Node | None = None
         self._node_at = -math.inf
         self._version = ""
-        self._allocator = tools.allocator
+        self._allocator = deps.allocator
         self._generation = 0
         self._written: dict[str, slice_plan.WrittenSlice] = {}
         self._missing_feature: str | None = None
         self._quiet = False
-        self._node_events = node_events.NodeEvents(tools.reporter)
+        self._node_events = node_events.NodeEvents(deps.reporter)
         self._problem: str | None = "the slices have not been published yet"
         self._withheld: str | None = None
         self._behind_at: float | None = None
         self.slices = self._reflector()
 
     def problem(self) -> str | None:
-        """Why the slices are not as they should be; None when they are.
+        """Return why the slices are not as they should be; None if they are.
 
-        A GPU that cannot be read is told on the node, and tainted: the slices are right so.
+        A GPU that cannot be read is reported on the Node, and tainted: the slices are correct.
         """
         return self._problem
 
     def withheld(self) -> str | None:
-        """Why nothing is offered although the slices are as they should be; None when it is.
+        """Return why nothing is published although the slices are correct; None otherwise.
 
-        Somebody else gives out the GPUs, or changes them. A plugin that is not ready for it would
-        stop the update of every other node's.
+        Another agent gives out the GPUs, or changes them. If the plugin were not ready meanwhile,
+        it would stop the update of every other node's.
         """
         return self._withheld
 
     def lag_s(self) -> float:
-        """Seconds since what is wanted and what is stored differ; 0 while they do not."""
+        """Return the seconds since desired and stored slices differ; 0 while they agree."""
         since = self._behind_at
         return 0.0 if since is None else self._deps.clock.monotonic() - since
 
     def idle_s(self) -> float:
-        """Seconds since the loop last came round; waiting for the API server is coming round."""
+        """Return the seconds since the last round; waiting for the API server counts as one."""
         return self._deps.clock.monotonic() - self._round_at
 
     def publish_now(self) -> None:
-        """What ails a GPU has changed: publish that at once, then look at the GPUs again."""
+        """Publish a health change at once, then read the GPUs again."""
         self._urgent.set()
         self._wake.set()
 
     def stored_slices(self) -> Iterable[slice_plan.Object]:
-        """The node's slices of our driver's name as they are known; from any thread."""
+        """Return the node's known slices of our driver's name; from any thread."""
         return self._store.snapshot().values()
 
     def report(self, problem: pool_builder.Problem) -> None:
-        """Tell the Node's readers, before `run` does anything. Raises RationError."""
+        """Report on the Node, before `run` does anything. Raises RationError."""
         self._node_events.report(self._node or self._read_node(), problem)
 
     def interrupt(self) -> None:
-        """Let `run`, told to stop, see it now."""
+        """Wake `run` after its stop was set."""
         self.publish_now()
 
     def node_uid(self) -> str:
-        """The Node's UID; empty while it has not been read."""
+        """Return the Node's UID; empty while it has not been read."""
         return self._node.uid if self._node else ""
 
     def run(self, stop: threading.Event) -> None:
@@ -186,7 +189,7 @@ class Publisher:
             self._wake.clear()
 
     def _due_in_s(self) -> float:
-        """Seconds until there may be something to do that nobody tells of."""
+        """Return the seconds until the next periodic work."""
         dues = [self._pool_builder.due_in_s()]
         if self._node is not None:
             since_s = self._deps.clock.monotonic() - self._node_at
@@ -195,7 +198,7 @@ class Publisher:
         return min(dues if turn_s is None else [*dues, turn_s])
 
     def _take_urgent(self, stop: threading.Event) -> bool:
-        """Whether what ails a GPU has changed, and is to be told before all else."""
+        """Return whether a health change is pending, and clear it."""
         if not self._urgent.is_set():
             return False
         self._deps.clock.wait(stop, _BREATH_S)
@@ -203,10 +206,10 @@ class Publisher:
         return True
 
     def _reflector(self) -> reflector.Reflector[slice_plan.Object]:
-        mine = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"
+        selector = f"spec.driver={self._settings.driver},spec.nodeName={self._settings.node}"
         self._store.subscribe(lambda _key, _old, _new: self._wake.set())
         return reflector.Reflector(
-            reflector.ListWatch(self._deps.kube, gvr.RESOURCE_SLICES, field_selector=mine),
+            reflector.ListWatch(self._deps.kube, gvr.RESOURCE_SLICES, field_selector=selector),
             self._store,
             lambda written: written,
             self._deps.clock,
@@ -214,9 +217,9 @@ class Publisher:
         )
 
     def _publish(self, stop: threading.Event) -> bool:
-        """One pass, and the pause after it; whether the next one is to follow at once.
+        """Run one pass and its pause; return whether the next one follows at once.
 
-        What ails a GPU does not wait for the pause between writes.
+        A health change does not wait for the pause between writes.
         """
         now = self._deps.clock.monotonic()
         if now - self._wrote_at > self._settings.quiet_s:
@@ -228,8 +231,8 @@ class Publisher:
         except (errors.ApiError, errors.NodeFault) as e:
             self._problem = f"slices not published: {e}"
             self._deps.metrics.publish_failures.inc()
-            asked_s = e.retry_after_s if isinstance(e, errors.ApiError) else None
-            wait_s = self._failing.after_failure(asked_s)
+            retry_after_s = e.retry_after_s if isinstance(e, errors.ApiError) else None
+            wait_s = self._failing.after_failure(retry_after_s)
             _log.warning("slices not published", error=str(e), retry_s=round(wait_s, 1))
             self._deps.clock.wait(stop, wait_s)
             return True
@@ -242,7 +245,7 @@ class Publisher:
         return self._pool_builder.due_in_s() == 0 or self._urgent.is_set()
 
     def _is_publisher(self) -> bool:
-        """Whether to write; where a newer plugin does, all is as it should be. Raises NodeFault."""
+        """Return whether to write; if a newer plugin does, all is well. Raises NodeFault."""
         self._quiet = not self._deps.is_elected()
         if self._quiet:
             self._problem = self._withheld = None
@@ -250,55 +253,59 @@ class Publisher:
         return not self._quiet
 
     def _publish_once(self) -> int:
-        """Compare and write; how many writes it took. Raises ApiError, NodeFault."""
+        """Compare and write; return the number of writes. Raises ApiError, NodeFault."""
         node = self._node or self._read_node()
-        taken = self._deps.conflict_detector.check_name(self.stored_slices())
-        if taken is None:
+        conflict = self._deps.conflict_detector.check_name(self.stored_slices())
+        if conflict is None:
             return self._publish_gpus(node)
         # Whatever were written now, the other one would delete or outdo.
-        self._node_events.report_current(node, (taken,))
-        self._problem, self._withheld = str(taken), None
+        self._node_events.report_current(node, (conflict,))
+        self._problem, self._withheld = str(conflict), None
         return 0
 
     def _publish_gpus(self, node: nodes.Node) -> int:
-        """Make the slices what the GPUs are; how many writes it took."""
-        refused = self._deps.conflict_detector.node_conflicts(node)
-        shown = self._allocator.choose_state(self._intended_slices())
-        offer = self._pool_builder.build(
-            self._options(shown, closed=bool(refused)), self.stored_slices()
+        """Make the slices match the GPUs; return the number of writes."""
+        node_problems = self._deps.conflict_detector.node_conflicts(node)
+        state = self._allocator.choose_state(self._intended_slices())
+        update = self._pool_builder.build(
+            self._options(state, closed=bool(node_problems)), self.stored_slices()
         )
-        problems = (*refused, *offer.problems)
+        problems = (*node_problems, *update.problems)
         self._node_events.report_current(
             node, (*problems, *self._sharing_problems(), *self._allocator.problems())
         )
         wrote = 0
-        if offer.pool is not None and refused and not offer.pool.devices:
+        if update.pool is not None and node_problems and not update.pool.devices:
             wrote = self._withdraw(node)
-        elif offer.pool is not None:
-            self._deps.metrics.set_devices(offer.pool.devices)
-            self._allocator.before_write(shown)
-            wrote = self._write_pool(offer.pool, node)
-            self._allocator.after_write(shown, node)
-        grave = (one for one in offer.problems if one.reason not in pool_builder.NON_BLOCKING)
-        self._problem = "; ".join(map(str, grave)) or None
-        self._withheld = "; ".join(map(str, refused)) or None
+        elif update.pool is not None:
+            self._deps.metrics.set_devices(update.pool.devices)
+            self._allocator.before_write(state)
+            wrote = self._write_pool(update.pool, node)
+            self._allocator.after_write(state, node)
+        blocking = (
+            problem
+            for problem in update.problems
+            if problem.reason not in pool_builder.NON_BLOCKING
+        )
+        self._problem = "; ".join(map(str, blocking)) or None
+        self._withheld = "; ".join(map(str, node_problems)) or None
         return wrote
 
     def _options(
-        self, shown: handover.AllocatorState, *, closed: bool
+        self, state: handover.AllocatorState, *, closed: bool
     ) -> pool_builder.PublishOptions:
         settings = self._settings
         return pool_builder.PublishOptions(
             settings.driver,
             settings.node,
-            shown,
+            state,
             plain=self._missing_feature is not None,
             shares=settings.share_domain == "cluster",
             closed=closed,
         )
 
     def _withdraw(self, node: nodes.Node) -> int:
-        """Leave no slice of ours; how many writes it took."""
+        """Delete our slices; return the number of writes."""
         self._deps.metrics.set_devices(())
         self._allocator.reset()
         current = list(self.stored_slices())
@@ -308,7 +315,7 @@ class Publisher:
         return len(writes)
 
     def _write_pool(self, pool: slice_builder.Pool, node: nodes.Node) -> int:
-        """Write what the pool lacks; how many writes it took."""
+        """Write the difference to the pool; return the number of writes."""
         writes = self._plan(pool, node)
         if writes.creates:
             # The Node may be another one of that name by now, and the slices gone with the old one.
@@ -323,7 +330,7 @@ class Publisher:
         return (pool_builder.Problem(reasons.Reason.SHARING_OFF, self._missing_feature),)
 
     def _read_node(self) -> nodes.Node:
-        """The Node now, whose label decides who allocates, and what the server is."""
+        """Read the Node, whose label names the allocator, and the server's version."""
         node = nodes.parse(self._deps.kube.get(gvr.NODES, self._settings.node))
         version = self._deps.kube.server_version().git
         if self._version != version:
@@ -332,7 +339,7 @@ class Publisher:
         return node
 
     def _refresh_node(self) -> None:
-        """Read a known Node now and then; while it cannot be read, all stays as it is."""
+        """Read a known Node periodically; on failure the last one stays."""
         time, settings = self._deps.clock, self._settings
         if self._node is None or time.monotonic() - self._node_at < settings.label_s:
             return
@@ -348,12 +355,12 @@ class Publisher:
         self._deps.on_node(node)
 
     def _intended_slices(self) -> Iterable[slice_plan.Object]:
-        """The slices as they are, or as we meant them where the server took less."""
+        """Yield the stored slices, or their intended form if the server dropped fields."""
         memory = slice_plan.WriteHistory(self._generation, self._written)
-        return (memory.intended(one) or one for one in self._store.snapshot().values())
+        return (memory.intended(slice_) or slice_ for slice_ in self._store.snapshot().values())
 
     def _plan(self, pool: slice_builder.Pool, node: nodes.Node) -> slice_plan.Writes:
-        """The writes from what the cache holds to the pool."""
+        """Return the writes from the cached slices to the pool."""
         current = list(self._store.snapshot().values())
         self._generation = max(self._generation, slice_plan.highest_generation(current))
         memory = slice_plan.WriteHistory(self._generation, self._written)
@@ -366,21 +373,23 @@ class Publisher:
         if not writes:
             return
         kube, count = self._deps.kube, self._deps.metrics.writes
-        for one in writes.deletes:
-            self._delete(one["metadata"])
+        for slice_ in writes.deletes:
+            self._delete(slice_["metadata"])
             count["delete"].inc()
-        for one in writes.updates:
-            name = one["metadata"]["name"]
-            self._accept(writes.intended[name], kube.replace(gvr.RESOURCE_SLICES, name, one), node)
+        for slice_ in writes.updates:
+            name = slice_["metadata"]["name"]
+            self._accept(
+                writes.intended[name], kube.replace(gvr.RESOURCE_SLICES, name, slice_), node
+            )
             count["update"].inc()
-        for one in writes.creates:
-            self._accept(one, kube.create(gvr.RESOURCE_SLICES, one), node)
+        for slice_ in writes.creates:
+            self._accept(slice_, kube.create(gvr.RESOURCE_SLICES, slice_), node)
             count["create"].inc()
         deleted, updated, created = map(len, (writes.deletes, writes.updates, writes.creates))
         _log.info("slices published", deleted=deleted, updated=updated, created=created)
 
     def _delete(self, meta: slice_plan.Object) -> None:
-        """Delete exactly what was seen."""
+        """Delete exactly the version that was read."""
         name, version = meta["name"], meta["resourceVersion"]
         try:
             self._deps.kube.delete(gvr.RESOURCE_SLICES, name, uid=meta["uid"], version=version)
@@ -388,21 +397,21 @@ class Publisher:
             _log.debug("slice already gone", slice=name)
 
     def _accept(
-        self, meant: slice_plan.Object, answer: slice_plan.Object, node: nodes.Node
+        self, intended: slice_plan.Object, response: slice_plan.Object, node: nodes.Node
     ) -> None:
-        """Remember what the server made of it; say so when something is missing."""
-        self._store.observe(answer)
-        self._generation = max(self._generation, slice_plan.highest_generation([answer]))
-        meta = answer["metadata"]
+        """Record the server's response; report fields it dropped."""
+        self._store.observe(response)
+        self._generation = max(self._generation, slice_plan.highest_generation([response]))
+        meta = response["metadata"]
         name = meta["name"]
-        self._written[name] = slice_plan.WrittenSlice(meant, meta["resourceVersion"])
-        lost = slice_plan.dropped_fields(meant, answer)
-        if not lost:
+        self._written[name] = slice_plan.WrittenSlice(intended, meta["resourceVersion"])
+        dropped = slice_plan.dropped_fields(intended, response)
+        if not dropped:
             return
-        if (lacking := version_support.dropped(lost)) is not None:
-            self._missing_feature = lacking
+        if (missing := version_support.dropped(dropped)) is not None:
+            self._missing_feature = missing
             self._wake.set()
             return
-        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
-        text = f"the API server changed {', '.join(lost[:_SHOWN])}{more} of slice {name}"
+        more = f" and {len(dropped) - _SHOWN} more" if len(dropped) > _SHOWN else ""
+        text = f"the API server changed {', '.join(dropped[:_SHOWN])}{more} of slice {name}"
         self._node_events.report(node, pool_builder.Problem(reasons.Reason.FIELDS_DROPPED, text))

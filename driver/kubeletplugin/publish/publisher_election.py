@@ -1,12 +1,12 @@
-"""Which of the node's plugins publishes: during a rolling update two run, and the newest does (D9).
+"""Elects the publishing plugin: a rolling update runs two on a node, and the newest publishes (D9).
 
-Each has a file of its own, locked for as long as its process lives; the names are in the order in
-which the plugins first wanted to publish:
+Each has a file of its own, locked as long as its process lives; file names are in the order in
+which the plugins first asked to publish:
 
     <directory>/<20 digits>-<instance>
 
-The digits are nanoseconds since 1970, or one more than the last file's where the clock was put
-back. A file that nobody has locked is what a dead plugin left, and is removed.
+The digits are nanoseconds since 1970, or one more than the last file's if the clock was set back. A
+file that is not locked was left by a dead plugin, and is removed.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ _NAME = re.compile(r"(\d{20})-.+")
 
 
 class PublisherElection:
-    """Used by one thread, `leave` aside. `instance` is part of a file's name."""
+    """Used by one thread, except `leave`. `instance` is part of the file's name."""
 
     def __init__(self, directory: Path, instance: str, time: clock.Clock) -> None:
         self._directory = directory
@@ -37,17 +37,19 @@ class PublisherElection:
         self._elected: bool | None = None
 
     def is_elected(self) -> bool:
-        """Whether no plugin lives that came later; we count from the first call on.
+        """Return whether no newer plugin is alive; the first call joins the election.
 
-        Raises NodeFault. Of two that look at one moment at what a third has left, one may take it
-        for alive, once.
+        Raises NodeFault. Of two plugins that check a dead one's file at the same moment, one may
+        take it for alive, once.
         """
         try:
-            mine = self._hold_file()
-            alive = [path for path in self._election_files() if path != mine and _is_alive(path)]
+            own_path = self._hold_file()
+            alive = [
+                path for path in self._election_files() if path != own_path and _is_alive(path)
+            ]
         except OSError as e:
             raise errors.NodeFault("look for later plugins in", str(self._directory), str(e)) from e
-        later = sorted(path.name for path in alive if path.name > mine.name)
+        later = sorted(path.name for path in alive if path.name > own_path.name)
         if later and self._elected is not False:
             _log.info("a newer plugin publishes", later=later)
         elif not later and self._elected is False:
@@ -56,7 +58,7 @@ class PublisherElection:
         return self._elected
 
     def leave(self) -> None:
-        """Count no more; the next call joins anew, as the latest."""
+        """Leave the election; the next call joins anew, as the newest."""
         if self._file is None or self._path is None:
             return
         with contextlib.suppress(OSError):
@@ -65,7 +67,7 @@ class PublisherElection:
         self._file = self._path = None
 
     def _hold_file(self) -> Path:
-        """Our file, there and locked; under its old name where somebody has removed it."""
+        """Return our locked file; restored under its old name if it was removed."""
         if self._path is not None and self._path.exists():
             return self._path
         atomic.make_folder(self._directory)
@@ -88,12 +90,12 @@ class PublisherElection:
         return f"{max(now, *(number + 1 for number in numbers), 0):020}-{self._instance}"
 
     def _election_files(self) -> Iterator[Path]:
-        found = self._directory.iterdir() if self._directory.is_dir() else ()
-        return (path for path in found if _NAME.fullmatch(path.name))
+        paths = self._directory.iterdir() if self._directory.is_dir() else ()
+        return (path for path in paths if _NAME.fullmatch(path.name))
 
 
 def _is_alive(path: Path) -> bool:
-    """Whether a process has it locked; what nobody has is removed. Raises OSError."""
+    """Return whether a process has it locked; an unlocked file is removed. Raises OSError."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:

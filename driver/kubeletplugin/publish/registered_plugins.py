@@ -1,9 +1,9 @@
-"""Other drivers' plugins that are registered with this node's kubelet under our name.
+"""Finds other drivers' plugins that are registered with this node's kubelet under our name.
 
-The kubelet takes several plugins of one name for one driver at an update, and calls the newest.
-Files do not tell whose a socket is: ours are named as Kubernetes' own library for drivers names
-its. But a plugin of ours holds a locked file beside its service's socket (sockets.py), and one that
-answers at a registration socket holds it already.
+The kubelet treats plugins of one name as one driver in an update, and calls the newest. A socket's
+file name does not tell its owner: ours are named as Kubernetes' own driver library names its. But
+our plugins hold a locked file beside the service's socket (sockets.py), and take it before they
+answer at a registration socket.
 """
 
 from collections.abc import Iterator
@@ -16,8 +16,8 @@ from driver.kubeletplugin.rpc import registration
 _ASK_S = 1.0
 
 
-def find_foreign_plugins(kubelet_root: Path, driver: str, own: Path) -> tuple[str, ...]:
-    """The registration sockets of others that answer to our name; `own` is this process's.
+def find_foreign_plugins(kubelet_root: Path, driver: str, own_socket: Path) -> tuple[str, ...]:
+    """Return other drivers' registration sockets under our name; `own_socket` is this process's.
 
     Raises NodeFault.
     """
@@ -29,12 +29,12 @@ def find_foreign_plugins(kubelet_root: Path, driver: str, own: Path) -> tuple[st
     return tuple(
         str(path)
         for path in _candidate_sockets(paths, driver)
-        if path != own and _is_foreign(path, driver)
+        if path != own_socket and _is_foreign(path, driver)
     )
 
 
 def _candidate_sockets(paths: list[Path], driver: str) -> Iterator[Path]:
-    """Those that may be a driver's of that name, so that no other plugin is asked for nothing.
+    """Yield the sockets that may be a driver's of that name, so that no other is queried.
 
     kubeletplugin/draplugin.go: `<driver>[-<...>]-reg.sock`; `dra-<hash>-reg.sock` for long names.
     """
@@ -42,5 +42,9 @@ def _candidate_sockets(paths: list[Path], driver: str) -> Iterator[Path]:
 
 
 def _is_foreign(path: Path, driver: str) -> bool:
-    told = registration.query_plugin(path, _ASK_S)
-    return told is not None and told.driver == driver and not sockets.is_held(told.endpoint)
+    identity = registration.query_plugin(path, _ASK_S)
+    return (
+        identity is not None
+        and identity.driver == driver
+        and not sockets.is_held(identity.endpoint)
+    )

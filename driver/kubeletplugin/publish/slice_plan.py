@@ -1,9 +1,9 @@
-"""Which writes make a node's ResourceSlices what they should be. Values in, values out.
+"""Plans the writes of a node's ResourceSlices. Values in, values out.
 
-A pool is read whole or not at all: consumers take the slices of its newest generation, once there
-are as many as they say. So a change that touches one slice, or nothing but taints, keeps the
-generation; any other writes every slice with the next one (K-3). So
-does a change of the allocator, that nobody takes a part of the pool for the other's (D2).
+Consumers read a pool whole or not at all: they take the slices of its newest generation, once all
+of them are present. So a change of one slice, or of taints only, keeps the generation; any other
+writes every slice with the next one (K-3). So does a change of the allocator, so that no part of
+the pool is taken for the other allocator's (D2).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,30 +16,30 @@ from driver.resources.publish import slice_builder
 
 Object: TypeAlias = dict[str, Any]
 Shape: TypeAlias = Any
-"""An object reduced to what we mean by it: comparable, without versions and server's stamps."""
+"""A normalized object: comparable, without versions and server-set timestamps."""
 
 
 @dataclass(frozen=True, slots=True)
 class WrittenSlice:
-    """A slice as we mean it, and the resource version under which the server holds its answer.
+    """A slice as intended, and the resource version of the server's response to its write.
 
-    The answer may lack fields that the server does not know; writing it again is of no use.
+    The response may lack fields the server does not know; writing it again is of no use.
     """
 
     intended: Object
     version: str
 
-    def matches(self, found: Object) -> bool:
-        """Whether `found` is that answer still."""
-        return bool(self.version == found["metadata"]["resourceVersion"])
+    def matches(self, stored: Object) -> bool:
+        """Return whether a stored slice still is that response."""
+        return bool(self.version == stored["metadata"]["resourceVersion"])
 
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """What to do, in this order: deletes, updates, creates. Each is a whole object.
+    """Writes in this order: deletes, updates, creates. Each is a whole object.
 
-    `meant` are the slices without what only a write needs, by name; `settled` those that are as
-    they should be.
+    `intended` are the slices by name, without fields only a write needs; `unchanged` those that are
+    up to date.
     """
 
     deletes: tuple[Object, ...] = ()
@@ -54,18 +54,18 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class WriteHistory:
-    """What earlier writes taught: the highest generation seen, and what the server answered."""
+    """Facts of earlier writes: the highest generation seen, and the server's responses."""
 
     generation: int = 0
     written: Mapping[str, WrittenSlice] = field(default_factory=dict)
 
-    def intended(self, found: Object) -> Object | None:
-        """What we meant by a slice that is as the server answered it; None where that is not so.
+    def intended(self, stored: Object) -> Object | None:
+        """Return the intended form of a slice that still is the server's response; else None.
 
-        A slice is compared to what was meant much faster than to what the server made of it.
+        Comparing with the intended form is much faster than with the server's form.
         """
-        past = self.written.get(found["metadata"]["name"])
-        return past.intended if past is not None and past.matches(found) else None
+        written = self.written.get(stored["metadata"]["name"])
+        return written.intended if written is not None and written.matches(stored) else None
 
 
 def plan_writes(
@@ -74,63 +74,69 @@ def plan_writes(
     current: Iterable[Object],
     memory: WriteHistory | None = None,
 ) -> Writes:
-    """The writes from `current`, every slice of this driver and node, to the pool.
+    """Return the writes from `current`, every slice of this driver and node, to the pool.
 
     The generation never falls below that of any slice seen, nor below `memory.generation`. Slices
-    of other names or pools are left-overs: they go.
+    of other names or pools are deleted.
     """
-    past = memory or WriteHistory()
-    found = {one["metadata"]["name"]: one for one in current}
-    base = max([past.generation, *(_generation(one) for one in found.values())])
-    wanted = _render_by_name(pool, owner, base)
-    deletes = tuple(found[name] for name in sorted(found.keys() - wanted.keys()))
-    missing = wanted.keys() - found.keys()
-    changed = _changed_slices(wanted, found, past)
+    history = memory or WriteHistory()
+    stored = {slice_["metadata"]["name"]: slice_ for slice_ in current}
+    base = max([history.generation, *(_generation(slice_) for slice_ in stored.values())])
+    desired = _render_by_name(pool, owner, base)
+    deletes = tuple(stored[name] for name in sorted(stored.keys() - desired.keys()))
+    missing = desired.keys() - stored.keys()
+    changed = _changed_slices(desired, stored, history)
     settled = {
-        name: WrittenSlice(wanted[name], found[name]["metadata"]["resourceVersion"])
-        for name in wanted.keys() & found.keys() - changed
+        name: WrittenSlice(desired[name], stored[name]["metadata"]["resourceVersion"])
+        for name in desired.keys() & stored.keys() - changed
     }
-    in_place = len(changed) == 1 and not deletes and not _changes_allocator(wanted, found, changed)
-    if not missing and (in_place or _changes_taints_only(wanted, found, changed, past)):
-        updates = tuple(_render_update(found[name], wanted[name]) for name in sorted(changed))
-        return Writes(deletes, updates, (), wanted, settled)
+    in_place = (
+        len(changed) == 1 and not deletes and not _changes_allocator(desired, stored, changed)
+    )
+    if not missing and (in_place or _changes_taints_only(desired, stored, changed, history)):
+        updates = tuple(_render_update(stored[name], desired[name]) for name in sorted(changed))
+        return Writes(deletes, updates, (), desired, settled)
     fresh = _render_by_name(pool, owner, base + 1)
     return Writes(
         deletes,
-        tuple(_render_update(found[name], one) for name, one in fresh.items() if name in found),
-        tuple(one for name, one in fresh.items() if name not in found),
+        tuple(
+            _render_update(stored[name], slice_) for name, slice_ in fresh.items() if name in stored
+        ),
+        tuple(slice_ for name, slice_ in fresh.items() if name not in stored),
         fresh,
     )
 
 
 def plan_withdrawal(current: Iterable[Object]) -> Writes:
-    """No slice at all: what a node that offers nothing has."""
-    return Writes(deletes=tuple(sorted(current, key=lambda one: str(one["metadata"]["name"]))))
-
-
-def _changed_slices(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], past: WriteHistory
-) -> frozenset[str]:
-    """The slices that are there and are not what they should be."""
-    return frozenset(
-        name
-        for name in wanted.keys() & found.keys()
-        if not _is_equal(wanted[name], found[name], past.intended(found[name]))
+    """Return the writes that delete every slice."""
+    return Writes(
+        deletes=tuple(sorted(current, key=lambda slice_: str(slice_["metadata"]["name"])))
     )
 
 
-def _is_equal(wanted: Object, found: Object, meant: Object | None) -> bool:
-    if meant is not None:
-        return meant == wanted
-    same = _generation(wanted) == _generation(found)
-    return same and bool(normalize(wanted) == normalize(found))
+def _changed_slices(
+    desired: Mapping[str, Object], stored: Mapping[str, Object], history: WriteHistory
+) -> frozenset[str]:
+    """Return the stored slices that are not up to date."""
+    return frozenset(
+        name
+        for name in desired.keys() & stored.keys()
+        if not _is_equal(desired[name], stored[name], history.intended(stored[name]))
+    )
+
+
+def _is_equal(desired: Object, stored: Object, intended: Object | None) -> bool:
+    if intended is not None:
+        return intended == desired
+    same = _generation(desired) == _generation(stored)
+    return same and bool(normalize(desired) == normalize(stored))
 
 
 def _changes_allocator(
-    wanted: Mapping[str, Object], found: Mapping[str, Object], changed: Iterable[str]
+    desired: Mapping[str, Object], stored: Mapping[str, Object], changed: Iterable[str]
 ) -> bool:
-    """Whether another allocator is named than before; it is a matter of the whole pool."""
-    return any(_allocators(found[name]) - _allocators(wanted[name]) for name in changed)
+    """Return whether the allocator changes, which concerns the whole pool."""
+    return any(_allocators(stored[name]) - _allocators(desired[name]) for name in changed)
 
 
 def _allocators(obj: Object) -> frozenset[str]:
@@ -142,20 +148,20 @@ def _allocators(obj: Object) -> frozenset[str]:
 
 
 def _changes_taints_only(
-    wanted: Mapping[str, Object],
-    found: Mapping[str, Object],
+    desired: Mapping[str, Object],
+    stored: Mapping[str, Object],
     changed: Iterable[str],
-    past: WriteHistory,
+    history: WriteHistory,
 ) -> bool:
-    """Whether each slice holds on its own: the devices are the same, whatever ails them."""
+    """Return whether each slice stands alone: its devices differ in taints only."""
     for name in changed:
-        meant = past.intended(found[name])
-        one, other = (
-            (normalize(wanted[name]), normalize(found[name]))
-            if meant is None
-            else (wanted[name]["spec"], meant["spec"])
+        intended = history.intended(stored[name])
+        first, second = (
+            (normalize(desired[name]), normalize(stored[name]))
+            if intended is None
+            else (desired[name]["spec"], intended["spec"])
         )
-        if _without_taints(one) != _without_taints(other):
+        if _without_taints(first) != _without_taints(second):
             return False
     return True
 
@@ -169,10 +175,10 @@ def _without_taints(spec: Shape) -> Shape:
 
 
 def normalize(obj: fields.Raw) -> Shape:
-    """What a slice says, its generation aside.
+    """Return a slice's content without its generation, for comparison.
 
-    Empty fields are absent, as the server writes them; amounts are numbers; times that the server
-    filled in are left out.
+    Empty fields are absent, as the server writes them; amounts are numbers; times set by the server
+    are left out.
     """
     meta, spec = fields.mapping(obj, "metadata"), fields.mapping(obj, "spec")
     pool = {k: v for k, v in fields.mapping(spec, "pool").items() if k != "generation"}
@@ -181,31 +187,31 @@ def normalize(obj: fields.Raw) -> Shape:
 
 
 def highest_generation(current: Iterable[Object]) -> int:
-    """The highest generation there is; 0 when there is none."""
-    return max((_generation(one) for one in current), default=0)
+    """Return the highest generation; 0 if there is none."""
+    return max((_generation(slice_) for slice_ in current), default=0)
 
 
-def dropped_fields(wanted: Object, kept: Object) -> tuple[str, ...]:
-    """Where the server's answer differs from what was asked; () when nowhere."""
-    return tuple(_differences(normalize(wanted), normalize(kept), "spec"))
+def dropped_fields(requested: Object, stored: Object) -> tuple[str, ...]:
+    """Return the paths where the server's response differs from the request; () if none."""
+    return tuple(_differences(normalize(requested), normalize(stored), "spec"))
 
 
 def _render_by_name(
     pool: slice_builder.Pool, owner: slice_builder.Owner, generation: int
 ) -> dict[str, Object]:
     rendered: Sequence[Object] = slice_builder.render(pool, owner, generation)
-    return {one["metadata"]["name"]: one for one in rendered}
+    return {slice_["metadata"]["name"]: slice_ for slice_ in rendered}
 
 
 def _generation(obj: Object) -> int:
     return fields.integer(fields.mapping(obj["spec"], "pool", "spec"), "generation", "spec.pool")
 
 
-def _render_update(found: Object, wanted: Object) -> Object:
-    """`wanted` as an update of `found`: its version, and its taints' times where they hold."""
+def _render_update(stored: Object, desired: Object) -> Object:
+    """Return `desired` as an update of the stored slice: its version, and times of kept taints."""
     times = {
         (device["name"], _taint_key(taint)): taint["timeAdded"]
-        for device in found["spec"].get("devices") or []
+        for device in stored["spec"].get("devices") or []
         for taint in device.get("taints") or []
         if taint.get("timeAdded")
     }
@@ -214,17 +220,21 @@ def _render_update(found: Object, wanted: Object) -> Object:
         added = times.get((device["name"], _taint_key(taint)))
         return taint if added is None else {**taint, "timeAdded": added}
 
-    spec = wanted["spec"]
+    spec = desired["spec"]
     if "devices" in spec:
         devices = [
-            {**one, "taints": [timed(one, taint) for taint in one["taints"]]}
-            if "taints" in one
-            else one
-            for one in spec["devices"]
+            {**device, "taints": [timed(device, taint) for taint in device["taints"]]}
+            if "taints" in device
+            else device
+            for device in spec["devices"]
         ]
         spec = {**spec, "devices": devices}
-    version = found["metadata"]["resourceVersion"]
-    return {**wanted, "metadata": {**wanted["metadata"], "resourceVersion": version}, "spec": spec}
+    version = stored["metadata"]["resourceVersion"]
+    return {
+        **desired,
+        "metadata": {**desired["metadata"], "resourceVersion": version},
+        "spec": spec,
+    }
 
 
 def _taint_key(taint: Object) -> tuple[str, str, str]:
@@ -232,21 +242,21 @@ def _taint_key(taint: Object) -> tuple[str, str, str]:
 
 
 def _normalize(value: Shape, key: str = "") -> Shape:
-    """The value without empty fields and server's times, with amounts as numbers."""
+    """Return the value without empty fields and server-set times, with amounts as numbers."""
     match value:
         case Mapping():
             if key == "capacity":
-                return {name: _normalize_capacity(one) for name, one in value.items()}
+                return {name: _normalize_capacity(item) for name, item in value.items()}
             inner = {k: _normalize(v, k) for k, v in value.items() if k != "timeAdded"}
             return {k: v for k, v in inner.items() if v not in (None, [], {}, "")}
         case list() | tuple():
-            return [_normalize(one) for one in value]
+            return [_normalize(item) for item in value]
         case _:
             return value
 
 
 def _normalize_capacity(value: Shape) -> Shape:
-    """One capacity: its amount exactly, and whatever else stands beside it."""
+    """Return a capacity with its exact amount, and its other fields."""
     if not isinstance(value, Mapping):
         return value
     rest = {k: v for k, v in value.items() if k != "value"}
@@ -256,12 +266,12 @@ def _normalize_capacity(value: Shape) -> Shape:
         return dict(value)
 
 
-def _differences(wanted: Shape, kept: Shape, at: str) -> Iterable[str]:
-    if isinstance(wanted, Mapping) and isinstance(kept, Mapping):
-        for key in sorted(wanted.keys() | kept.keys()):
-            yield from _differences(wanted.get(key), kept.get(key), f"{at}.{key}")
-    elif isinstance(wanted, list) and isinstance(kept, list) and len(wanted) == len(kept):
-        for index, (one, other) in enumerate(zip(wanted, kept, strict=True)):
-            yield from _differences(one, other, f"{at}[{index}]")
-    elif wanted != kept:
-        yield at
+def _differences(requested: Shape, stored: Shape, path: str) -> Iterable[str]:
+    if isinstance(requested, Mapping) and isinstance(stored, Mapping):
+        for key in sorted(requested.keys() | stored.keys()):
+            yield from _differences(requested.get(key), stored.get(key), f"{path}.{key}")
+    elif isinstance(requested, list) and isinstance(stored, list) and len(requested) == len(stored):
+        for index, (first, second) in enumerate(zip(requested, stored, strict=True)):
+            yield from _differences(first, second, f"{path}[{index}]")
+    elif requested != stored:
+        yield path

@@ -1,11 +1,11 @@
-"""The plugin's memory: one file a claim, kept by UID, written before and after acting (D8).
+"""Checkpoint: one file per claim, by UID, written before and after acting (D8).
 
     <directory>/<uid>.json   {"record":{...},"sha256":"<hex digits>"}
 
-The checksum is over the bytes of the record as they stand in the file, so another version's way of
-writing JSON does not break it. Fields that this version does not know are kept. A file that cannot
-be read is moved aside to `<uid>.json.damaged-<n>` and reported, and counts as absent. One that a
-version too new wrote is neither read nor touched (ADR 16).
+The checksum covers the record's bytes as they are in the file, so another version's JSON formatting
+does not break it. Unknown fields are kept. An unreadable file is moved aside to
+`<uid>.json.damaged-<n>` and reported, and counts as absent. A file of a schema that is too new is
+neither read nor changed (ADR 16).
 """
 
 import hashlib
@@ -30,13 +30,12 @@ from driver.runtime.files import atomic, failpoints
 log = structlog.get_logger(__name__)
 
 VERSION = 1
-"""The records' schema: raised when the version before would act wrongly on one without its change.
-
-A version writes what the one before it reads: it takes no field away and changes none's meaning
-until two versions later. Fields that may be absent and disregarded do not raise it.
+"""The records' schema: raised if the previous version would act wrongly on a record without its
+change. A version writes what the previous one reads: it removes no field and changes no meaning
+until two versions later. Optional fields that may be ignored do not raise it.
 """
 READABLE = VERSION + 1
-"""The newest schema that is read: what comes after it may mean something else by a field."""
+"""The newest schema that is read: a later one may change the meaning of a field."""
 _MODE = 0o600
 _SUFFIX = ".json"
 _HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
@@ -51,14 +50,14 @@ class State(StrEnum):
 
 
 Facts = Mapping[str, str]
-"""What a step revealed: a MIG UUID, a directory."""
+"""Facts revealed by a step: a MIG UUID, a directory."""
 
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A claim on this node: the plan as intended, and what carrying it out revealed.
+    """A claim on this node: the intended plan, and the facts its execution revealed.
 
-    `facts` holds one entry a step, in order. `boot_id` is that of the boot it was carried out in.
+    `facts` holds one entry per step, in order. `boot_id` is the boot in which it was executed.
     `pod_claim` is as in the plan.
     """
 
@@ -78,11 +77,11 @@ class Record:
 
     @property
     def gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """The GPUs it touches, each once, sorted."""
+        """Return the GPUs it uses, each once, sorted."""
         return planner.device_gpus(self.devices)
 
     def response(self) -> ports.Prepared:
-        """What the kubelet is told, every time the same."""
+        """Return the response to the kubelet, the same every time."""
         return ports.Prepared(
             tuple(
                 ports.PreparedDevice(
@@ -101,19 +100,19 @@ _FORMAT: pydantic.TypeAdapter[Record] = pydantic.TypeAdapter(Record)
 
 
 def is_uid(text: str) -> bool:
-    """Whether a text may be a claim's UID."""
+    """Return whether a text can be a claim's UID."""
     return _UID.fullmatch(text) is not None
 
 
 def require_uid(uid: str) -> ids.ClaimUid:
-    """A UID that may become part of a path or a CDI name. Raises BadInput."""
+    """Return a UID that is safe in a path or a CDI name. Raises BadInput."""
     if not is_uid(uid):
         raise errors.BadInput("claim UID", f"is {uid!r}", "letters, digits and '-', at most 63")
     return ids.ClaimUid(uid)
 
 
 class NewerSchema(errors.NodeFault):
-    """A record of a schema that this version cannot read; it stays as it is."""
+    """A record of a schema that this version cannot read; it is left unchanged."""
 
     def __init__(self, path: Path, version: int) -> None:
         text = (
@@ -124,10 +123,10 @@ class NewerSchema(errors.NodeFault):
 
 
 class Checkpoint:
-    """The records under `directory`, which is made when the first one is written.
+    """The records under `directory`, which is created on the first write.
 
-    Thread safe as long as one claim is written by one thread at a time. Raises NodeFault, and
-    TooNew of what is not read.
+    Thread safe with one writer thread per claim at a time. Raises NodeFault, and NewerSchema for a
+    record that is not read.
     """
 
     def __init__(
@@ -139,7 +138,7 @@ class Checkpoint:
         self._moving = threading.Lock()
 
     def read(self, uid: ids.ClaimUid) -> Record | None:
-        """The claim's record; None when there is none, or none that can be read."""
+        """Return the claim's record; None if there is none, or none that can be read."""
         path = self._path(uid)
         data = atomic.read(path)
         if data is None:
@@ -154,62 +153,64 @@ class Checkpoint:
         return record
 
     def list_records(self) -> tuple[Record, ...]:
-        """Every record that can be read, by UID."""
-        found = (self.read(uid) for uid in self.uids())
-        return tuple(record for record in found if record is not None)
+        """Return every record that can be read, by UID."""
+        records = (self.read(uid) for uid in self.uids())
+        return tuple(record for record in records if record is not None)
 
     def uids(self) -> tuple[ids.ClaimUid, ...]:
-        """Claims with a file, a temporary one included."""
+        """Return the claims with a file, a temporary one included."""
         names = {atomic.target_name(name) for name in atomic.list_names(self._directory)}
         stems = (name.removesuffix(_SUFFIX) for name in names if name.endswith(_SUFFIX))
         return tuple(sorted(ids.ClaimUid(stem) for stem in stems if is_uid(stem)))
 
     def write_time(self, uid: ids.ClaimUid) -> float | None:
-        """When the claim's record was written last, in seconds since 1970; None without one."""
+        """Return when the record was last written, in seconds since 1970; None without one."""
         try:
             return self._path(uid).stat().st_mtime
         except OSError:
             return None
 
     def damaged_uids(self) -> tuple[ids.ClaimUid, ...]:
-        """Claims of which a damaged record was moved aside and not cleared since."""
+        """Return the claims whose damaged record was moved aside and not cleared since."""
         marks = (
             name.partition(f"{_SUFFIX}.damaged-") for name in atomic.list_names(self._directory)
         )
         return tuple(sorted({ids.ClaimUid(stem) for stem, mark, _ in marks if mark}))
 
     def is_current_boot(self, record: Record) -> bool:
-        """Whether what the record says was done since the machine started."""
+        """Return whether the record was executed since the machine started."""
         return record.boot_id == self._boot_id
 
-    def write_started(self, claim: ports.ClaimRef, intent: planner.Plan) -> Record:
-        """Write down what is intended, before anything is done.
+    def write_started(self, claim: ports.ClaimRef, plan: planner.Plan) -> Record:
+        """Record the intent before anything is done.
 
-        Without steps nothing is done that outlives the machine, and the disk is not waited for.
+        Without steps nothing outlives the machine's boot, and the write is not synced.
         """
         record = Record(
             claim,
             State.STARTED,
             self._boot_id,
-            intent.devices,
-            intent.steps,
-            pod_claim=intent.pod_claim,
+            plan.devices,
+            plan.steps,
+            pod_claim=plan.pod_claim,
         )
         raw = _FORMAT.dump_python(record, mode="json")
-        self._write(record.uid, raw, synced=bool(intent.steps))
+        self._write(record.uid, raw, synced=bool(plan.steps))
         return record
 
     def write_completed(self, record: Record, facts: Sequence[Facts]) -> Record:
-        """Write down that it is done in this boot; what else the file holds stays."""
-        done = replace(record, state=State.COMPLETED, boot_id=self._boot_id, facts=tuple(facts))
-        return self._update(done)
+        """Record completion in this boot; other fields of the file are kept."""
+        completed = replace(
+            record, state=State.COMPLETED, boot_id=self._boot_id, facts=tuple(facts)
+        )
+        return self._update(completed)
 
     def write_begun(self, record: Record) -> Record:
-        """Write down that no more than the record's steps was begun, in this boot."""
+        """Record that no more than the record's steps was begun, in this boot."""
         return self._update(replace(record, state=State.STARTED, boot_id=self._boot_id))
 
     def rewrite(self, record: Record) -> Record:
-        """Write down again how far a record had come."""
+        """Record again how far a record had come."""
         return self._update(record)
 
     def _update(self, record: Record) -> Record:
@@ -217,22 +218,22 @@ class Checkpoint:
         if data is None:
             raise errors.NodeFault("read", str(self._path(record.uid)), "the record is gone")
         try:
-            before = _unseal_readable(data, self._path(record.uid))
+            previous = _unseal_readable(data, self._path(record.uid))
             raw = {
-                **before,
+                **previous,
                 "state": record.state.value,
                 "boot_id": record.boot_id,
-                "steps": before["steps"][: len(record.steps)],
+                "steps": previous["steps"][: len(record.steps)],
                 "facts": [dict(fact) for fact in record.facts],
             }
-            done = _FORMAT.validate_python(raw)
+            updated = _FORMAT.validate_python(raw)
         except ValueError as e:
             raise errors.NodeFault("read", str(self._path(record.uid)), str(e)) from e
         self._write(record.uid, raw)
-        return done
+        return updated
 
     def remove(self, uid: ids.ClaimUid) -> None:
-        """Forget the claim; nothing to forget is fine."""
+        """Remove the claim's record; succeeds if there is none."""
         atomic.remove(self._path(uid), self._watch)
 
     def _path(self, uid: ids.ClaimUid) -> Path:
@@ -242,7 +243,7 @@ class Checkpoint:
         atomic.replace(self._path(uid), seal(raw), _MODE, self._watch, synced=synced)
 
     def _move_aside(self, path: Path, data: bytes, problem: str) -> None:
-        """Move it, unless another thread was first, and a new record may have its place."""
+        """Move the file, unless another thread did and a new record may be in its place."""
         with self._moving:
             if atomic.read(path) != data:
                 return
@@ -260,13 +261,13 @@ class Checkpoint:
 
 
 def seal(raw: Mapping[str, object]) -> bytes:
-    """The bytes of a file that holds this record."""
+    """Return the bytes of a file that holds this record."""
     record = json.dumps(raw, sort_keys=True, separators=(",", ":")).encode()
     return b"".join((_HEAD, record, _MIDDLE, _digest(record), _TAIL))
 
 
 def _unseal(data: bytes) -> Mapping[str, Any]:
-    """The record in the bytes of a file. Raises ValueError when they are not as written."""
+    """Return the record in a file's bytes. Raises ValueError if they are not as written."""
     record, middle, tail = data.removeprefix(_HEAD).rpartition(_MIDDLE)
     if not (data.startswith(_HEAD) and middle and tail == _digest(record) + _TAIL):
         raise ValueError("its checksum does not fit its bytes")
@@ -280,7 +281,7 @@ def _unseal(data: bytes) -> Mapping[str, Any]:
 
 
 def _unseal_readable(data: bytes, path: Path) -> Mapping[str, Any]:
-    """As `_unsealed`, of a schema that we read. Raises ValueError, TooNew."""
+    """Same as `_unseal`, for a schema that we read. Raises ValueError, NewerSchema."""
     raw = _unseal(data)
     version = raw.get("version", VERSION)
     if isinstance(version, int) and version > READABLE:

@@ -1,4 +1,4 @@
-"""Claims, read from the API server at the moment they are asked for, and what we say of them."""
+"""Claims read from the API server on request, and their status."""
 
 from collections.abc import Mapping
 
@@ -9,29 +9,29 @@ from driver.resources.dra import claims
 
 
 class KubeClaimReader:
-    """`ports.ClaimReader` on the API server."""
+    """Implements `ports.ClaimReader` on the API server."""
 
     def __init__(self, kube: client.KubeClient) -> None:
         self._kube = kube
 
     def read(self, ref: ports.ClaimRef) -> claims.Claim:
-        """The claim of that name, whatever its UID.
+        """Return the claim of that name, whatever its UID.
 
         Raises:
-            ApiError: NotFound when there is none.
-            BadInput: what the server holds is no claim that we can read.
+            ApiError: NotFound if there is none.
+            BadInput: the server's object is no claim that can be read.
         """
         return claims.parse(self._kube.get(gvr.RESOURCE_CLAIMS, ref.name, ref.namespace))
 
 
 class KubeClaimStatus(KubeClaimReader):
-    """`ports.ClaimStatus` on the API server."""
+    """Implements `ports.ClaimStatus` on the API server."""
 
     def apply(self, ref: ports.ClaimRef, body: Mapping[str, object]) -> None:
-        """Apply to the claim's status under the plugin's name; what it says is taken by force.
+        """Apply to the claim's status with the plugin's field manager, forced.
 
         Raises:
-            ApiError: Conflict when the claim has changed since, or is another one by now.
+            ApiError: Conflict if the claim has changed since, or is another one by now.
         """
         self._kube.patch(
             gvr.RESOURCE_CLAIMS,

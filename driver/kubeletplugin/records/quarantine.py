@@ -1,12 +1,12 @@
-"""The node's memory of GPUs that fail again and again; `devices.quarantine` decides.
+"""Persistent record of GPUs that fail repeatedly; `devices.quarantine_policy` decides.
 
-It is one file, by the GPUs' UUIDs, and outlives restarts and reboots:
+It is one file, by GPU UUID, and outlives restarts and reboots:
 
     {"version":1,"cleared":"all","gpus":{"GPU-...":{"failures":[...],"ill":false,"since":...}}}
 
-`cleared` is the Node's annotation as it was acted on: the same one clears nothing again, until it
-has been taken away or written otherwise. What cannot be written is kept in memory, and tried again
-at the next look.
+`cleared` is the Node's annotation as last applied: the same value clears nothing again until it has
+been removed or changed. State that cannot be written is kept in memory, and retried on the next
+record.
 """
 
 import threading
@@ -42,68 +42,74 @@ _FORMAT: pydantic.TypeAdapter[_Document] = pydantic.TypeAdapter(_Document)
 
 
 class Quarantine:
-    """Thread safe. A file that cannot be read counts as none, and is written anew.
+    """Thread safe. An unreadable file counts as empty, and is overwritten.
 
-    One of a version too new is not touched.
+    A file of a newer schema is not changed.
     """
 
     def __init__(
-        self, file: Path, time: clock.Clock, watch: failpoints.Observer = failpoints.NO_OBSERVER
+        self, file: Path, time: clock.Clock, observer: failpoints.Observer = failpoints.NO_OBSERVER
     ) -> None:
         self._file = file
         self._clock = time
-        self._watch = watch
+        self._watch = observer
         self._lock = threading.Lock()
         self._document, self._writable = _load(file)
         self._unwritten = False
 
     def record(self, gpu: ids.GpuUuid, *, ill: bool) -> None:
-        """A look at a GPU found it so."""
+        """Record the health of a GPU at a poll."""
         with self._lock:
-            before = self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
-            after = quarantine_policy.update(before, self._now(), ill=ill)
-            if after != before:
-                self._store(self._document.cleared, {**self._document.gpus, gpu: after})
+            previous = self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
+            current = quarantine_policy.update(previous, self._now(), ill=ill)
+            if current != previous:
+                self._store(self._document.cleared, {**self._document.gpus, gpu: current})
             elif self._unwritten:
                 self._write()
 
     def ailments(self, gpu: ids.GpuUuid) -> tuple[health.Ailment, ...]:
-        """The quarantine that a GPU is in."""
+        """Return the quarantine of a GPU, as an ailment."""
         return quarantine_policy.ailments(
             self._document.gpus.get(gpu, quarantine_policy.NO_FAILURES)
         )
 
     def all_ailments(self) -> Mapping[ids.GpuUuid, tuple[health.Ailment, ...]]:
-        """Every GPU that is in quarantine."""
-        found = {gpu: quarantine_policy.ailments(past) for gpu, past in self._document.gpus.items()}
-        return {gpu: ailments for gpu, ailments in found.items() if ailments}
+        """Return every GPU in quarantine."""
+        quarantines = {
+            gpu: quarantine_policy.ailments(history) for gpu, history in self._document.gpus.items()
+        }
+        return {gpu: ailments for gpu, ailments in quarantines.items() if ailments}
 
     def update(self, node: nodes.Node) -> None:
-        """Clear what the Node's annotation asks for, once."""
-        asked = node.clear_quarantine
+        """Clear what the Node's annotation requests, once."""
+        annotation = node.clear_quarantine
         with self._lock:
-            if asked == self._document.cleared:
+            if annotation == self._document.cleared:
                 return
-            wanted = quarantine_policy.parse_names(asked)
+            cleared_names = quarantine_policy.parse_names(annotation)
             gpus = {
-                gpu: quarantine_policy.clear(past)
-                if quarantine_policy.is_named(wanted, gpu)
-                else past
-                for gpu, past in self._document.gpus.items()
+                gpu: quarantine_policy.clear(history)
+                if quarantine_policy.is_named(cleared_names, gpu)
+                else history
+                for gpu, history in self._document.gpus.items()
             }
             freed = sorted(gpu for gpu in self.all_ailments() if gpus[gpu].since is None)
-            _log.info("clearing of quarantines asked for", annotation=asked, cleared=freed)
-            self._store(asked, gpus)
+            _log.info("clearing of quarantines asked for", annotation=annotation, cleared=freed)
+            self._store(annotation, gpus)
 
     def _now(self) -> float:
         return self._clock.now().timestamp()
 
     def _store(
-        self, asked: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory]
+        self, annotation: str, gpus: Mapping[ids.GpuUuid, quarantine_policy.FailureHistory]
     ) -> None:
-        """GPUs of which there is nothing to remember are forgotten."""
-        kept = {gpu: past for gpu, past in gpus.items() if past != quarantine_policy.NO_FAILURES}
-        self._document = _Document(cleared=asked, gpus=kept)
+        """Replace the document; GPUs without history are dropped."""
+        retained = {
+            gpu: history
+            for gpu, history in gpus.items()
+            if history != quarantine_policy.NO_FAILURES
+        }
+        self._document = _Document(cleared=annotation, gpus=retained)
         self._write()
 
     def _write(self) -> None:
@@ -120,14 +126,14 @@ class Quarantine:
 
 
 def _load(file: Path) -> tuple[_Document, bool]:
-    """The file, and whether it is ours to write."""
+    """Return the file, and whether it may be written."""
     try:
         data = atomic.read(file)
-        found = _FORMAT.validate_json(data) if data is not None else _Document()
+        document = _FORMAT.validate_json(data) if data is not None else _Document()
     except (errors.NodeFault, ValueError) as e:
         _log.warning("quarantines not readable, none are remembered", error=str(e))
         return _Document(), True
-    if found.version > READABLE:
-        _log.warning("quarantines are a newer version's, none are kept", schema=found.version)
+    if document.version > READABLE:
+        _log.warning("quarantines are a newer version's, none are kept", schema=document.version)
         return _Document(), False
-    return found, True
+    return document, True

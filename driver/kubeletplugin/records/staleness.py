@@ -1,7 +1,7 @@
-"""Whether a record has outlived its claim (F-11). Pure.
+"""Decides whether a record has outlived its claim (F-11). Pure.
 
-The kubelet unprepares what it knows of. What it forgot, as after its state was wiped, is left to
-us; but a record that is dropped too early lets a second claim onto a GPU in use.
+The kubelet unprepares the claims it knows. Those it forgot, as after its state was wiped, are ours
+to clean up; but dropping a record too early lets a second claim onto a GPU in use.
 """
 
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ LOOKS = 2
 """In a row, a minute apart: by then the kubelet has compared claims and pods itself (60 s)."""
 
 ReadResult = claims.Claim | errors.RationError
-"""What the API server said when it was asked for the record's claim by its name."""
+"""The API server's answer to reading the record's claim by its name."""
 
 
 class Act(Enum):
-    """What to do about a record.
+    """Action on a record.
 
-    `KEEP`: its claim is there, or nobody can say. `WATCH`: its claim is gone, for the first time of
-    late. `RECLAIM`: unprepare it.
+    `KEEP`: its claim exists, or is unknown. `WATCH`: its claim is gone, for the first time in a
+    row. `RECLAIM`: unprepare it.
     """
 
     KEEP = "keep"
@@ -33,7 +33,7 @@ class Act(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """`gone` counts the looks in a row that found no such claim; `why` is for people."""
+    """`gone` counts the consecutive reads that found no such claim; `reason` is for people."""
 
     act: Act
     gone: int = 0
@@ -41,25 +41,25 @@ class Verdict:
 
 
 def decide(record: checkpoint.Record, answer: ReadResult, gone: int) -> Verdict:
-    """The verdict on a record whose claim was found gone `gone` times in a row before.
+    """Return the verdict on a record whose claim was not found in the last `gone` reads.
 
-    A claim that exists with the record's UID keeps it, allocated or not: the kubelet may still be
-    at it. Any failure but the server's word that there is no such object keeps it too.
+    A claim that exists with the record's UID keeps it, allocated or not: the kubelet may still use
+    it. Any failure other than the server's NotFound for that object keeps it too.
     """
-    why = _gone_reason(record.claim, answer)
-    if not why:
+    reason = _gone_reason(record.claim, answer)
+    if not reason:
         return Verdict(Act.KEEP)
     act = Act.RECLAIM if gone + 1 >= LOOKS else Act.WATCH
-    return Verdict(act, gone + 1, why)
+    return Verdict(act, gone + 1, reason)
 
 
 def is_gone(ref: ports.ClaimRef, answer: ReadResult) -> bool:
-    """Whether the server said that there is no such claim, at this look."""
+    """Return whether the server reported that there is no such claim."""
     return bool(_gone_reason(ref, answer))
 
 
 def _gone_reason(ref: ports.ClaimRef, answer: ReadResult) -> str:
-    """How the claim is known to be gone; empty when it is not."""
+    """Return how the claim is known to be gone; empty if it is not."""
     if isinstance(answer, claims.Claim):
         return "" if answer.uid == ref.uid else f"its name is now that of {answer.uid}"
     # A server that does not serve the kind, and a proxy, answer 404 as well: they name no claim.

@@ -1,7 +1,7 @@
-"""Removes from a node what an uninstalled plugin left: `python -m` this module.
+"""Removes an uninstalled plugin's files from a node: `python -m` this module.
 
-What belongs to claims with a record stays, the record too: their pods may run, and the next plugin
-ends them. All else goes: the other records, locks, dead sockets, CDI specs, MPS files.
+Files of claims with a record stay, and the record too: their pods may run, and the next plugin ends
+them. Everything else is removed: the other records, locks, dead sockets, CDI specs, MPS files.
 """
 
 import argparse
@@ -31,55 +31,57 @@ class NodePaths:
 
     @property
     def plugin(self) -> Path:
-        """What the kubelet gives the driver for itself."""
+        """Return the driver's own kubelet folder."""
         return self.kubelet_root / "plugins" / self.driver
 
 
-def clear_node(place: NodePaths) -> tuple[ids.ClaimUid, ...]:
+def clear_node(node_paths: NodePaths) -> tuple[ids.ClaimUid, ...]:
     """Clear the node; the claims of which everything stays.
 
     Raises:
         NodeFault: a plugin of the driver runs here, or something cannot be removed.
     """
-    listening = (place.plugin, place.kubelet_root / "plugins_registry")
-    found = [path for folder in listening for path in _driver_sockets(folder, place.driver)]
-    for path in found:
+    listening = (node_paths.plugin, node_paths.kubelet_root / "plugins_registry")
+    socket_files = [
+        path for folder in listening for path in _driver_sockets(folder, node_paths.driver)
+    ]
+    for path in socket_files:
         sockets.refuse_if_served(path)
-    kept = _recorded_claims(place.state_dir / _CLAIMS)
-    specs = store.SpecStore(place.cdi_root, model.cdi_kind(place.driver))
-    told = metadata_files.MetadataFiles(place.plugin / _TOLD)
-    for uid in set(specs.uids()) - set(kept):
+    retained = _recorded_claims(node_paths.state_dir / _CLAIMS)
+    specs = store.SpecStore(node_paths.cdi_root, model.cdi_kind(node_paths.driver))
+    metadata = metadata_files.MetadataFiles(node_paths.plugin / _TOLD)
+    for uid in set(specs.uids()) - set(retained):
         specs.remove(uid)
-    for uid in set(told.uids()) - set(kept):
-        told.remove(uid)
-    for path in found:
+    for uid in set(metadata.uids()) - set(retained):
+        metadata.remove(uid)
+    for path in socket_files:
         _remove(path)
-    if not kept:
-        _unmount_below(place.state_dir / _MPS)
-    _empty_folder(place.state_dir, {_CLAIMS, _MPS} if kept else set())
-    _empty_folder(place.plugin, {_TOLD} if kept else set())
-    if not kept:
-        _remove(place.plugin)
-    return kept
+    if not retained:
+        _unmount_below(node_paths.state_dir / _MPS)
+    _empty_folder(node_paths.state_dir, {_CLAIMS, _MPS} if retained else set())
+    _empty_folder(node_paths.plugin, {_TOLD} if retained else set())
+    if not retained:
+        _remove(node_paths.plugin)
+    return retained
 
 
 def _recorded_claims(records: Path) -> tuple[ids.ClaimUid, ...]:
-    """Claims with a record, be it damaged: what was done for those is not known."""
+    """Return the claims with a record, even damaged: their changes are not known."""
     stems = (atomic.target_name(path.name).partition(".json")[0] for path in _entries(records))
     return tuple(sorted({ids.ClaimUid(stem) for stem in stems if checkpoint.is_uid(stem)}))
 
 
 def _driver_sockets(folder: Path, driver: str) -> Iterator[Path]:
-    """Those of any instance, under the names that `sockets.paths` gives them."""
+    """Yield the sockets of any instance, as named by `sockets.socket_paths`."""
     for path in _entries(folder):
-        ours = folder.name == driver or path.name.startswith(f"{driver}-")
-        if ours and path.is_socket():
+        is_ours = folder.name == driver or path.name.startswith(f"{driver}-")
+        if is_ours and path.is_socket():
             yield path
 
 
-def _empty_folder(folder: Path, but: set[str]) -> None:
+def _empty_folder(folder: Path, excluded: set[str]) -> None:
     for path in _entries(folder):
-        if path.name not in but:
+        if path.name not in excluded:
             _remove(path)
 
 
@@ -88,7 +90,7 @@ def _entries(folder: Path) -> list[Path]:
 
 
 def _unmount_below(folder: Path) -> None:
-    """Take off what clients of MPS daemons wrote to; nobody walks it."""
+    """Unmount the file systems that clients of MPS daemons wrote to, without walking them."""
     try:
         for path in mounts.mounts_below(folder.resolve()):
             mounts.unmount(path)
@@ -97,7 +99,7 @@ def _unmount_below(folder: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file or a folder with all in it; nothing there is fine."""
+    """Remove a file or a folder with its content; succeeds if missing."""
     try:
         if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path)
@@ -113,16 +115,18 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--driver-name", default=names.DRIVER)
     for flag in ("--kubelet-root", "--cdi-root", "--state-dir"):
         parser.add_argument(flag, type=Path, required=True)
-    given = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
-        kept = clear_node(
-            NodePaths(given.driver_name, given.kubelet_root, given.cdi_root, given.state_dir)
+        retained = clear_node(
+            NodePaths(
+                options.driver_name, options.kubelet_root, options.cdi_root, options.state_dir
+            )
         )
     except errors.RationError as error:
         sys.stderr.write(f"{error}\n")
         return 1
-    words = f"what claims {', '.join(kept)} have stays" if kept else "nothing stays"
-    sys.stdout.write(f"cleared: {words}\n")
+    summary = f"what claims {', '.join(retained)} have stays" if retained else "nothing stays"
+    sys.stdout.write(f"cleared: {summary}\n")
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Tells the claims of an MPS daemon who keeps it from taking commands.
+"""Reports to an MPS daemon's claims the control programs that block its commands.
 
-A daemon talks to one control program at a time, and any tenant of it may bring one. A command takes
-a moment; a shell that says nothing keeps the daemon for as long as it is open.
+A daemon serves one control program at a time, and any tenant of it may bring one. A command takes a
+moment; an idle shell blocks the daemon for as long as it is open.
 """
 
 import math
@@ -17,16 +17,16 @@ from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.usage import claim_pods
 
 STAYS_S: Final = 5.0
-"""Held for so long it is no single command."""
+"""A connection held longer than this is no single command."""
 AGAIN_S: Final = 300.0
-"""Between two tellings of the same occurrence, whoever holds it then."""
+"""Interval of reports of the same occurrence, whatever its holders."""
 _MOST = 5
 """Processes in a text: an event's note has 1024 bytes."""
 
 
 @dataclass(slots=True)
 class _Occurrence:
-    """An occurrence: when it began, when it was last told, and of whom."""
+    """An occurrence: its start, its last report, and the holders reported."""
 
     since_s: float
     reported_at_s: float = -math.inf
@@ -38,48 +38,50 @@ class _Occurrence:
 
 
 class MpsHolders:
-    """Of one thread. Each occurrence is told once, with who holds the daemon, and so is its end."""
+    """Used by one thread. Reports each occurrence once, with its holders, and its end."""
 
     def __init__(
         self,
-        teller: plugin_events.EventReporter,
-        pods_of: ports.ProcessPods,
-        known: claim_pods.ClaimPods,
+        reporter: plugin_events.EventReporter,
+        process_pods: ports.ProcessPods,
+        pods: claim_pods.ClaimPods,
         time: clock.Clock,
     ) -> None:
-        self._reporter = teller
-        self._process_pods = pods_of
-        self._claim_pods = known
+        self._reporter = reporter
+        self._process_pods = process_pods
+        self._claim_pods = pods
         self._clock = time
         self._occurrences: dict[str, _Occurrence] = {}
 
     def start_round(self, records: Iterable[checkpoint.Record], keys: Collection[str]) -> None:
-        """A look begins: forget daemons without a claim."""
+        """Start a round: forget daemons without a claim."""
         self._claim_pods.start_round(records)
-        self._occurrences = {key: held for key, held in self._occurrences.items() if key in keys}
+        self._occurrences = {
+            key: occurrence for key, occurrence in self._occurrences.items() if key in keys
+        }
 
     def check(self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]) -> None:
-        """Tell the daemon's claims what has changed since the last look."""
+        """Report to the daemon's claims what has changed since the last check."""
         if not status.occupied:
             self._report_end(key, refs)
             return
         now = self._clock.monotonic()
-        held = self._occurrences.setdefault(key, _Occurrence(now))
+        occurrence = self._occurrences.setdefault(key, _Occurrence(now))
         holders = frozenset(status.holders)
-        news = not held.is_reported or (
-            holders != held.reported and now - held.reported_at_s >= AGAIN_S
+        is_news = not occurrence.is_reported or (
+            holders != occurrence.reported and now - occurrence.reported_at_s >= AGAIN_S
         )
-        if now - held.since_s < STAYS_S or not news:
+        if now - occurrence.since_s < STAYS_S or not is_news:
             return
-        held.reported, held.reported_at_s = holders, now
-        who = self._describe_holders(status.holders, refs)
-        text = f"MPS daemon of {key} takes no command while {who}"
+        occurrence.reported, occurrence.reported_at_s = holders, now
+        holders_text = self._describe_holders(status.holders, refs)
+        text = f"MPS daemon of {key} takes no command while {holders_text}"
         for ref in refs:
             self._reporter.warn_claim(ref, reasons.Reason.MPS_CONTROL_HELD, text)
 
     def _report_end(self, key: str, refs: Sequence[ports.ClaimRef]) -> None:
-        held = self._occurrences.pop(key, None)
-        if held is None or not held.is_reported:
+        occurrence = self._occurrences.pop(key, None)
+        if occurrence is None or not occurrence.is_reported:
             return
         for ref in refs:
             text = f"MPS daemon of {key} takes commands again"
@@ -88,23 +90,25 @@ class MpsHolders:
     def _describe_holders(
         self, holders: Sequence[mps_files.Holder], refs: Sequence[ports.ClaimRef]
     ) -> str:
-        """Say who holds a daemon of these claims, with their pods where those are known."""
+        """Return a text of the holders, with their pods if known."""
         if not holders:
             return "a control program is connected to it, which is not seen"
-        found = {holder: self._process_pods(holder.pid) for holder in holders[:_MOST]}
-        self._claim_pods.resolve(refs, {pod for pods in found.values() for pod in pods})
-        known = {
+        candidates = {holder: self._process_pods(holder.pid) for holder in holders[:_MOST]}
+        self._claim_pods.resolve(refs, {pod for pods in candidates.values() for pod in pods})
+        names = {
             pod: name for pods in self._claim_pods.pods(refs).values() for pod, name in pods.items()
         }
-        named = (f"{holder.describe()}{_pod_text(pods, known)}" for holder, pods in found.items())
+        texts = (
+            f"{holder.describe()}{_pod_text(pods, names)}" for holder, pods in candidates.items()
+        )
         more = f" and {len(holders) - _MOST} more" if len(holders) > _MOST else ""
         verb = "is" if len(holders) == 1 else "are"
-        return f"{', '.join(named)}{more} {verb} connected to it with a control program"
+        return f"{', '.join(texts)}{more} {verb} connected to it with a control program"
 
 
-def _pod_text(candidates: Sequence[ids.PodUid], known: dict[ids.PodUid, str]) -> str:
-    """Name the pod of a process, by its UID where no claim of the daemon is known to be its."""
+def _pod_text(candidates: Sequence[ids.PodUid], names: dict[ids.PodUid, str]) -> str:
+    """Name the pod of a process, by its UID if it is no known claim's."""
     if not candidates:
         return ""
-    named = next((known[pod] for pod in candidates if pod in known), candidates[0])
-    return f" (pod {named})"
+    name = next((names[pod] for pod in candidates if pod in names), candidates[0])
+    return f" (pod {name})"

@@ -1,7 +1,7 @@
-"""MIG that is on because of us: what the end of a GPU's last claim could not turn off.
+"""MIG left on after a GPU's last claim, to be disabled later.
 
-A GPU may be off the bus, or in another program's hands, when its last MIG claim ends. The claim is
-not held up, and the mode is turned off once the GPU lets it and nobody has it.
+A GPU may be off the bus, or used by another program, when its last MIG claim ends. The claim is not
+held up, and the mode is disabled once the GPU allows it and no claim has it.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ _MODE: Final = 0o600
 
 
 class PendingGpus:
-    """A file a GPU in `directory`, which holds the boot it was written in. Raises NodeFault.
+    """One file per GPU in `directory`, holding the boot it was written in. Raises NodeFault.
 
-    MIG does not outlive a boot, so one of an earlier boot counts as none.
+    Settings do not outlive a boot, so a file of an earlier boot is ignored.
     """
 
     def __init__(
@@ -36,25 +36,27 @@ class PendingGpus:
         self._watch = watch
 
     def add(self, gpu: ids.GpuUuid) -> None:
-        """MIG stays on there for now."""
+        """Record the GPU as pending."""
         atomic.replace(self._directory / gpu, self._boot, _MODE, self._watch)
 
     def list_gpus(self) -> tuple[ids.GpuUuid, ...]:
-        """Where it may still be on, by UUID."""
+        """Return the pending GPUs, by UUID."""
         names = atomic.list_names(self._directory)
-        found = (name for name in names if atomic.target_name(name) == name)
+        finished = (name for name in names if atomic.target_name(name) == name)
         return tuple(
-            ids.GpuUuid(name) for name in found if atomic.read(self._directory / name) == self._boot
+            ids.GpuUuid(name)
+            for name in finished
+            if atomic.read(self._directory / name) == self._boot
         )
 
     def remove(self, gpu: ids.GpuUuid) -> None:
-        """It is off."""
+        """Record that the GPU is done."""
         atomic.remove(self._directory / gpu, self._watch)
 
 
 @dataclass(frozen=True, slots=True)
 class PendingMigDisable:
-    """Turns off what is owed. `again` reads a GPU anew; raises DeviceFault."""
+    """Disables pending MIG. `refresh_gpu` re-reads a GPU; raises DeviceFault."""
 
     pending: PendingGpus
     records: Callable[[], tuple[checkpoint.Record, ...]]
@@ -63,7 +65,7 @@ class PendingMigDisable:
     locks: locks.Locks
 
     def repair(self) -> tuple[str, ...]:
-        """Try each GPU once; names what could not be turned off. Raises NodeFault."""
+        """Try each GPU once; return what could not be disabled. Raises NodeFault."""
         problems: list[str] = []
         for gpu in self.pending.list_gpus():
             try:
@@ -77,11 +79,11 @@ class PendingMigDisable:
         if any(_holds_gpu(gpu, record) for record in self.records()):
             return  # its claim's steps were planned with the mode that they found
         self.partitions.disable(gpu, 0)
-        now = self.refresh_gpu(gpu).mig
-        if now is None or not now.enabled:
+        layout = self.refresh_gpu(gpu).mig
+        if layout is None or not layout.enabled:
             self.pending.remove(gpu)
             _log.info("MIG turned off, which an ended claim had left on", gpu=gpu)
 
 
 def _holds_gpu(gpu: ids.GpuUuid, record: checkpoint.Record) -> bool:
-    return any(one.gpu == gpu and not one.admin_access for one in record.devices)
+    return any(device.gpu == gpu and not device.admin_access for device in record.devices)

@@ -1,7 +1,7 @@
-"""Settings that the end of a claim could not take back, as its GPU hung: they are owed.
+"""Settings that the end of a claim could not restore because its GPU hung: they are pending.
 
-An Unprepare needs no answer of the GPU: the compute mode or time slice that stays is noted, and
-taken back when calls return, before anything else is prepared there.
+An Unprepare needs no answer of the GPU: the remaining compute mode or time slice is recorded, and
+restored when calls return, before the GPU is prepared again.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -21,43 +21,45 @@ _UNDOING: Final = (mps.SHARED_AGAIN, time_slicing.UNSLICE)
 
 
 class PendingSettings:
-    """Acts of `table`, of which those that take a setting back are put off while a GPU hangs.
+    """Acts of `table`, with those that restore a setting deferred while a GPU hangs.
 
-    `owed` says for each such act which GPUs it is owed on; they raise NodeFault.
+    `make_pending` returns the pending GPUs of each such act; they raise NodeFault.
     """
 
     def __init__(
         self,
         table: Mapping[str, executor.Act],
-        owed: Callable[[str], pending_mig.PendingGpus],
-        holding: locks.Locks,
+        make_pending: Callable[[str], pending_mig.PendingGpus],
+        locks: locks.Locks,
         hung: Callable[[ids.GpuUuid], errors.Hung | None],
     ) -> None:
         self._table = table
-        self._pending = {act: owed(act) for act in _UNDOING if act in table}
-        self._locks = holding
+        self._pending = {act: make_pending(act) for act in _UNDOING if act in table}
+        self._locks = locks
         self._hung = hung
 
     def table(self) -> Mapping[str, executor.Act]:
-        """Acts by name."""
+        """Return acts by name."""
         return {**self._table, **dict.fromkeys(self._pending, self._run_or_defer)}
 
     def restore(self, gpus: Iterable[ids.GpuUuid]) -> None:
-        """Take back what is owed on these GPUs, which the caller holds.
+        """Restore pending settings of these GPUs, which the caller holds.
 
-        Raises DeviceFault, NodeFault: they are not to be used yet.
+        Raises DeviceFault, NodeFault: they must not be used yet.
         """
-        wanted = set(gpus)
-        for act, owed in self._pending.items():
-            for gpu in wanted.intersection(owed.list_gpus()):
+        requested = set(gpus)
+        for act, pending in self._pending.items():
+            for gpu in requested.intersection(pending.list_gpus()):
                 self._table[act](steps.Step(act, time_slicing.KEEP, gpu, {mps.CLAIM: ""}))
-                owed.remove(gpu)
+                pending.remove(gpu)
                 _log.info("setting taken back, which an ended claim had left", act=act, gpu=gpu)
 
     def repair(self) -> tuple[str, ...]:
-        """Try each GPU once; names what could not be taken back. Raises NodeFault."""
+        """Try each GPU once; return what could not be restored. Raises NodeFault."""
         problems: list[str] = []
-        for gpu in sorted({gpu for owed in self._pending.values() for gpu in owed.list_gpus()}):
+        for gpu in sorted(
+            {gpu for pending in self._pending.values() for gpu in pending.list_gpus()}
+        ):
             try:
                 with self._locks.gpus([gpu]):
                     self.restore([gpu])

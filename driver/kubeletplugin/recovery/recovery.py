@@ -1,8 +1,7 @@
-"""What a new process does with what the last one left, before it listens to the kubelet.
+"""Recovers the previous process's state, before the kubelet's calls are served.
 
-It may be repeated: when the NVIDIA driver comes up only later, the specs it could not write then.
-And what it looks for from then on: CDI specs that somebody removed, or that are of a driver or
-toolkit that was replaced.
+It may be repeated: if the NVIDIA driver comes up late, for the specs that could not be written
+then. Later it repairs CDI specs that were removed, or that are of a replaced driver or toolkit.
 """
 
 from dataclasses import dataclass, field
@@ -19,9 +18,9 @@ log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class RecoveryReport:
-    """What became of each claim that was found.
+    """Outcome of each claim.
 
-    `kept` stood as recorded, `restored` was made true again (its CDI spec or its MIG instance was
+    `unchanged` was as recorded, `restored` was repaired (its CDI spec or its MIG instance was
     missing, or the machine has rebooted), `rolled_back` was half done, `orphans` had a CDI spec or
     a temporary file but no record, `damaged` has an unreadable record and keeps its CDI spec until
     it is unprepared, `failed` is left as it was, with the reason.
@@ -36,23 +35,23 @@ class RecoveryReport:
 
     @property
     def is_complete(self) -> bool:
-        """Whether records, CDI specs and hardware now agree."""
+        """Return whether records, CDI specs and hardware now agree."""
         return not self.failed
 
 
-def recover(acting: executor.Executor, holding: locks.Locks) -> RecoveryReport:
+def recover(executor: executor.Executor, locks: locks.Locks) -> RecoveryReport:
     """Make records, CDI specs and hardware agree.
 
-    Raises NodeFault when folders cannot be read, or a record is too new: whoever wrote it may serve
-    on, and the kubelet is to ask nobody else.
+    Raises NodeFault if folders cannot be read, or a record is too new: its newer plugin may still
+    serve, and the kubelet must not use this one.
     """
     report = RecoveryReport()
-    # Specs are listed first: a spec made meanwhile by another plugin has a record by then.
-    with_traces = set(acting.specs.uids()) | set(acting.records.uids())
-    for uid in sorted(with_traces):
+    # Specs are listed first: a spec written meanwhile by another plugin has a record by then.
+    uids = set(executor.specs.uids()) | set(executor.records.uids())
+    for uid in sorted(uids):
         try:
-            with holding.claim(uid):
-                _recover_claim(uid, acting, holding, report)
+            with locks.claim(uid):
+                _recover_claim(uid, executor, locks, report)
         except checkpoint.NewerSchema:
             raise
         except errors.RationError as problem:
@@ -69,72 +68,72 @@ def recover(acting: executor.Executor, holding: locks.Locks) -> RecoveryReport:
     return report
 
 
-def restore_specs(acting: executor.Executor, holding: locks.Locks) -> tuple[str, ...]:
-    """Have the CDI specs of all claims that are prepared as they should be; names what is not.
+def restore_specs(executor: executor.Executor, locks: locks.Locks) -> tuple[str, ...]:
+    """Restore the CDI specs of prepared claims; return what could not be.
 
-    A container that is started again needs its spec, and the kubelet does not ask us before.
-    Raises NodeFault when the records cannot be read.
+    A container that restarts needs its spec, and the kubelet does not call before. Raises NodeFault
+    if the records cannot be read.
     """
     problems: list[str] = []
-    for record in acting.records.list_records():
+    for record in executor.records.list_records():
         try:
-            _check_spec(record, acting, holding)
+            _check_spec(record, executor, locks)
         except errors.RationError as e:
             problems.append(f"CDI spec of claim {record.uid}: {e}")
     return tuple(problems)
 
 
-def _check_spec(record: checkpoint.Record, acting: executor.Executor, holding: locks.Locks) -> None:
-    specs = acting.specs
-    well = specs.exists(record.uid) and specs.is_current(record.uid)
-    if _is_prepared(record, acting) and not well:
-        with holding.claim(record.uid), holding.gpus(record.gpus):
-            _restore_spec(record.uid, acting)
+def _check_spec(record: checkpoint.Record, executor: executor.Executor, locks: locks.Locks) -> None:
+    specs = executor.specs
+    is_current = specs.exists(record.uid) and specs.is_current(record.uid)
+    if _is_prepared(record, executor) and not is_current:
+        with locks.claim(record.uid), locks.gpus(record.gpus):
+            _restore_spec(record.uid, executor)
 
 
-def _is_prepared(record: checkpoint.Record, acting: executor.Executor) -> bool:
-    """One of an earlier boot is for `recover`, and one half done for its claim's next call."""
-    return record.state is checkpoint.State.COMPLETED and acting.records.is_current_boot(record)
+def _is_prepared(record: checkpoint.Record, executor: executor.Executor) -> bool:
+    """Return whether it is completed in this boot; `recover` or its next call handles others."""
+    return record.state is checkpoint.State.COMPLETED and executor.records.is_current_boot(record)
 
 
-def _restore_spec(uid: ids.ClaimUid, acting: executor.Executor) -> None:
-    record = acting.records.read(uid)
-    if record is None or not _is_prepared(record, acting):
+def _restore_spec(uid: ids.ClaimUid, executor: executor.Executor) -> None:
+    record = executor.records.read(uid)
+    if record is None or not _is_prepared(record, executor):
         return
-    if not acting.specs.exists(uid):
-        acting.restore(record)
+    if not executor.specs.exists(uid):
+        executor.restore(record)
         log.warning("a CDI spec was gone, and is back", claim_uid=uid)
-    elif acting.specs.refresh(record):
+    elif executor.specs.refresh(record):
         log.warning("a CDI spec was of another driver or toolkit, and is renewed", claim_uid=uid)
 
 
 def _recover_claim(
-    uid: ids.ClaimUid, acting: executor.Executor, holding: locks.Locks, report: RecoveryReport
+    uid: ids.ClaimUid, executor: executor.Executor, locks: locks.Locks, report: RecoveryReport
 ) -> None:
-    record = acting.records.read(uid)
+    record = executor.records.read(uid)
     if record is None:
-        _recover_unrecorded(uid, acting, report)
+        _recover_unrecorded(uid, executor, report)
         return
-    with holding.gpus(record.gpus):
-        record = acting.records.read(uid)
+    with locks.gpus(record.gpus):
+        record = executor.records.read(uid)
         if record is None:
-            _recover_unrecorded(uid, acting, report)
+            _recover_unrecorded(uid, executor, report)
             return
         if record.state is checkpoint.State.STARTED:
-            acting.undo(record)
+            executor.undo(record)
             report.rolled_back.append(uid)
             return
-        was_in_place = acting.is_in_place(record)
-        kept = acting.restore(record) is record and was_in_place
-        (report.unchanged if kept else report.restored).append(uid)
+        was_in_place = executor.is_in_place(record)
+        is_unchanged = executor.restore(record) is record and was_in_place
+        (report.unchanged if is_unchanged else report.restored).append(uid)
 
 
 def _recover_unrecorded(
-    uid: ids.ClaimUid, acting: executor.Executor, report: RecoveryReport
+    uid: ids.ClaimUid, executor: executor.Executor, report: RecoveryReport
 ) -> None:
-    if uid in acting.records.damaged_uids():
+    if uid in executor.records.damaged_uids():
         report.damaged.append(uid)
         return
-    acting.specs.remove(uid)
-    acting.records.remove(uid)
+    executor.specs.remove(uid)
+    executor.records.remove(uid)
     report.orphans.append(uid)

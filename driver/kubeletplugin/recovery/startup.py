@@ -1,4 +1,4 @@
-"""The recovery that comes before all else, and the threads that are nobody's."""
+"""Startup recovery, and an excepthook that ends the process when a library thread dies."""
 
 import threading
 from collections.abc import Callable
@@ -14,10 +14,10 @@ RECOVERING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
 class StartupRecovery:
-    """Runs `recover` until it leaves nothing undone; `run` is a thread's target.
+    """Runs `recover` until nothing is left undone; `run` is a thread's target.
 
-    `once` is set after the first round that got through: the kubelet may be answered then, also
-    when single claims could not be mended yet (a driver that comes up late).
+    `ran_once` is set after the first completed round: the kubelet may be served then, even if
+    single claims could not be recovered yet (a driver that comes up late).
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class StartupRecovery:
         self.ran_once = threading.Event()
 
     def problem(self) -> str | None:
-        """What is not recovered; None when all is."""
+        """Return what is not recovered; None if all is."""
         return self._problem
 
     def run(self, stop: threading.Event) -> None:
@@ -47,16 +47,16 @@ class StartupRecovery:
 
     def _attempt(self) -> str | None:
         try:
-            left = self._recover()
+            problems = self._recover()
         except errors.RationError as e:
             _log.warning("recovery failed", error=str(e))
             return f"recovery failed: {e}"
         self.ran_once.set()
-        return f"not recovered: {'; '.join(left)}" if left else None
+        return f"not recovered: {'; '.join(problems)}" if problems else None
 
 
 class LibraryThreadGuard:
-    """Threads that libraries start (gRPC's own among them): one that dies ends the process.
+    """Guards threads started by libraries (gRPC's own): if one dies, the process ends.
 
     `hook` becomes `threading.excepthook`; `run` is a thread's target.
     """
@@ -67,7 +67,7 @@ class LibraryThreadGuard:
         self._name = ""
 
     def hook(self, died: threading.ExceptHookArgs) -> None:
-        """Take note of a thread that an exception ended."""
+        """Record a thread that an exception ended."""
         self._name = died.thread.name if died.thread else "unknown"
         _log.error(
             "library thread died",

@@ -1,7 +1,7 @@
-"""The kubelet's DRA service, v1 and v1beta1: proto in, proto out, one answer for every claim asked.
+"""The kubelet's DRA service, v1 and v1beta1: one response entry for every claim requested.
 
-Nothing that goes wrong with one claim reaches another: its own entry says so. The kubelet fails
-the whole call when an entry is missing or unknown (F-29).
+A failure of one claim never affects another: it is reported in the claim's own entry. The kubelet
+fails the whole call if an entry is missing or unknown (F-29).
 """
 
 import functools
@@ -28,8 +28,9 @@ HANDLERS = 128
 """Calls served at once: one per pod of a node (110), so that no Unprepare waits for Prepares."""
 _PREPARES = 128
 _UNPREPARES = 128
-"""As many: a claim that waits for a GPU in hand, or for one that hangs, has a thread that nobody
-else needs. Those that work are few: one a GPU."""
+"""As many: a claim that waits for a locked or hung GPU occupies a thread. Few of them work: one per
+GPU.
+"""
 DEADLINE_S = 40.0
 """A call is answered within this; the kubelet gives up after 45 s."""
 
@@ -41,25 +42,25 @@ _FAILURES = {
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A fault, caught at the door: what the kubelet is told."""
+    """A failure caught at the RPC boundary, as reported to the kubelet."""
 
     reason: reasons.Reason
     message: str
 
 
 class Cancelled:
-    """Nobody waited for the work any more: it was not begun, or taken back."""
+    """The call was cancelled: the work was not begun, or undone."""
 
 
 Outcome = ports.Prepared | ports.Refused | Failed | Cancelled | None
-"""Of one claim; None is a finished Unprepare."""
+"""Outcome of one claim; None is a finished Unprepare."""
 Outcomes = Mapping[str, Outcome]
-"""Of a call, by the claim's UID."""
+"""Outcomes of a call, by the claim's UID."""
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """One version of the service: its messages, how it is added to a server, what it can say."""
+    """One version of the service: its messages, its registration, its features."""
 
     messages: Any
     add: Callable[..., None]
@@ -75,7 +76,7 @@ VERSIONS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What the service works with."""
+    """Dependencies of the service."""
 
     reporter: plugin_events.EventReporter
     metrics: metrics.Metrics
@@ -85,7 +86,7 @@ class Deps:
 
 
 class DraService:
-    """Thread safe. Claims of one call, and of several, are worked on at the same time."""
+    """Thread safe. Claims of one call, and of several, are processed concurrently."""
 
     def __init__(self, preparation: ports.Preparation, tools: Deps) -> None:
         self._preparation = preparation
@@ -102,52 +103,54 @@ class DraService:
             tools.metrics.running[call].set_function(running.count)
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve on `server`."""
+        """Register on `server`."""
         for version in VERSIONS:
             functools.partial(version.add, _VersionedService(self, version))(server)
 
     def close(self) -> None:
-        """Have running work stop where it can, and what waits not begin."""
+        """Stop running work where possible; queued work does not begin."""
         for running in self._jobs.values():
             running.abandon_all()
         for pool in self._pools.values():
             pool.shutdown(wait=False)
 
-    def prepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
-        """Prepare claims; a claim asked twice is prepared once."""
-        return self._process("prepare", asked, context)
+    def prepare(self, requested: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
+        """Prepare claims; a claim requested twice is prepared once."""
+        return self._process("prepare", requested, context)
 
-    def unprepare(self, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
-        """Undo it. What is still being prepared for a claim is told to stop."""
-        claims = tuple(asked)
+    def unprepare(self, requested: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
+        """Unprepare claims. Their Prepares in progress are cancelled."""
+        claims = tuple(requested)
         for claim in claims:
             self._jobs["prepare"].abandon(ids.ClaimUid(claim.uid))
         return self._process("unprepare", claims, context)
 
-    def _process(self, call: str, asked: Iterable[Any], context: grpc.ServicerContext) -> Outcomes:
-        """The outcome of every claim asked, by UID, within the deadline."""
+    def _process(
+        self, call: str, requested: Iterable[Any], context: grpc.ServicerContext
+    ) -> Outcomes:
+        """Return the outcome of every requested claim, by UID, within the deadline."""
         deadline = self._deps.clock.monotonic() + self._deps.deadline_s
-        request = next(self._requests)
+        request_id = next(self._requests)
         refs = {
             claim.uid: ports.ClaimRef(claim.namespace, claim.name, ids.ClaimUid(claim.uid))
-            for claim in asked
+            for claim in requested
         }
         joined = {
-            uid: self._jobs[call].join(ref.uid, self._make_work(call, ref, request))
+            uid: self._jobs[call].join(ref.uid, self._make_work(call, ref, request_id))
             for uid, ref in refs.items()
         }
-        _log.debug("call", call=call, request=request, claims=len(refs))
-        answered = _CallState()
+        _log.debug("call", call=call, request=request_id, claims=len(refs))
+        state = _CallState()
 
         def ended() -> None:
             for job in joined.values():
-                self._jobs[call].leave(job, broken_off=not answered.answered)
+                self._jobs[call].leave(job, broken_off=not state.answered)
 
         if not context.add_callback(ended):  # the call was over before we could ask to hear of it
             ended()
-        found = {uid: self._outcome(job, deadline) for uid, job in joined.items()}
-        answered.answered = True
-        return found
+        outcomes = {uid: self._outcome(job, deadline) for uid, job in joined.items()}
+        state.answered = True
+        return outcomes
 
     def _outcome(self, job: inflight.Job[Outcome], deadline: float) -> Outcome:
         left_s = max(0.0, deadline - self._deps.clock.monotonic())
@@ -157,13 +160,16 @@ class DraService:
             text = f"no end after {self._deps.deadline_s:.0f} s, and going on"
             return Failed(reasons.Reason.STILL_RUNNING, text)
 
-    def _make_work(self, call: str, ref: ports.ClaimRef, request: int) -> inflight.Work[Outcome]:
-        """The claim's work, with its log, metrics and events around it."""
+    def _make_work(self, call: str, ref: ports.ClaimRef, request_id: int) -> inflight.Work[Outcome]:
+        """Return the claim's work, wrapped with its log context, metrics and events."""
         started = self._deps.clock.monotonic()
 
         def work(cancelled: ports.Cancelled) -> Outcome:
             with structlog.contextvars.bound_contextvars(
-                call=call, request=request, claim=f"{ref.namespace}/{ref.name}", claim_uid=ref.uid
+                call=call,
+                request=request_id,
+                claim=f"{ref.namespace}/{ref.name}",
+                claim_uid=ref.uid,
             ):
                 outcome = self._run_guarded(call, ref, cancelled)
                 if cancelled() and isinstance(outcome, ports.Refused | Failed):
@@ -175,7 +181,7 @@ class DraService:
         return work
 
     def _run_guarded(self, call: str, ref: ports.ClaimRef, cancelled: ports.Cancelled) -> Outcome:
-        """Let the use case act; whatever it raises ends here, as this claim's own error."""
+        """Run the use case; any exception becomes this claim's own failure."""
         if cancelled():
             return Cancelled()
         try:
@@ -202,7 +208,7 @@ class DraService:
             self._deps.readiness.remove(ref)
 
     def _report_readiness(self, ref: ports.ClaimRef, outcome: Outcome) -> None:
-        """Have it said on the claim how its Prepare ended; of one that was broken off, nothing."""
+        """Report the end of a Prepare in the claim's status; a cancelled one reports nothing."""
         match outcome:
             case ports.Prepared():
                 self._deps.readiness.set_prepared(ref)
@@ -215,7 +221,7 @@ class DraService:
 
 
 class _VersionedService:
-    """The service in the words of one version."""
+    """The service in the messages of one version."""
 
     def __init__(self, service: DraService, version: Version) -> None:
         self._service = service
@@ -227,9 +233,9 @@ class _VersionedService:
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - of the same version
         """See `DraService.prepare`."""
-        found = self._service.prepare(request.claims, context)
+        outcomes = self._service.prepare(request.claims, context)
         return self._version.messages.NodePrepareResourcesResponse(
-            claims={uid: self._prepare_response(outcome) for uid, outcome in found.items()}
+            claims={uid: self._prepare_response(outcome) for uid, outcome in outcomes.items()}
         )
 
     def NodeUnprepareResources(  # noqa: N802 - the service names it
@@ -238,19 +244,19 @@ class _VersionedService:
         context: grpc.ServicerContext,
     ) -> Any:  # noqa: ANN401 - of the same version
         """See `DraService.unprepare`."""
-        found = self._service.unprepare(request.claims, context)
+        outcomes = self._service.unprepare(request.claims, context)
         messages = self._version.messages
-        answers = {
+        responses = {
             uid: messages.NodeUnprepareResourceResponse(error=_error_text(outcome) or "")
-            for uid, outcome in found.items()
+            for uid, outcome in outcomes.items()
         }
-        return messages.NodeUnprepareResourcesResponse(claims=answers)
+        return messages.NodeUnprepareResourcesResponse(claims=responses)
 
     def _prepare_response(self, outcome: Outcome) -> Any:  # noqa: ANN401 - of this version
-        answer = self._version.messages.NodePrepareResourceResponse
+        response = self._version.messages.NodePrepareResourceResponse
         if not isinstance(outcome, ports.Prepared):
-            return answer(error=_error_text(outcome) or "")
-        return answer(devices=[self._device(one) for one in outcome.devices])
+            return response(error=_error_text(outcome) or "")
+        return response(devices=[self._device(device) for device in outcome.devices])
 
     def _device(self, prepared: ports.PreparedDevice) -> Any:  # noqa: ANN401 - of this version
         share = {"share_id": prepared.share_id or None} if self._version.share_ids else {}
@@ -283,7 +289,7 @@ def _result_label(outcome: Outcome) -> str:
 
 
 def _error_text(outcome: Outcome) -> str | None:
-    """What the kubelet shows on the pod: the reason first."""
+    """Return the error the kubelet shows on the pod: the reason first."""
     match outcome:
         case ports.Refused(reason=reason, message=message) | Failed(reason, message):
             return errors.encodable(f"{reason.value}: {message}")

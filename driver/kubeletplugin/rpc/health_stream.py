@@ -1,8 +1,8 @@
-"""The kubelet's watch on the devices' health, v1 and v1alpha1 (KEP-4680): what `kubectl` shows.
+"""The kubelet's watch on device health, v1 and v1alpha1 (KEP-4680), which `kubectl` shows.
 
-A stream holds a thread for as long as it lives, so streams have a pool of their own: gRPC takes
-it from the handler (`experimental_thread_pool`), and Prepare never waits for one. Without that
-they would still be few among the server's workers.
+A stream holds a thread as long as it lives, so streams have a pool of their own: gRPC takes it from
+the handler (`experimental_thread_pool`), and Prepare never waits for one. Without it they would
+still be few among the server's workers.
 """
 
 import functools
@@ -27,12 +27,12 @@ from driver.pb import (
 _log = structlog.get_logger(__name__)
 _MESSAGE_LIMIT = 1024
 _SPARE_THREADS = 4
-"""For streams beyond the limit, which are refused at once."""
+"""Threads for streams beyond the limit, which are refused at once."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceHealth:
-    """One published device; `healthy` is None where it cannot be told, `message` why not True."""
+    """One published device; `healthy` is None if unknown, `message` the reason if not True."""
 
     pool: str
     device: str
@@ -42,9 +42,9 @@ class DeviceHealth:
 
 @dataclass(frozen=True, slots=True)
 class StreamSettings:
-    """`limit` streams at once; every device again after `period_s`, good for `timeout_s`.
+    """At most `limit` streams; every device is resent after `period_s`, valid for `timeout_s`.
 
-    The kubelet holds one stream, and two for a moment while it connects anew.
+    The kubelet holds one stream, and two for a moment while it reconnects.
     """
 
     limit: int = 8
@@ -65,7 +65,7 @@ _VERSIONS: Final = (
 
 
 class HealthStreams:
-    """Tells every watcher of all devices: at once, on `changed`, and now and then. Thread safe."""
+    """Streams all devices to every watcher: at once, on `notify`, and periodically. Thread safe."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class HealthStreams:
         self._closed = False
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve on `server`."""
+        """Register on `server`."""
         threads = self._settings.limit + _SPARE_THREADS
         pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="health-stream")
         for version in _VERSIONS:
@@ -89,7 +89,7 @@ class HealthStreams:
             functools.partial(version.add, SimpleNamespace(NodeWatchResources=watch))(server)
 
     def notify(self) -> None:
-        """Have every stream tell the devices again, now."""
+        """Make every stream send the devices again now."""
         with self._lock:
             for wake in self._wakes:
                 wake.set()
@@ -100,12 +100,12 @@ class HealthStreams:
         self.notify()
 
     def stream_count(self) -> int:
-        """How many streams there are."""
+        """Return the number of open streams."""
         with self._lock:
             return len(self._wakes)
 
     def watch(self, context: grpc.ServicerContext) -> Iterator[Sequence[DeviceHealth]]:
-        """All devices, again and again, until the watcher leaves or we close."""
+        """Yield all devices repeatedly, until the watcher leaves or the service closes."""
         wake = threading.Event()
         if not self._open_stream(wake):
             text = f"there are {self._settings.limit} streams already"
@@ -113,7 +113,7 @@ class HealthStreams:
         try:
             context.add_callback(wake.set)
             while True:
-                wake.clear()  # before what it stands for is looked at
+                wake.clear()  # before the devices are read
                 if self._closed or not context.is_active():
                     return
                 yield self._devices()
@@ -122,18 +122,20 @@ class HealthStreams:
             self._close_stream(wake)
 
     def render(self, messages: Any, devices: Sequence[DeviceHealth]) -> Any:  # noqa: ANN401 - of a version
-        """The message of one version."""
+        """Return the message of one version."""
         now = int(self._clock.now().timestamp())
         return messages.NodeWatchResourcesResponse(
             devices=[
                 messages.DeviceHealth(
-                    device=messages.DeviceIdentifier(pool_name=one.pool, device_name=one.device),
-                    health=_health_status(messages, healthy=one.healthy),
+                    device=messages.DeviceIdentifier(
+                        pool_name=device.pool, device_name=device.device
+                    ),
+                    health=_health_status(messages, healthy=device.healthy),
                     last_updated_time=now,
                     health_check_timeout_seconds=self._settings.timeout_s,
-                    message=one.message[:_MESSAGE_LIMIT],
+                    message=device.message[:_MESSAGE_LIMIT],
                 )
-                for one in devices
+                for device in devices
             ]
         )
 

@@ -1,7 +1,7 @@
-"""One piece of work per claim and call, however often the kubelet asks for it.
+"""Deduplicates work per claim and call, however often the kubelet retries.
 
-The kubelet gives up after 45 s and asks again. The work goes on meanwhile, and the next call joins
-it. A call that the kubelet broke off cancels its work, unless another call waits for it too.
+The kubelet gives up after 45 s and retries. The work continues meanwhile, and the next call joins
+it. A call that the kubelet cancelled cancels its work, unless another call waits for it too.
 """
 
 import threading
@@ -14,19 +14,19 @@ from driver import ids
 
 T = TypeVar("T")
 Work = Callable[[Callable[[], bool]], T]
-"""Takes `cancelled`, which says whether nobody wants the result any more."""
+"""Takes `cancelled`, which returns whether no call waits for the result any more."""
 
 
 @dataclass(slots=True, eq=False)
 class Job(Generic[T]):
-    """Running work; `waiting` counts the calls that would take its result."""
+    """Running work; `waiters` counts the calls that wait for its result."""
 
     future: "futures.Future[T]" = field(default_factory=futures.Future)
     waiters: int = 0
     abandoned: bool = False
 
     def cancelled(self) -> bool:
-        """Whether to stop."""
+        """Return whether the work should stop."""
         return self.abandoned
 
 
@@ -39,14 +39,14 @@ class InflightJobs(Generic[T]):
         self._running: dict[ids.ClaimUid, Job[T]] = {}
 
     def count(self) -> int:
-        """Jobs that run or wait for a thread."""
+        """Return the number of jobs that run or wait for a thread."""
         with self._lock:
             return len(self._running)
 
     def join(self, uid: ids.ClaimUid, work: Work[T]) -> Job[T]:
-        """The running job of the claim, else a new one; the caller must `leave` it.
+        """Return the running job of the claim, else a new one; the caller must `leave` it.
 
-        Work that was abandoned is not joined: its result would be a cancellation.
+        An abandoned job is not joined: its result would be a cancellation.
         """
         with self._lock:
             job = self._running.get(uid)
@@ -59,21 +59,21 @@ class InflightJobs(Generic[T]):
         return job
 
     def leave(self, job: Job[T], *, broken_off: bool) -> None:
-        """A caller goes; the last one, if its call was broken off, takes the job with it."""
+        """Remove a waiter; the last one, if its call was cancelled, abandons the job."""
         with self._lock:
             job.waiters -= 1
             if broken_off and job.waiters == 0:
                 job.abandoned = True
 
     def abandon(self, uid: ids.ClaimUid) -> None:
-        """Have the claim's work stop where it can."""
+        """Stop the claim's work where possible."""
         with self._lock:
             job = self._running.get(uid)
             if job is not None:
                 job.abandoned = True
 
     def abandon_all(self) -> None:
-        """Have all work stop where it can."""
+        """Stop all work where possible."""
         with self._lock:
             for job in self._running.values():
                 job.abandoned = True
@@ -81,7 +81,7 @@ class InflightJobs(Generic[T]):
     def _run(self, uid: ids.ClaimUid, job: Job[T], work: Work[T]) -> None:
         try:
             result = work(job.cancelled)
-        except BaseException as e:  # noqa: BLE001 - handed on to everybody who waits for it
+        except BaseException as e:  # noqa: BLE001 - raised to every waiter
             self._forget(uid, job)
             job.future.set_exception(e)
         else:

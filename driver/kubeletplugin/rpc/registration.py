@@ -1,4 +1,4 @@
-"""The kubelet's registration service (pluginregistration v1): who we are, and whether we may be."""
+"""The kubelet's registration service (pluginregistration v1)."""
 
 import functools
 import threading
@@ -27,14 +27,14 @@ SERVICES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PluginIdentity:
-    """What a DRA plugin tells the kubelet of itself."""
+    """Identity that a DRA plugin reports to the kubelet."""
 
     driver: str
     endpoint: Path
 
 
 def query_plugin(socket: Path, within_s: float) -> PluginIdentity | None:
-    """Ask a plugin as the kubelet does; None where nobody answers, or no DRA plugin does."""
+    """Query a plugin as the kubelet does; None if none answers, or no DRA plugin does."""
     with grpc.insecure_channel(f"unix:{socket}") as channel:
         stub = functools.partial(pb_grpc.RegistrationStub, channel)()
         try:
@@ -45,7 +45,7 @@ def query_plugin(socket: Path, within_s: float) -> PluginIdentity | None:
 
 
 class Registration(pb_grpc.RegistrationServicer):
-    """Answers the kubelet, and remembers what it said. `once`: it has accepted us."""
+    """Answers the kubelet, and keeps its verdict. `accepted` is set once it has registered us."""
 
     def __init__(self, driver: str, endpoint: Path, counters: metrics.Metrics) -> None:
         self._driver = driver
@@ -55,17 +55,17 @@ class Registration(pb_grpc.RegistrationServicer):
         self.accepted = threading.Event()
 
     def problem(self) -> str | None:
-        """Why the kubelet does not know us; None when it does."""
+        """Return why the kubelet has not registered the plugin; None if it has."""
         return self._problem
 
     def add_to(self, server: grpc.Server) -> None:
-        """Serve on `server`."""
+        """Register on `server`."""
         functools.partial(pb_grpc.add_RegistrationServicer_to_server, self)(server)
 
     def GetInfo(  # noqa: N802 - the service names it
         self, request: pb.InfoRequest, context: grpc.ServicerContext
     ) -> pb.PluginInfo:
-        """Type, name, bare path of the DRA socket, services newest first."""
+        """Return type, name, bare path of the DRA socket, services newest first."""
         del request, context
         return pb.PluginInfo(
             type=PLUGIN_TYPE,
@@ -77,7 +77,7 @@ class Registration(pb_grpc.RegistrationServicer):
     def NotifyRegistrationStatus(  # noqa: N802 - the service names it
         self, request: pb.RegistrationStatus, context: grpc.ServicerContext
     ) -> pb.RegistrationStatusResponse:
-        """Take the kubelet's verdict; a refusal shows in log, metric and readiness."""
+        """Record the kubelet's verdict; a refusal shows in log, metric and readiness."""
         del context
         if request.plugin_registered:
             self._problem = None

@@ -1,4 +1,4 @@
-"""A gRPC server on one Unix socket, as a thread of the process."""
+"""A gRPC server on a Unix socket, run as a thread of the process."""
 
 import threading
 from collections.abc import Callable
@@ -19,7 +19,7 @@ AddServices = Callable[[grpc.Server], None]
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """`workers`: calls served at once. `grace_s`: what running calls get at the end."""
+    """`workers`: calls served at once. `grace_s`: time for running calls at the end."""
 
     workers: int
     grace_s: float
@@ -27,7 +27,7 @@ class Settings:
 
 
 class UnixServer:
-    """`run` is a thread's target; it returns untold when the server ends by itself."""
+    """`run` is a thread's target; it returns early if the server ends by itself."""
 
     def __init__(self, name: str, path: Path, add: AddServices, settings: Settings) -> None:
         self._name = name
@@ -38,10 +38,10 @@ class UnixServer:
         """Set once the socket has its name and is answered."""
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set, then let the running calls end.
+        """Serve until `stop` is set, then let running calls end.
 
         Raises:
-            NodeFault: the socket cannot be had.
+            NodeFault: the socket cannot be bound.
         """
         server, owned = self._start()
         self.serving.set()
@@ -57,7 +57,7 @@ class UnixServer:
             _log.info("server stopped", server=self._name, socket_removed=removed)
 
     def _start(self) -> tuple[grpc.Server, sockets.OwnedSocket]:
-        """Bind under the hidden name, answer, and only then be found."""
+        """Bind under the hidden name and serve before the socket gets its name."""
         bound = sockets.bind_path(self._path)
         pool = futures.ThreadPoolExecutor(
             self._settings.workers, thread_name_prefix=f"grpc-{self._name}"

@@ -1,9 +1,9 @@
-"""What the plugin says of claims in `status.devices`, written behind the kubelet's back (D19).
+"""Writes the plugin's entries of claims' `status.devices`, asynchronously (D19).
 
-Saying it never waits: the latest word of a type counts, and one thread writes. The claim is read
-first and changed only as it was read, so words never land on another claim of the name, or on
-another allocation. What the devices do (`activity`) is told the same way. What cannot be written is
-tried again, ever later; Prepare never hears of it.
+Updates never wait: the latest of a type counts, and one thread writes. The claim is read first and
+changed only as it was read, so an update never lands on another claim of the name, or on another
+allocation. Device activity is written the same way. A failed write is retried with back-off;
+Prepare is not affected.
 """
 
 import threading
@@ -25,8 +25,9 @@ MAX_PENDING: Final = 1024
 _IDLE_S = 60.0
 _STATUSES = {True: "True", False: "False", None: "Unknown"}
 _OVER = (errors.NotFound, errors.BadInput)
-"""The claim is gone, or cannot be read. Not Invalid: for a right that is lacking the server says so
-too, and a claim that has lost its devices is found out by reading it."""
+"""The claim is gone, or cannot be read. Not Invalid: the server returns it for a missing right too,
+and a claim without devices is detected by reading it.
+"""
 
 
 _Conditions = Mapping[str, ports.ConditionUpdate]
@@ -35,7 +36,7 @@ _Activities = Mapping[ports.DeviceKey, ports.ObservedActivity]
 
 @dataclass(slots=True)
 class _PendingStatus:
-    """Of one claim, what is not written yet: by the condition's type, and by device."""
+    """A claim's unwritten status: conditions by type, activities by device."""
 
     ref: ports.ClaimRef
     conditions: _Conditions = field(default_factory=dict)
@@ -62,18 +63,18 @@ class ClaimStatusWriter:
         self._pending: dict[ids.ClaimUid, _PendingStatus] = {}
         self._failing = False
 
-    def set_condition(self, ref: ports.ClaimRef, word: ports.ConditionUpdate) -> None:
-        """Have it said of every device that the claim has of us; the latest of a type counts."""
+    def set_condition(self, ref: ports.ClaimRef, update: ports.ConditionUpdate) -> None:
+        """Set a condition of all the claim's devices of ours; the latest of a type counts."""
         with self._lock:
-            said = self._pending.setdefault(ref.uid, _PendingStatus(ref))
-            said.conditions = {**said.conditions, word.type: word}
+            pending = self._pending.setdefault(ref.uid, _PendingStatus(ref))
+            pending.conditions = {**pending.conditions, update.type: update}
         self._enqueue(ref)
 
-    def set_activity(self, ref: ports.ClaimRef, seen: _Activities) -> None:
-        """Have it said of these devices of the claim; the latest counts."""
+    def set_activity(self, ref: ports.ClaimRef, activities: _Activities) -> None:
+        """Set the activity of these devices of the claim; the latest counts."""
         with self._lock:
-            said = self._pending.setdefault(ref.uid, _PendingStatus(ref))
-            said.activities = {**said.activities, **seen}
+            pending = self._pending.setdefault(ref.uid, _PendingStatus(ref))
+            pending.activities = {**pending.activities, **activities}
         self._enqueue(ref)
 
     def _enqueue(self, ref: ports.ClaimRef) -> None:
@@ -85,18 +86,18 @@ class ClaimStatusWriter:
         self._queue.add(ref.uid)
 
     def interrupt(self) -> None:
-        """Let `run`, told to stop, see it now."""
+        """Wake `run` after its stop was set."""
         self._queue.shut_down()
 
     def run(self, stop: threading.Event) -> None:
-        """Write until told to stop; a thread's target."""
+        """Write until stopped; a thread's target."""
         while not stop.is_set():
             uid = self._queue.get(_IDLE_S)
             if uid is not None:
                 self._process(uid)
 
     def write_due(self) -> None:
-        """Write what is due now."""
+        """Write the updates that are due now."""
         while (uid := self._queue.get(0.0)) is not None:
             self._process(uid)
 
@@ -108,112 +109,124 @@ class ClaimStatusWriter:
 
     def _sync(self, uid: ids.ClaimUid) -> None:
         with self._lock:
-            said = self._pending.get(uid)
-            words, seen = (said.conditions, said.activities) if said else ({}, {})
-        if said is None:
+            pending = self._pending.get(uid)
+            conditions, activities = (
+                (pending.conditions, pending.activities) if pending else ({}, {})
+            )
+        if pending is None:
             self._queue.forget(uid)
             return
         try:
-            self._write(said.ref, words, seen)
+            self._write(pending.ref, conditions, activities)
         except _OVER as e:
             _log.info("conditions not to be written", claim_uid=uid, error=str(e))
         except errors.ApiError as e:
             self._retry(uid, e)
             return
-        self._clear_written(uid, words, seen)
+        self._clear_written(uid, conditions, activities)
 
     def _retry(self, uid: ids.ClaimUid, error: errors.ApiError) -> None:
-        """Logged once until nothing waits, unless the claim had only changed meanwhile."""
+        """Requeue; logged once per series of failures, except for a mere conflict."""
         if not self._failing and not isinstance(error, errors.Conflict):
             self._failing = True
             _log.warning("conditions not written", claim_uid=uid, error=str(error))
         self._queue.retry(uid, error.retry_after_s or 0.0)
 
-    def _clear_written(self, uid: ids.ClaimUid, words: _Conditions, seen: _Activities) -> None:
-        """Forget what was written, and the claim with the last; what is newer stays."""
+    def _clear_written(
+        self, uid: ids.ClaimUid, conditions: _Conditions, activities: _Activities
+    ) -> None:
+        """Drop written updates, and the claim with its last; newer updates stay."""
         self._queue.forget(uid)
         with self._lock:
-            said = self._pending.get(uid)
-            if said is None:
+            pending = self._pending.get(uid)
+            if pending is None:
                 return
-            said.conditions = {
-                k: one for k, one in said.conditions.items() if words.get(k) is not one
+            pending.conditions = {
+                k: value
+                for k, value in pending.conditions.items()
+                if conditions.get(k) is not value
             }
-            said.activities = {
-                k: one for k, one in said.activities.items() if seen.get(k) is not one
+            pending.activities = {
+                k: value
+                for k, value in pending.activities.items()
+                if activities.get(k) is not value
             }
-            if not said.conditions and not said.activities:
+            if not pending.conditions and not pending.activities:
                 del self._pending[uid]
             self._failing = self._failing and bool(self._pending)
 
-    def _write(self, ref: ports.ClaimRef, words: _Conditions, seen: _Activities) -> None:
+    def _write(self, ref: ports.ClaimRef, conditions: _Conditions, activities: _Activities) -> None:
         claim = self._status.read(ref)
         if claim.uid != ref.uid or claim.allocation is None:
             return
-        before = {one.device: one for one in claim.said}
+        previous = {value.device: value for value in claim.said}
         now = clock.rfc3339(self._clock.now())
-        wanted = _desired_conditions(words.values())
-        found: list[device_status.DeviceStatus] = []
+        desired = _desired_conditions(conditions.values())
+        entries: list[device_status.DeviceStatus] = []
         for device in self._allocated_devices(claim.allocation):
-            old = before.get(device, device_status.DeviceStatus(device))
-            ours = device_status.of_types(old, names.PLUGIN_CONDITIONS)
-            timely = {kind: one for kind, one in wanted.items() if not _is_outdated(one, ours)}
-            entry = device_status.changed(ours, timely, now)
-            found.append(_with_activity(entry, seen.get(ports.DeviceKey(*device[2:]))))
-        if any(not _is_unchanged(one, before) for one in found):
-            self._status.apply(ref, claims.render_said(claim, found))
+            old = previous.get(device, device_status.DeviceStatus(device))
+            own_entry = device_status.of_types(old, names.PLUGIN_CONDITIONS)
+            timely = {
+                kind: value for kind, value in desired.items() if not _is_outdated(value, own_entry)
+            }
+            entry = device_status.changed(own_entry, timely, now)
+            entries.append(_with_activity(entry, activities.get(ports.DeviceKey(*device[2:]))))
+        if any(not _is_unchanged(value, previous) for value in entries):
+            self._status.apply(ref, claims.render_said(claim, entries))
 
     def _allocated_devices(self, allocation: claims.Allocation) -> list[device_status.Device]:
-        """What the claim has of us here, each once."""
-        found = (
+        """Return the claim's devices of ours in this pool, each once."""
+        devices = (
             device_status.Device(*result.device, result.share_id)
             for result in allocation.results
             if (result.device.driver, result.device.pool) == (self._driver, self._pool)
         )
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(devices))
 
 
 def _with_activity(
-    entry: device_status.DeviceStatus, seen: ports.ObservedActivity | None
+    entry: device_status.DeviceStatus, observed: ports.ObservedActivity | None
 ) -> device_status.DeviceStatus:
-    """The entry, with what is told of the device's work; what was told stays without news."""
-    if seen is None:
+    """Return the entry with the observed activity; without one it is unchanged."""
+    if observed is None:
         return entry
     ready = entry.condition(names.CONDITION_READY)
     prepared = ready.since if ready is not None and ready.status == _STATUSES[True] else ""
-    return replace(entry, activity=activity.merge_status(entry.activity, seen, prepared))
+    return replace(entry, activity=activity.merge_status(entry.activity, observed, prepared))
 
 
-def _is_outdated(wanted: device_status.Condition | None, ours: device_status.DeviceStatus) -> bool:
-    """Whether a refusal is said to be cleared of what is prepared by now.
+def _is_outdated(
+    desired: device_status.Condition | None, entry: device_status.DeviceStatus
+) -> bool:
+    """Return whether a clearing of a refusal comes after the claim was prepared.
 
-    In a rolling update the plugin that goes may still watch what the next one has prepared.
+    In a rolling update the old plugin may still watch claims that the new one has prepared.
     """
-    ready = ours.condition(names.CONDITION_READY)
-    cleared = wanted is not None and wanted.reason == reasons.Reason.REFUSAL_CLEARED.value
+    ready = entry.condition(names.CONDITION_READY)
+    cleared = desired is not None and desired.reason == reasons.Reason.REFUSAL_CLEARED.value
     return cleared and ready is not None and ready.status == _STATUSES[True]
 
 
 def _is_unchanged(
     entry: device_status.DeviceStatus,
-    before: Mapping[device_status.Device, device_status.DeviceStatus],
+    previous: Mapping[device_status.Device, device_status.DeviceStatus],
 ) -> bool:
-    old = before.get(entry.device)
+    old = previous.get(entry.device)
     return old is not None and device_status.of_types(old, names.PLUGIN_CONDITIONS) == entry
 
 
 def _desired_conditions(
-    words: Iterable[ports.ConditionUpdate],
+    updates: Iterable[ports.ConditionUpdate],
 ) -> dict[str, device_status.Condition | None]:
-    """The conditions that words become; whoever says Ready says whether waiting would help."""
-    found: dict[str, device_status.Condition | None] = {}
-    for word in words:
-        found[word.type] = _condition(word.type, _STATUSES[word.holds], word)
-        if word.type == names.CONDITION_READY:
-            stalled = _condition(names.CONDITION_STALLED, _STATUSES[True], word)
-            found[names.CONDITION_STALLED] = stalled if word.permanent else None
-    return found
+    """Return the conditions to write; Ready also sets Stalled: whether waiting helps."""
+    conditions: dict[str, device_status.Condition | None] = {}
+    for update in updates:
+        conditions[update.type] = _condition(update.type, _STATUSES[update.holds], update)
+        if update.type == names.CONDITION_READY:
+            stalled = _condition(names.CONDITION_STALLED, _STATUSES[True], update)
+            conditions[names.CONDITION_STALLED] = stalled if update.permanent else None
+    return conditions
 
 
-def _condition(kind: str, status: str, word: ports.ConditionUpdate) -> device_status.Condition:
-    return device_status.Condition(kind, status, word.reason.value, word.message)
+def _condition(kind: str, status: str, update: ports.ConditionUpdate) -> device_status.Condition:
+    return device_status.Condition(kind, status, update.reason.value, update.message)

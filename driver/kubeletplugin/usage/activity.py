@@ -1,8 +1,8 @@
-"""What the devices of claims did, look by look, and what of it is worth telling. Pure.
+"""Activity of claims' devices, and when a change of it is reported. Pure.
 
-Told is little, because every word is a write: at first, when a device began to work or has not for
-a minute, when it works much more or less than was told, when memory has grown, and every few
-minutes while it works.
+Reports are few, as each is a write: on the first observation, when a device starts working or has
+been idle for a minute, when its load differs much from the report, when its memory has grown, and
+every few minutes while it works.
 """
 
 from dataclasses import dataclass, replace
@@ -12,20 +12,20 @@ from driver.kubeletplugin import ports
 from driver.resources.dra import device_status
 
 WINDOW_S: Final = 60.0
-"""What a percentage is of; a device is idle when nothing ran on it for so long."""
+"""Window of a percentage; a device is idle when nothing ran on it for this time."""
 EVERY_S: Final = 60.0
-"""Between two words on a claim, at least."""
+"""Minimum interval of a claim's reports."""
 REFRESH_S: Final = 300.0
-"""How old the time may be that is told of a device at work."""
+"""Maximum age of the reported time of a busy device."""
 _STEP = 20
-"""Percent that are worth a word."""
+"""Change in percent that is reported."""
 _TENTH = 10
 _MIB = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a look found of a device: `percent` as in `ports.Seen`, `at_s` by the steady clock."""
+    """A device at one time: `percent` as in `ports.ObservedActivity`, `at_s` monotonic."""
 
     percent: int | None
     used_bytes: int
@@ -35,7 +35,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class ActivityHistory:
-    """A device's looks so far: those of the last minute, and what is kept of the others."""
+    """A device's observations: those of the last minute, and a summary of the others."""
 
     started: str
     last_busy: str = ""
@@ -43,54 +43,58 @@ class ActivityHistory:
     observations: tuple[Observation, ...] = ()
 
 
-def new_history(now: str, *, fresh: bool) -> ActivityHistory:
-    """Before the first look. `fresh`: the claim was prepared since the look before this one."""
-    return ActivityHistory(now, now if fresh else "")
+def new_history(timestamp: str, *, fresh: bool) -> ActivityHistory:
+    """Return an empty history. `fresh`: the claim was prepared since the last observation."""
+    return ActivityHistory(timestamp, timestamp if fresh else "")
 
 
-def add_observation(course: ActivityHistory, look: Observation) -> ActivityHistory:
-    """The course with one more look."""
-    recent = tuple(one for one in course.observations if look.at_s - one.at_s < WINDOW_S)
+def add_observation(history: ActivityHistory, latest: Observation) -> ActivityHistory:
+    """Return the history with one more observation."""
+    recent = tuple(
+        observation
+        for observation in history.observations
+        if latest.at_s - observation.at_s < WINDOW_S
+    )
     return replace(
-        course,
-        last_busy=course.last_busy if look.percent == 0 else look.now,
-        peak_bytes=max(course.peak_bytes, -(-look.used_bytes // _MIB) * _MIB),
-        observations=(*recent, look),
+        history,
+        last_busy=history.last_busy if latest.percent == 0 else latest.now,
+        peak_bytes=max(history.peak_bytes, -(-latest.used_bytes // _MIB) * _MIB),
+        observations=(*recent, latest),
     )
 
 
-def summarize(course: ActivityHistory) -> ports.ObservedActivity:
-    """What there is to tell of a course with a look."""
-    percents = [one.percent for one in course.observations]
-    known = [one for one in percents if one is not None]
-    percent = -(-sum(known) // len(known)) if len(known) == len(percents) else None
-    return ports.ObservedActivity(percent, course.peak_bytes, course.last_busy, course.started)
+def summarize(history: ActivityHistory) -> ports.ObservedActivity:
+    """Return the activity of a history with an observation."""
+    percents = [item.percent for item in history.observations]
+    measured = [item for item in percents if item is not None]
+    percent = -(-sum(measured) // len(measured)) if len(measured) == len(percents) else None
+    return ports.ObservedActivity(percent, history.peak_bytes, history.last_busy, history.started)
 
 
 def should_report(
-    told: ports.ObservedActivity | None, now: ports.ObservedActivity, since_s: float
+    reported: ports.ObservedActivity | None, current: ports.ObservedActivity, since_s: float
 ) -> bool:
-    """Whether it is worth a word, `since_s` after the last one."""
-    if told is None or (told.percent == 0) != (now.percent == 0):
+    """Return whether to report now, `since_s` after the last report."""
+    if reported is None or (reported.percent == 0) != (current.percent == 0):
         return True
-    if (now.peak_bytes - told.peak_bytes) * _TENTH >= max(told.peak_bytes, 1):
+    if (current.peak_bytes - reported.peak_bytes) * _TENTH >= max(reported.peak_bytes, 1):
         return True
-    later = now.last_busy != told.last_busy
-    if now.percent == 0:
-        return later
-    if told.percent is not None and now.percent is not None:
-        later = later and since_s >= REFRESH_S
-        return later or abs(now.percent - told.percent) >= _STEP
-    return later and since_s >= REFRESH_S
+    is_later = current.last_busy != reported.last_busy
+    if current.percent == 0:
+        return is_later
+    if reported.percent is not None and current.percent is not None:
+        is_later = is_later and since_s >= REFRESH_S
+        return is_later or abs(current.percent - reported.percent) >= _STEP
+    return is_later and since_s >= REFRESH_S
 
 
 def merge_status(
     old: device_status.Activity | None, new: ports.ObservedActivity, prepared: str
 ) -> device_status.Activity:
-    """What is to be said, of what was said before and of what this process has seen.
+    """Merge the reported activity with what this process observed.
 
-    Without anything before, a device that was never at work was so when it was `prepared`; what a
-    process before this one saw at work may have been so until we looked.
+    Without an earlier report, a device never seen busy was last busy when it was `prepared`; a
+    device that an earlier process saw busy may have been so until the first observation.
     """
     if old is None:
         last_busy, peak_bytes = new.last_busy or prepared or new.first_observed, new.peak_bytes

@@ -1,7 +1,7 @@
-"""Which pods a claim is of, as the API server says: read when there is a pod to be told apart.
+"""Pods of claims, read from the API server when a pod has to be identified.
 
-A pod's claims are its own from its first process on, so what was said of a pod and a claim once
-stays true; and a failure of the API server says nothing.
+A pod's claims are fixed before its first process starts, so a known answer for a pod and a claim
+stays valid. A failure of the API server answers nothing.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -19,14 +19,14 @@ _log = structlog.get_logger(__name__)
 
 @dataclass(slots=True)
 class _ClaimState:
-    """Of a claim: its pods, by their names, and those that were asked about."""
+    """A claim's pods, by UID with their names, and the pods already resolved."""
 
     pods: dict[ids.PodUid, str] = field(default_factory=dict)
     resolved: set[ids.PodUid] = field(default_factory=set)
 
 
 class ClaimPods:
-    """Of one thread."""
+    """Used by one thread."""
 
     def __init__(self, reader: ports.ClaimReader) -> None:
         self._reader = reader
@@ -34,45 +34,47 @@ class ClaimPods:
         self._silent = False
 
     def start_round(self, records: Iterable[checkpoint.Record]) -> None:
-        """A look begins: forget claims without a record, and hope that the server answers."""
-        there = {record.uid for record in records}
-        self._claims = {uid: known for uid, known in self._claims.items() if uid in there}
+        """Start a round: forget claims without a record, and retry the server."""
+        recorded = {record.uid for record in records}
+        self._claims = {uid: state for uid, state in self._claims.items() if uid in recorded}
         self._silent = False
 
-    def resolve(self, of: Iterable[ports.ClaimRef], pods: Collection[ids.PodUid]) -> bool:
-        """Have it known which of `pods` each of the claims is of; whether it is."""
-        settled = True
-        for ref in of:
-            known = self._claims.setdefault(ref.uid, _ClaimState())
-            if not known.resolved.issuperset(pods):
-                settled = self._resolve_claim(ref, known, pods) and settled
-        return settled
+    def resolve(self, refs: Iterable[ports.ClaimRef], pods: Collection[ids.PodUid]) -> bool:
+        """Resolve which of `pods` belong to each claim; return whether all are resolved."""
+        resolved = True
+        for ref in refs:
+            state = self._claims.setdefault(ref.uid, _ClaimState())
+            if not state.resolved.issuperset(pods):
+                resolved = self._resolve_claim(ref, state, pods) and resolved
+        return resolved
 
-    def pods(self, of: Iterable[ports.ClaimRef]) -> Mapping[ids.ClaimUid, Mapping[ids.PodUid, str]]:
-        """The pods of claims with their `namespace/name`, as far as they are known."""
-        return {ref.uid: self._claims.get(ref.uid, _ClaimState()).pods for ref in of}
+    def pods(
+        self, refs: Iterable[ports.ClaimRef]
+    ) -> Mapping[ids.ClaimUid, Mapping[ids.PodUid, str]]:
+        """Return the known pods of claims with their `namespace/name`."""
+        return {ref.uid: self._claims.get(ref.uid, _ClaimState()).pods for ref in refs}
 
     def _resolve_claim(
-        self, ref: ports.ClaimRef, known: _ClaimState, pods: Collection[ids.PodUid]
+        self, ref: ports.ClaimRef, state: _ClaimState, pods: Collection[ids.PodUid]
     ) -> bool:
         if self._silent:
             return False
-        answer: staleness.ReadResult
+        result: staleness.ReadResult
         try:
-            answer = self._reader.read(ref)
+            result = self._reader.read(ref)
         except errors.RationError as e:
-            answer = e
-        if isinstance(answer, claims.Claim) and answer.uid == ref.uid:
-            known.pods |= {
-                ids.PodUid(one.uid): f"{ref.namespace}/{one.name}"
-                for one in answer.consumers
-                if one.is_pod
+            result = e
+        if isinstance(result, claims.Claim) and result.uid == ref.uid:
+            state.pods |= {
+                ids.PodUid(consumer.uid): f"{ref.namespace}/{consumer.name}"
+                for consumer in result.consumers
+                if consumer.is_pod
             }
-        elif not staleness.is_gone(ref, answer):  # of a claim that is gone there are no more pods
-            # A server that is away would let every claim wait; the next look asks again.
-            self._silent = isinstance(answer, errors.Unreachable)
+        elif not staleness.is_gone(ref, result):  # of a claim that is gone there are no more pods
+            # If the server is away, every claim would wait; the next round retries.
+            self._silent = isinstance(result, errors.Unreachable)
             name = f"{ref.namespace}/{ref.name}"
-            _log.warning("the pods of a claim are not known", claim=name, error=str(answer))
+            _log.warning("the pods of a claim are not known", claim=name, error=str(result))
             return False
-        known.resolved.update(pods)
+        state.resolved.update(pods)
         return True

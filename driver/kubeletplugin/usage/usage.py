@@ -1,8 +1,8 @@
-"""How much memory of a GPU the claims that share it use, and how much they were given (D10). Pure.
+"""GPU memory used by claims that share a GPU, compared to their allocated amounts (D10). Pure.
 
-MPS binds each client process and time-slicing binds nobody, so a claim is measured by the sum over
-its processes. A claim's own MPS daemon has limits that the claim sets itself for its processes, on
-devices that are its alone: there is no share to exceed.
+MPS limits each client process and time-slicing limits none, so a claim is measured by the sum over
+its processes. A claim's own MPS daemon has limits that the claim sets for its processes, on
+unshared devices: there is no share to exceed.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -19,30 +19,30 @@ AGAIN_S = 300.0
 _TENTH = 10
 
 Shares = Mapping[ids.GpuUuid, Mapping[ports.ClaimRef, int]]
-"""The claims that share a GPU, with the bytes that each was given; 0 where nothing says them."""
+"""The claims that share a GPU, with their allocated bytes; 0 if unknown."""
 Pods = Mapping[ids.ClaimUid, Collection[ids.PodUid]]
 UseKey = tuple[ids.ClaimUid, ids.GpuUuid]
 
 
 @dataclass(frozen=True, slots=True)
 class PodProcess:
-    """A process on a GPU, and the pod that it is of."""
+    """A process on a GPU, with its pod."""
 
     process: ports.GpuProcess
     pod: ids.PodUid
 
     @property
     def used_bytes(self) -> int:
-        """At least so much."""
+        """Return the used bytes, at least."""
         return self.process.used_bytes or 0
 
 
 @dataclass(frozen=True, slots=True)
 class ClaimUse:
-    """What a claim uses of a GPU, in bytes; `processes` the largest first.
+    """A claim's use of a GPU, in bytes; `processes` by size, largest first.
 
-    A pod's processes do not say which of its claims they draw on: claims that a pod has together
-    are counted as one, and `others` are those. What GPUs do not tell of a process counts as 0.
+    A pod's processes do not tell which of its claims they use: claims that a pod has together are
+    counted as one, and `others` are those. Unreported use of a process counts as 0.
     """
 
     claim: ports.ClaimRef
@@ -54,17 +54,17 @@ class ClaimUse:
 
     @property
     def key(self) -> UseKey:
-        """Whose use of what it is."""
+        """Return the claim's UID and the GPU."""
         return self.claim.uid, self.gpu
 
     @property
     def is_over(self) -> bool:
-        """Whether it is more than was given."""
+        """Return whether it exceeds the allocated amount."""
         return self.used_bytes > self.allocated_bytes
 
 
 class UsageChange(Enum):
-    """What a look at a claim's use brought."""
+    """Change of a claim's use since the last observation."""
 
     NOTHING = "nothing"
     BEGAN = "began"
@@ -74,7 +74,7 @@ class UsageChange(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """`looks` in a row that found a claim over its share; what was told last, and when."""
+    """`looks` consecutive observations above the share; what was reported last, and when."""
 
     looks: int = 0
     reported_bytes: int = 0
@@ -82,83 +82,86 @@ class Episode:
 
     @property
     def is_overuse(self) -> bool:
-        """Whether it is over-use, and not a moment between two readings."""
+        """Return whether it is overuse, and not a moment between two readings."""
         return self.looks >= LOOKS
 
 
 def shared_gpus(records: Iterable[checkpoint.Record]) -> Shares:
-    """The GPUs that are shared, as far as anybody there was given an amount."""
-    found: dict[ids.GpuUuid, dict[ports.ClaimRef, list[int]]] = {}
+    """Return the shared GPUs on which at least one claim has an allocated amount."""
+    amounts_by_gpu: dict[ids.GpuUuid, dict[ports.ClaimRef, list[int]]] = {}
     for record in records:
         for device in record.devices:
             if device.terms is not None and not device.admin_access:
-                amounts = found.setdefault(device.gpu, {}).setdefault(record.claim, [])
+                amounts = amounts_by_gpu.setdefault(device.gpu, {}).setdefault(record.claim, [])
                 amounts.append(device.terms.memory_bytes)
-    known = {
-        gpu: {claim: sum(amounts) if all(amounts) else 0 for claim, amounts in on.items()}
-        for gpu, on in found.items()
+    totals = {
+        gpu: {claim: sum(amounts) if all(amounts) else 0 for claim, amounts in by_claim.items()}
+        for gpu, by_claim in amounts_by_gpu.items()
     }
-    return {gpu: on for gpu, on in known.items() if any(on.values())}
+    return {gpu: by_claim for gpu, by_claim in totals.items() if any(by_claim.values())}
 
 
 def owning_pod(
-    candidates: Sequence[ids.PodUid], known: Collection[ids.PodUid]
+    candidates: Sequence[ids.PodUid], claim_pods: Collection[ids.PodUid]
 ) -> ids.PodUid | None:
-    """The outermost of the pods that a process may be of which a claim is known to be of."""
-    return next((pod for pod in candidates if pod in known), None)
+    """Return the outermost candidate pod of a process that is a known claim's."""
+    return next((pod for pod in candidates if pod in claim_pods), None)
 
 
 def claim_uses(
-    gpu: ids.GpuUuid, given: Mapping[ports.ClaimRef, int], held: Iterable[PodProcess], pods: Pods
+    gpu: ids.GpuUuid,
+    allocated: Mapping[ports.ClaimRef, int],
+    processes_on_gpu: Iterable[PodProcess],
+    pods: Pods,
 ) -> tuple[ClaimUse, ...]:
-    """The use of each claim on a GPU that can be judged: who was given 0 cannot."""
-    there = sorted(held, key=lambda one: (-one.used_bytes, one.process.pid))
-    found: list[ClaimUse] = []
-    for claims, theirs in _group_claims(given, pods):
-        if not all(given[claim] for claim in claims):
+    """Return the use of each claim on a GPU; claims with an amount of 0 cannot be judged."""
+    by_size = sorted(processes_on_gpu, key=lambda item: (-item.used_bytes, item.process.pid))
+    uses: list[ClaimUse] = []
+    for claims, own_pods in _group_claims(allocated, pods):
+        if not all(allocated[claim] for claim in claims):
             continue
-        processes = tuple(one for one in there if one.pod in theirs)
-        found += (
+        processes = tuple(item for item in by_size if item.pod in own_pods)
+        uses += (
             ClaimUse(
                 claim,
                 gpu,
-                sum(given[one] for one in claims),
-                sum(one.used_bytes for one in processes),
+                sum(allocated[item] for item in claims),
+                sum(item.used_bytes for item in processes),
                 processes,
-                tuple(one for one in claims if one != claim),
+                tuple(item for item in claims if item != claim),
             )
             for claim in claims
         )
-    return tuple(found)
+    return tuple(uses)
 
 
-def next_episode(before: Episode, use: ClaimUse, now_s: float) -> tuple[Episode, UsageChange]:
-    """The episode after a look at `now_s`, and what is to be told of it."""
+def next_episode(previous: Episode, use: ClaimUse, now_s: float) -> tuple[Episode, UsageChange]:
+    """Return the episode after an observation at `now_s`, and the change to report."""
     if not use.is_over:
-        return Episode(), UsageChange.ENDED if before.is_overuse else UsageChange.NOTHING
-    now = replace(before, looks=before.looks + 1)
-    told = replace(now, reported_bytes=use.used_bytes, reported_at_s=now_s)
-    if now.is_overuse and not before.is_overuse:
-        return told, UsageChange.BEGAN
-    grown = use.used_bytes - before.reported_bytes
+        return Episode(), UsageChange.ENDED if previous.is_overuse else UsageChange.NOTHING
+    current = replace(previous, looks=previous.looks + 1)
+    reported = replace(current, reported_bytes=use.used_bytes, reported_at_s=now_s)
+    if current.is_overuse and not previous.is_overuse:
+        return reported, UsageChange.BEGAN
+    grown = use.used_bytes - previous.reported_bytes
     if (
-        now.is_overuse
+        current.is_overuse
         and grown * _TENTH >= use.allocated_bytes
-        and now_s - before.reported_at_s >= AGAIN_S
+        and now_s - previous.reported_at_s >= AGAIN_S
     ):
-        return told, UsageChange.GREW
-    return now, UsageChange.NOTHING
+        return reported, UsageChange.GREW
+    return current, UsageChange.NOTHING
 
 
 def _group_claims(
-    given: Iterable[ports.ClaimRef], pods: Pods
+    refs: Iterable[ports.ClaimRef], pods: Pods
 ) -> list[tuple[tuple[ports.ClaimRef, ...], frozenset[ids.PodUid]]]:
-    """The claims in groups that no pod reaches out of, with the pods of each."""
+    """Group claims such that no pod has claims of two groups, with the pods of each."""
     groups: list[tuple[tuple[ports.ClaimRef, ...], frozenset[ids.PodUid]]] = []
-    for claim in given:
-        theirs = frozenset(pods.get(claim.uid, ()))
-        joined = [group for group in groups if group[1] & theirs]
+    for claim in refs:
+        own_pods = frozenset(pods.get(claim.uid, ()))
+        joined = [group for group in groups if group[1] & own_pods]
         groups = [group for group in groups if group not in joined]
-        claims = tuple(one for group in joined for one in group[0])
-        groups.append(((*claims, claim), theirs.union(*(group[1] for group in joined))))
+        claims = tuple(member for group in joined for member in group[0])
+        groups.append(((*claims, claim), own_pods.union(*(group[1] for group in joined))))
     return groups

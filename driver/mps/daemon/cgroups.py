@@ -1,7 +1,7 @@
-"""Cgroups of the daemons' own, beside the kubelet's pods (cgroups(7), proc_pid_cgroup(5)).
+"""Cgroups of the daemons, beside the kubelet's pods (cgroups(7), proc_pid_cgroup(5)).
 
 The supervisor's container has the PID namespace of the node, and a runtime ends every process in
-the cgroup of such a container with its first process. Both versions of cgroups are served.
+the cgroup of such a container with its first process. Both versions of cgroups are supported.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,31 +21,33 @@ def leave_pod(pids: Iterable[int], host_root: Path) -> None:
 
     Raises OSError.
     """
-    own = Path("/proc/self/cgroup").read_text()
+    own_cgroups = Path("/proc/self/cgroup").read_text()
     moved = tuple(pids)
-    for group in beside_pods(own, mounts.list_mounts(), host_root):
+    for group in beside_pods(own_cgroups, mounts.list_mounts(), host_root):
         make_group(group)
         for pid in moved:
             (group / "cgroup.procs").write_text(str(pid))
 
 
-def beside_pods(own: str, mounted: Iterable[mounts.Mount], host_root: Path) -> tuple[Path, ...]:
-    """Return the daemons' group in each hierarchy of the node in which `own` is a pod's.
+def beside_pods(
+    own_cgroups: str, mounted: Iterable[mounts.Mount], host_root: Path
+) -> tuple[Path, ...]:
+    """Return the daemons' group in each hierarchy of the node in which `own_cgroups` is a pod's.
 
-    `own` is the text of /proc/<pid>/cgroup.
+    `own_cgroups` is the text of /proc/<pid>/cgroup.
     """
     hierarchies = tuple(_hierarchies(mounted, host_root))
     return tuple(
         mount.point / parent / NAME
-        for controllers, parent in _parents_of_pods(own)
+        for controllers, parent in _parents_of_pods(own_cgroups)
         for mount in hierarchies
         if _has_controllers(mount, controllers)
     )
 
 
-def _parents_of_pods(own: str) -> Iterator[tuple[str, PurePosixPath]]:
-    """The controllers of each hierarchy, "" of the unified, and what its group of pods is in."""
-    for line in own.splitlines():
+def _parents_of_pods(own_cgroups: str) -> Iterator[tuple[str, PurePosixPath]]:
+    """Yield each hierarchy's controllers, "" for the unified, and its pods' parent group."""
+    for line in own_cgroups.splitlines():
         _, controllers, path = line.split(":", 2)
         names = PurePosixPath(path).parts[1:]
         depth = next((depth for depth, name in enumerate(names) if _PODS in name), None)
@@ -68,13 +70,13 @@ def _has_controllers(mount: mounts.Mount, controllers: str) -> bool:
 
 
 def make_group(group: Path) -> None:
-    """Make a group that takes processes. Raises OSError.
+    """Create a group that accepts processes. Raises OSError.
 
-    A new cpuset of version 1 has no CPUs, and takes none: it gets its parent's.
+    A new cpuset of version 1 has no CPUs, and accepts none: it gets its parent's.
     """
     group.mkdir(exist_ok=True)
     if (group / "cgroup.controllers").exists():
-        return  # version 2: what is empty is inherited
+        return  # version 2: empty values are inherited
     for name in _CPUSETS:
         file = group / name
         if file.exists() and not file.read_text().strip():

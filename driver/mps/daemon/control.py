@@ -1,9 +1,9 @@
-"""What is said to an MPS control daemon (protocol v2), and what its answers mean. Pure.
+"""Commands to an MPS control daemon (protocol v2), and parsing of its replies. Pure.
 
-Limits go by a device's index: one by UUID takes others away (535, 550). What was set is asked for
-again, because the replies of a `set` prove nothing. Sizes come back in whole GiB, cut
-off, so an answer can only contradict a limit, never quite confirm it: whatever is to hold is also
-said anew, once to the daemon and once to each server.
+Limits are set by device index: by UUID they remove others (535, 550). What was set is queried
+again, because the replies of a `set` prove nothing. Sizes are returned in whole GiB, truncated, so
+a reply can only contradict a limit, never confirm it exactly: a limit is also set again, once for
+the daemon and once for each server.
 """
 
 import re
@@ -17,7 +17,7 @@ _UNITS = {"G": _GIB, "M": mps_files.MIB}
 _SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
 _NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
 _PENDING = re.compile(r"NEW CLIENT (\d+) from user (\d+): [^\n]*pending list")
-"""Of a client that waits for a server, be it that it starts, or that another user's has to go."""
+"""A client waits for a server: to start, or for another user's to end."""
 _SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
 _ACTIVE = "ACTIVE"
 _UNKNOWN = "Unknown command"
@@ -31,7 +31,7 @@ _CHATTER = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """As the daemon shows them: a percentage, a size for each device; "" where it shows none."""
+    """Limits as the daemon shows them: a percentage, a size per device; "" if not shown."""
 
     percentage: str
     memory: tuple[str, ...]
@@ -39,7 +39,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """An MPS server of a daemon; `status` is its own word, "" not told; `clients` are pids."""
+    """An MPS server of a daemon; `status` is its own word, "" if unknown; `clients` are pids."""
 
     pid: int
     status: str
@@ -49,10 +49,10 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class DaemonStatus:
-    """Everything a daemon was asked; `defaults` bind servers that start later.
+    """Everything queried of a daemon; `defaults` apply to servers that start later.
 
-    `failed` is in words how its last server ended, "" unless that was a failure; `waiting` who
-    waits for another user's server to have no clients, "" when nobody does.
+    `server_failure` is how its last server ended, "" unless that was a failure; `waiting` names
+    clients that wait for another user's server to have no clients, "" if none.
     """
 
     defaults: Limits
@@ -62,41 +62,41 @@ class DaemonStatus:
 
     @property
     def clients(self) -> tuple[int, ...]:
-        """Pids of the clients of every server."""
+        """Return the pids of every server's clients."""
         return tuple(pid for server in self.servers for pid in server.clients)
 
 
-def limit_commands(wanted: mps_files.Desired) -> tuple[str, ...]:
-    """Commands that set the daemon's defaults."""
+def limit_commands(desired: mps_files.Desired) -> tuple[str, ...]:
+    """Return commands that set the daemon's defaults."""
     return (
         *(
             f"set_default_device_pinned_mem_limit {index} {size // mps_files.MIB}M"
-            for index, size in enumerate(wanted.pinned_memory)
+            for index, size in enumerate(desired.pinned_memory)
         ),
-        f"set_default_active_thread_percentage {wanted.active_thread_percentage}",
+        f"set_default_active_thread_percentage {desired.active_thread_percentage}",
     )
 
 
-def server_limit_commands(wanted: mps_files.Desired, pid: int) -> tuple[str, ...]:
-    """Commands that set a living server's limits, for its later clients."""
+def server_limit_commands(desired: mps_files.Desired, pid: int) -> tuple[str, ...]:
+    """Return commands that set a running server's limits, for its later clients."""
     return (
         *(
             f"set_device_pinned_mem_limit {pid} {index} {size // mps_files.MIB}M"
-            for index, size in enumerate(wanted.pinned_memory)
+            for index, size in enumerate(desired.pinned_memory)
         ),
-        f"set_active_thread_percentage {pid} {wanted.active_thread_percentage}",
+        f"set_active_thread_percentage {pid} {desired.active_thread_percentage}",
     )
 
 
 def terminate_commands(servers: Iterable[Server]) -> tuple[str, ...]:
-    """Commands that end the contexts of every client, so that none dies with work in flight."""
+    """Return commands that end every client's contexts, so that none dies with work in flight."""
     return tuple(
         f"terminate_client {server.pid} {pid}" for server in servers for pid in server.clients
     )
 
 
 def query_commands(devices: int) -> tuple[str, ...]:
-    """Commands that ask for the defaults and for the servers; `read_daemon` takes the reply."""
+    """Return commands that query defaults and servers; `parse_daemon` parses the reply."""
     return (
         "get_default_active_thread_percentage",
         *(f"get_default_device_pinned_mem_limit {index}" for index in range(devices)),
@@ -105,7 +105,7 @@ def query_commands(devices: int) -> tuple[str, ...]:
 
 
 def server_query_commands(pid: int, devices: int) -> tuple[str, ...]:
-    """Commands that ask for a server; `read_server` takes the reply."""
+    """Return commands that query a server; `parse_server` parses the reply."""
     return (
         f"get_server_status {pid}",
         f"get_active_thread_percentage {pid}",
@@ -115,7 +115,7 @@ def server_query_commands(pid: int, devices: int) -> tuple[str, ...]:
 
 
 def parse_daemon(reply: str, devices: int) -> tuple[Limits, tuple[int, ...]] | None:
-    """The defaults and the servers' pids in a reply to `questions`; None when it is none."""
+    """Return the defaults and server pids in a reply to `query_commands`; None if invalid."""
     lines, pids = _split_reply(reply, head=1)
     if not lines or not _is_number(lines[0]):
         return None
@@ -123,7 +123,7 @@ def parse_daemon(reply: str, devices: int) -> tuple[Limits, tuple[int, ...]] | N
 
 
 def parse_server(reply: str, pid: int, devices: int) -> Server | None:
-    """The server in a reply to `questions_of_server`; None when it has ended meanwhile."""
+    """Return the server in a reply to `server_query_commands`; None if it has ended meanwhile."""
     lines, pids = _split_reply(reply, head=2)
     if len(lines) < 2 or not _is_number(lines[1]):  # noqa: PLR2004 - its status and percentage
         return None
@@ -132,38 +132,38 @@ def parse_server(reply: str, pid: int, devices: int) -> Server | None:
 
 
 def parse_refusals(reply: str) -> str:
-    """The words of a reply to `limits` or `limits_of_server`; each that was taken says a number."""
+    """Return the refusals in a reply to limit commands; an accepted command replies a number."""
     lines = (line.strip() for line in reply.splitlines())
     return " | ".join(line for line in lines if line and not _is_number(line))
 
 
-def limit_differences(wanted: mps_files.Desired, shown: Limits) -> Iterator[str]:
-    """In words, where what is shown contradicts what is wanted."""
-    percentage = wanted.active_thread_percentage
-    if not _is_number(shown.percentage) or float(shown.percentage) != percentage:
-        yield f"active thread percentage {shown.percentage or 'none'} instead of {percentage}"
-    for index, (size, text) in enumerate(zip(wanted.pinned_memory, shown.memory, strict=True)):
+def limit_differences(desired: mps_files.Desired, actual: Limits) -> Iterator[str]:
+    """Yield messages where the shown limits contradict the desired ones."""
+    percentage = desired.active_thread_percentage
+    if not _is_number(actual.percentage) or float(actual.percentage) != percentage:
+        yield f"active thread percentage {actual.percentage or 'none'} instead of {percentage}"
+    for index, (size, text) in enumerate(zip(desired.pinned_memory, actual.memory, strict=True)):
         if not is_shown_as(size, text):
             mebibytes = size // mps_files.MIB
             yield f"pinned memory {text or 'none'} instead of {mebibytes}M on device {index}"
 
 
 def is_shown_as(size: int, text: str) -> bool:
-    """Whether the daemon may show a limit of `size` bytes as `text`."""
-    found = _SIZE.fullmatch(text)
-    if found is None:
+    """Return whether the daemon may show a limit of `size` bytes as `text`."""
+    match = _SIZE.fullmatch(text)
+    if match is None:
         return False
-    unit = _UNITS[found[2]]
-    return size // unit == int(found[1])
+    unit = _UNITS[match[2]]
+    return size // unit == int(match[1])
 
 
-def client_problems(answer: DaemonStatus) -> Iterator[str]:
-    """In words, what clients may suffer from though the daemon is as it should be."""
-    if answer.server_failure:
-        yield answer.server_failure
-    if answer.waiting:
-        yield answer.waiting
-    for server in answer.servers:
+def client_problems(status: DaemonStatus) -> Iterator[str]:
+    """Yield problems that affect clients although the daemon is as desired."""
+    if status.server_failure:
+        yield status.server_failure
+    if status.waiting:
+        yield status.waiting
+    for server in status.servers:
         if server.status not in {"", _ACTIVE}:
             yield (
                 f"MPS server {server.pid} is {server.status}: new clients are refused until "
@@ -172,28 +172,32 @@ def client_problems(answer: DaemonStatus) -> Iterator[str]:
 
 
 def logged_clients(text: str) -> tuple[int, ...]:
-    """Pids of the clients that a control.log tells of, each once."""
+    """Return the pids of the clients in a control.log, each once."""
     return tuple(dict.fromkeys(int(pid) for pid in _NEW_CLIENT.findall(text)))
 
 
 def logged_pending(text: str) -> dict[int, str]:
-    """The clients that a control.log says have waited for a server: pids, and their users' ids."""
+    """Return the clients that waited for a server, by a control.log: pids, and their user ids."""
     return {int(pid): user for pid, user in _PENDING.findall(text)}
 
 
 def waiting_message(pending: Mapping[int, str], user: str) -> str:
-    """In words, which clients wait for the server of `user` to go; "" when none does."""
-    who = [f"client {pid} of user {theirs}" for pid, theirs in pending.items() if theirs != user]
-    if not who:
+    """Return which clients wait for the server of `user` to end; "" if none."""
+    clients = [
+        f"client {pid} of user {client_user}"
+        for pid, client_user in pending.items()
+        if client_user != user
+    ]
+    if not clients:
         return ""
-    verb = "waits" if len(who) == 1 else "wait"
-    return f"{', '.join(who)} {verb} until the server of user {user} has no clients"
+    verb = "waits" if len(clients) == 1 else "wait"
+    return f"{', '.join(clients)} {verb} until the server of user {user} has no clients"
 
 
 def server_failure(text: str) -> str:
-    """How the last server that a control.log tells of ended, in words; "" while all is well.
+    """Return how the last server in a control.log ended; "" if it did not fail.
 
-    A device that is not there shows first here: a server starts with the first client.
+    A missing device first shows here: a server starts with the first client.
     """
     codes = [code for _, _, code in _SERVER_NEWS.findall(text)]
     if not codes or codes[-1] in {"", "0"}:
@@ -202,12 +206,12 @@ def server_failure(text: str) -> str:
 
 
 def drop_chatter(lines: Iterable[str]) -> list[str]:
-    """A log's lines without what our own questions and their answers left there."""
+    """Return a log's lines without our own queries and their replies."""
     return [line for line in lines if not _CHATTER.fullmatch(line)]
 
 
 def _split_reply(reply: str, head: int) -> tuple[list[str], tuple[int, ...]]:
-    """The lines of a reply, and the pids it ends with; none are among the first `head` lines."""
+    """Return the lines of a reply, and its trailing pids; none are among the first `head` lines."""
     lines = [line.strip() for line in reply.splitlines() if line.strip()]
     end = len(lines)
     while end > head and lines[end - 1].isdigit():
@@ -216,7 +220,7 @@ def _split_reply(reply: str, head: int) -> tuple[list[str], tuple[int, ...]]:
 
 
 def _sizes(lines: list[str], devices: int) -> tuple[str, ...]:
-    """One for each device; of fewer answers none can be told whose it is."""
+    """Return one size per device; with fewer replies none can be assigned."""
     return tuple(lines) if len(lines) == devices else ("",) * devices
 
 

@@ -1,7 +1,7 @@
-"""What to do next about one daemon: what is wanted and what is seen in, an act out. Pure.
+"""Decides the next act on a daemon, from the goal and the observed state. Pure.
 
-One act at a time; after each the daemon is looked at again. So whatever is interrupted, and
-whatever changes meanwhile, the next decision starts from what is true.
+One act at a time; after each the daemon is observed again. So after any interruption or change the
+next decision starts from the actual state.
 """
 
 from dataclasses import dataclass, field, replace
@@ -13,15 +13,15 @@ from driver.mps.daemon import control
 State = mps_files.State
 
 ANSWER_S = 10.0
-"""A daemon that has not answered for so long hangs."""
+"""A daemon that has not replied for this time hangs."""
 AGAIN_S = 2.0
-"""Between two tries to set limits that do not show."""
+"""Interval of tries to set limits that do not take effect."""
 TRIES = 3
 """Sets in vain after which a daemon that never served is called failed."""
 GRACE_S = 5.0
-"""Clients' time to end after the daemon was told to quit."""
+"""Time for clients to end after the daemon was told to quit."""
 KILL_S = GRACE_S + 3.0
-"""A daemon that is still there so long after it was told to quit is killed."""
+"""A daemon that still runs this long after it was told to quit is killed."""
 
 _ENDED = "the last daemon was told to go"
 
@@ -41,7 +41,7 @@ class NoDaemon:
 
 @dataclass(frozen=True, slots=True)
 class UnreadableFile:
-    """There is one that cannot be read: what runs goes on as it is."""
+    """The desired file cannot be read: a running daemon continues as it is."""
 
     problem: str
 
@@ -51,21 +51,21 @@ Goal = DesiredDaemon | NoDaemon | UnreadableFile
 
 @dataclass(frozen=True, slots=True)
 class DaemonShape:
-    """What a daemon is started with; another one takes another daemon."""
+    """Start parameters of a daemon; a change of them requires a new daemon."""
 
     devices: tuple[str, ...]
     multi_user: bool
     own_shm: bool
 
     @classmethod
-    def from_desired(cls, wanted: mps_files.Desired) -> "DaemonShape":
-        """That of a wanted daemon."""
-        return cls(wanted.devices, wanted.multi_user, wanted.shm_bytes is not None)
+    def from_desired(cls, desired: mps_files.Desired) -> "DaemonShape":
+        """Return the start parameters of a desired daemon."""
+        return cls(desired.devices, desired.multi_user, desired.shm_bytes is not None)
 
 
 @dataclass(frozen=True, slots=True)
 class AppliedLimits:
-    """What was set, and how often in vain: limits of the file `digest`, for these `servers`."""
+    """Limits of the file `digest` set for these `servers`, and the vain tries so far."""
 
     digest: str = ""
     servers: frozenset[int] = frozenset()
@@ -77,11 +77,11 @@ class AppliedLimits:
 class Running:
     """A daemon that runs. Times are seconds until now.
 
-    `answer` is its last, None before the first; `silent_s` is since then, or since its start.
-    `clients` are pids of those that work with it, also while it is silent.
-    `served` is whether it ever had all that was wanted, `shm_bytes` the size of its own /dev/shm.
-    `occupied` says in words who else is connected to it: it takes no command meanwhile.
-    `used` are servers that ever had a client, `leaving` those that were told to end since.
+    `status` is its last reply, None before the first; `silent_s` is since then, or since its start.
+    `clients` are pids of its clients, also while it is silent. `served` is whether it ever was as
+    desired, `shm_bytes` the size of its own /dev/shm. `occupied` names other connected control
+    programs: it takes no command meanwhile. `used_servers` ever had a client, `ending_servers` were
+    told to end since.
     """
 
     shape: DaemonShape
@@ -101,9 +101,9 @@ class Running:
 class Absent:
     """No daemon runs.
 
-    `left` are processes that were clients of the last one: their contexts are dead, and while they
-    live a new daemon would take them for clients of its own. `failure` is how the last one, or
-    the try to start one, ended; `wait_s` is how long until the next try.
+    `lingering` are former clients: their contexts are dead, and while they live a new daemon would
+    take them for its own clients. `failure` is how the last daemon, or the attempt to start one,
+    ended; `wait_s` is the time until the next try.
     """
 
     lingering: tuple[int, ...] = ()
@@ -123,17 +123,17 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """Set the limits, for the daemon and every server it has."""
+    """Set the limits, for the daemon and each of its servers."""
 
     goal: DesiredDaemon
 
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """End servers that nobody uses; the daemon starts another for the next client.
+    """End idle servers; the daemon starts another for the next client.
 
-    A client that was killed with work in flight may leave its server such that the next one hangs
-    in cuInit, and nothing tells how a client ended.
+    A client killed with work in flight may leave its server such that the next client hangs in
+    cuInit, and nothing tells how a client ended.
     """
 
     servers: tuple[int, ...]
@@ -141,26 +141,26 @@ class Renew:
 
 @dataclass(frozen=True, slots=True)
 class Quit:
-    """Tell the daemon to go, and give its clients GRACE_S."""
+    """Tell the daemon to quit, and give its clients GRACE_S."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kill:
-    """End the daemon by force; `why`, where that is a failure."""
+    """Kill the daemon; `reason` is set if that is a failure."""
 
     reason: str = ""
 
 
 Step = Start | Limit | Renew | Quit | Kill
 Act = Literal["rest", "clear"] | Step
-"""`clear`: nothing is wanted and nothing runs, so remove what is left of it."""
+"""`clear`: nothing is desired and nothing runs, so remove what remains."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """An act, and what the status says meanwhile.
+    """An act, and the status meanwhile.
 
-    `serves` is whether the daemon answers with what is wanted; None: nothing changes about that.
+    `serves` is whether the daemon replies with what is desired; None: unchanged.
     """
 
     act: Act
@@ -169,120 +169,132 @@ class Decision:
     serves: bool | None = None
 
 
-def decide(goal: Goal, seen: Observed) -> Decision:
-    """The next act."""
-    match seen:
+def decide(goal: Goal, observed: Observed) -> Decision:
+    """Return the next act."""
+    match observed:
         case Absent():
-            return _decide_absent(goal, seen)
+            return _decide_absent(goal, observed)
         case Running(quit_s=float() as since_s):
             act: Act = Kill() if since_s >= KILL_S else "rest"
             return Decision(act, State.STOPPING)
         case Running():
-            return _decide_running(goal, seen)
+            return _decide_running(goal, observed)
         case _:
-            assert_never(seen)
+            assert_never(observed)
 
 
-def _decide_absent(goal: Goal, seen: Absent) -> Decision:
+def _decide_absent(goal: Goal, absent: Absent) -> Decision:
     match goal:
         case NoDaemon():
             return Decision("clear", State.STOPPING)
         case UnreadableFile(problem):
             return Decision("rest", State.FAILED, problem)
-        case DesiredDaemon() if seen.lingering:
-            who = ", ".join(str(pid) for pid in seen.lingering)
-            problem = f"{seen.failure or _ENDED}; it is started again when its clients end: {who}"
+        case DesiredDaemon() if absent.lingering:
+            clients = ", ".join(str(pid) for pid in absent.lingering)
+            problem = (
+                f"{absent.failure or _ENDED}; it is started again when its clients end: {clients}"
+            )
             return Decision("rest", State.FAILED, problem)
-        case DesiredDaemon() if seen.wait_s > 0:
-            return Decision("rest", State.FAILED, seen.failure)
+        case DesiredDaemon() if absent.wait_s > 0:
+            return Decision("rest", State.FAILED, absent.failure)
         case DesiredDaemon(desired):
-            return Decision(Start(desired), State.STARTING, seen.failure)
+            return Decision(Start(desired), State.STARTING, absent.failure)
         case _:
             assert_never(goal)
 
 
-def _decide_running(goal: Goal, seen: Running) -> Decision:
+def _decide_running(goal: Goal, running: Running) -> Decision:
     match goal:
         case NoDaemon():
             return Decision(Quit(), State.STOPPING)
         case UnreadableFile(problem):
-            state = State.READY if seen.served else State.STARTING
-            return _if_silent(seen) or Decision("rest", state, problem)
+            state = State.READY if running.served else State.STARTING
+            return _if_silent(running) or Decision("rest", state, problem)
         case DesiredDaemon(desired):
-            if seen.shape != DaemonShape.from_desired(desired):
-                return _await_replacement(seen)
-            silent = _if_silent(seen) or _if_occupied(seen)
-            if silent is not None or seen.status is None:
-                return silent or Decision("rest", State.STARTING)
-            return _decide_answering(goal, seen, seen.status)
+            if running.shape != DaemonShape.from_desired(desired):
+                return _await_replacement(running)
+            waiting = _if_silent(running) or _if_occupied(running)
+            if waiting is not None or running.status is None:
+                return waiting or Decision("rest", State.STARTING)
+            return _decide_answering(goal, running, running.status)
         case _:
             assert_never(goal)
 
 
-def _await_replacement(seen: Running) -> Decision:
-    if not seen.clients:
+def _await_replacement(running: Running) -> Decision:
+    if not running.clients:
         return Decision(Quit(), State.STOPPING)
-    who = ", ".join(str(pid) for pid in seen.clients)
+    clients = ", ".join(str(pid) for pid in running.clients)
     problem = (
         "other devices, users or shared memory take a new daemon; it is started when the clients "
-        f"of this one end: {who}"
+        f"of this one end: {clients}"
     )
     return Decision("rest", State.READY, problem)
 
 
-def _if_silent(seen: Running) -> Decision | None:
-    """What to do about a daemon that hangs; None when it does not."""
-    if seen.silent_s < ANSWER_S:
+def _if_silent(running: Running) -> Decision | None:
+    """Return the decision about a daemon that hangs; None if it does not."""
+    if running.silent_s < ANSWER_S:
         return None
-    words = f"the daemon does not answer for {ANSWER_S:.0f} s"
-    if seen.clients:
-        return Decision("rest", State.FAILED, f"{words}; it is ended when its clients have")
-    return Decision(Kill(words), State.FAILED, words)
+    problem = f"the daemon does not answer for {ANSWER_S:.0f} s"
+    if running.clients:
+        return Decision("rest", State.FAILED, f"{problem}; it is ended when its clients have")
+    return Decision(Kill(problem), State.FAILED, problem)
 
 
-def _if_occupied(seen: Running) -> Decision | None:
-    """Wait for the end of another control program; None when there is none."""
-    state = State.READY if seen.served else State.STARTING
-    return Decision("rest", state, seen.occupied) if seen.occupied else None
+def _if_occupied(running: Running) -> Decision | None:
+    """Wait for the end of another control program; None if there is none."""
+    state = State.READY if running.served else State.STARTING
+    return Decision("rest", state, running.occupied) if running.occupied else None
 
 
-def _decide_answering(goal: DesiredDaemon, seen: Running, reply: control.DaemonStatus) -> Decision:
-    state = State.READY if seen.served else State.STARTING
-    staying = tuple(server for server in reply.servers if server.pid not in seen.ending_servers)
-    answer = replace(reply, servers=staying)
-    done, pids = seen.limits, {server.pid for server in answer.servers}
-    if done.digest != goal.digest or not pids <= done.servers:
+def _decide_answering(
+    goal: DesiredDaemon, running: Running, status: control.DaemonStatus
+) -> Decision:
+    state = State.READY if running.served else State.STARTING
+    staying = tuple(server for server in status.servers if server.pid not in running.ending_servers)
+    current = replace(status, servers=staying)
+    applied, pids = running.limits, {server.pid for server in current.servers}
+    if applied.digest != goal.digest or not pids <= applied.servers:
         return Decision(Limit(goal), state, serves=False)
-    wrong = _differences(goal.desired, seen, answer)
-    if wrong:
-        failed = not seen.served and done.tries >= TRIES
-        act: Act = Limit(goal) if done.since_s >= AGAIN_S else "rest"
-        return Decision(act, State.FAILED if failed else state, "; ".join(wrong), serves=False)
-    late = (
-        server for server in reply.servers if server.pid in seen.ending_servers and server.clients
+    differences = _differences(goal.desired, running, current)
+    if differences:
+        failed = not running.served and applied.tries >= TRIES
+        act: Act = Limit(goal) if applied.since_s >= AGAIN_S else "rest"
+        return Decision(
+            act, State.FAILED if failed else state, "; ".join(differences), serves=False
+        )
+    late_servers = (
+        server
+        for server in status.servers
+        if server.pid in running.ending_servers and server.clients
     )
-    problem = "; ".join((*control.client_problems(answer), *map(_late_clients, late)))
+    problem = "; ".join((*control.client_problems(current), *map(_late_clients, late_servers)))
     idle = tuple(
-        server.pid for server in staying if server.pid in seen.used_servers and not server.clients
+        server.pid
+        for server in staying
+        if server.pid in running.used_servers and not server.clients
     )
     return Decision(Renew(idle) if idle else "rest", State.READY, problem, serves=True)
 
 
 def _late_clients(server: control.Server) -> str:
-    who = ", ".join(str(pid) for pid in server.clients)
+    clients = ", ".join(str(pid) for pid in server.clients)
     return (
         f"MPS server {server.pid} was told to end while it was idle, and clients came meanwhile: "
-        f"new ones wait until these end: {who}"
+        f"new ones wait until these end: {clients}"
     )
 
 
 def _differences(
-    wanted: mps_files.Desired, seen: Running, answer: control.DaemonStatus
+    desired: mps_files.Desired, running: Running, status: control.DaemonStatus
 ) -> list[str]:
-    found = list(control.limit_differences(wanted, answer.defaults))
-    for server in answer.servers:
-        wrong = control.limit_differences(wanted, server.limits)
-        found += [f"{words} of server {server.pid}" for words in wrong]
-    if wanted.shm_bytes != seen.shm_bytes:
-        found.append(f"shared memory {seen.shm_bytes} bytes instead of {wanted.shm_bytes}")
-    return found
+    differences = list(control.limit_differences(desired, status.defaults))
+    for server in status.servers:
+        server_differences = control.limit_differences(desired, server.limits)
+        differences += [f"{text} of server {server.pid}" for text in server_differences]
+    if desired.shm_bytes != running.shm_bytes:
+        differences.append(
+            f"shared memory {running.shm_bytes} bytes instead of {desired.shm_bytes}"
+        )
+    return differences

@@ -1,4 +1,4 @@
-"""Keeps one daemon as it is wanted: looks, decides, tells, acts, one step at a time."""
+"""Reconciles one daemon: observes, decides, writes the status, acts, one step at a time."""
 
 import dataclasses
 import math
@@ -18,10 +18,10 @@ from driver.mps.daemon import process as daemon_process
 
 _log = structlog.get_logger(__name__)
 RESTARTING = backoff.Pace(base_s=1.0, max_s=60.0)
-"""Between the end of a daemon that should be there and the next start."""
+"""Back-off between the unwanted end of a daemon and the next start."""
 
 SOUND_S = 60.0
-"""A daemon that lived so long and served had no part in what failed before it."""
+"""A daemon that served and lived this long resets the count of failures."""
 _SOON_S = 0.02
 _LEFT_S = 0.5
 _QUIT_S = 0.5
@@ -32,7 +32,7 @@ _DIED_ALONE = "the daemon ended while no supervisor ran"
 
 @dataclass(frozen=True, slots=True)
 class Deps:
-    """What every keeper works with."""
+    """Dependencies of every reconciler."""
 
     program: daemon_process.ControlProgram
     metrics: metrics.Metrics
@@ -44,7 +44,7 @@ class Deps:
 
 @dataclass(slots=True)
 class _Run:
-    """A daemon that runs, as far as it is known. Times are the clock's."""
+    """A running daemon, as far as known. Times are the clock's."""
 
     handle: daemon_process.DaemonHandle
     shape: reconcile_policy.DaemonShape
@@ -68,8 +68,8 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Past:
-    """What the daemons before left behind."""
+class _History:
+    """State left by earlier daemons."""
 
     failure: str = ""
     failures: int = 0
@@ -83,45 +83,45 @@ class DaemonReconciler:
     def __init__(
         self,
         key: str,
-        place: daemon_process.DaemonPaths,
+        paths: daemon_process.DaemonPaths,
         status: status_files.StatusFile,
-        tools: Deps,
+        deps: Deps,
     ) -> None:
         self._key = key
-        self._paths = place
+        self._paths = paths
         self._status = status
-        self._deps = tools
+        self._deps = deps
         self._run: _Run | None = None
-        self._past = _Past()
+        self._history = _History()
         self._digest = ""
         self._inherited = False
 
     @property
     def descriptor(self) -> int | None:
-        """Readable once the daemon has ended; None while there is none."""
+        """Return a descriptor readable once the daemon has ended; None while there is none."""
         return self._run.handle.fileno() if self._run else None
 
     def _inherit(self) -> None:
-        """Go on from what another supervisor left."""
-        if not self._adopt() and (said := self._status.read_previous()) is not None:
-            words = directories.log_tails(self._paths)
-            self._past.failure = f"{_DIED_ALONE}; {words}" if words else _DIED_ALONE
-            self._past.lingering = self._survivors(said.processes)
+        """Continue from another supervisor's state."""
+        if not self._adopt() and (last_status := self._status.read_previous()) is not None:
+            log_text = directories.log_tails(self._paths)
+            self._history.failure = f"{_DIED_ALONE}; {log_text}" if log_text else _DIED_ALONE
+            self._history.lingering = self._survivors(last_status.processes)
         self._inherited = True
 
     def _adopt(self) -> bool:
-        """Whether a daemon runs there already; then it is ours from now on."""
-        found = daemon_process.DaemonHandle.find_running(self._paths)
-        if found is None:
+        """Adopt a running daemon; return whether there is one."""
+        handle = daemon_process.DaemonHandle.find_running(self._paths)
+        if handle is None:
             return False
-        self._set_run(found, found.read_shape(self._paths), ours=False)
-        _log.info("daemon taken over", key=self._key, pid=found.pid)
+        self._set_run(handle, handle.read_shape(self._paths), is_own=False)
+        _log.info("daemon taken over", key=self._key, pid=handle.pid)
         return True
 
     def reconcile(self, goal: reconcile_policy.Goal) -> float | None:
-        """Do what is due; seconds until more is, or None when nothing is left to keep.
+        """Do what is due; return the seconds until more is, or None when nothing is left.
 
-        Raises NodeFault; the next step tries again.
+        Raises NodeFault; the next call retries.
         """
         if not self._inherited:
             self._inherit()
@@ -129,19 +129,19 @@ class DaemonReconciler:
         self._note_end()
         if self._is_due():
             self._query()
-        decided = reconcile_policy.decide(goal, self._observe())
-        if self._run is not None and decided.serves is not None:
-            self._note_service(self._run, serves=decided.serves)
-        if decided.act == "clear":
+        decision = reconcile_policy.decide(goal, self._observe())
+        if self._run is not None and decision.serves is not None:
+            self._note_service(self._run, serves=decision.serves)
+        if decision.act == "clear":
             self._clear()
             return None
-        self._write_status(decided)
-        if decided.act == "rest":
+        self._write_status(decision)
+        if decision.act == "rest":
             return self._idle_s()
-        self._execute(decided.act)
-        if isinstance(decided.act, reconcile_policy.Start):
-            self._write_status(decided)  # its pid, before it is asked for anything
-        return _SOON_S if isinstance(decided.act, reconcile_policy.Kill) else 0.0
+        self._execute(decision.act)
+        if isinstance(decision.act, reconcile_policy.Start):
+            self._write_status(decision)  # its pid, before it is queried
+        return _SOON_S if isinstance(decision.act, reconcile_policy.Kill) else 0.0
 
     def _now(self) -> float:
         return self._deps.clock.monotonic()
@@ -149,37 +149,39 @@ class DaemonReconciler:
     def _note_goal(self, goal: reconcile_policy.Goal) -> None:
         digest = goal.digest if isinstance(goal, reconcile_policy.DesiredDaemon) else ""
         if digest != self._digest:
-            self._past.retry_at = -math.inf  # what failed was something else
+            self._history.retry_at = -math.inf  # the failure was another goal's
         self._digest = digest
 
     def _note_end(self) -> None:
         run, now = self._run, self._now()
-        words = run.handle.exit_message() if run else None
-        if run is None or words is None:
-            self._past.lingering = processes.filter_alive(self._past.lingering)
+        message = run.handle.exit_message() if run else None
+        if run is None or message is None:
+            self._history.lingering = processes.filter_alive(self._history.lingering)
             return
         self._run = None
         run.handle.close()
-        self._past.lingering = self._survivors(run.clients)
+        self._history.lingering = self._survivors(run.clients)
         self._deps.metrics.ends[_end_label(run)].inc()
         if run.quit_at is not None:
-            self._past.failure = ""
+            self._history.failure = ""
             return
-        said = directories.log_tails(self._paths)
-        self._past.failure = (
-            f"{run.kill_reason or words}; {said}" if said else run.kill_reason or words
+        log_text = directories.log_tails(self._paths)
+        self._history.failure = (
+            f"{run.kill_reason or message}; {log_text}" if log_text else run.kill_reason or message
         )
         if run.served and now - run.started_at >= SOUND_S:
-            self._past.failures = 0
-        self._past.failures += 1
-        wait_s = RESTARTING.wait_s(self._past.failures, self._deps.jitter)
-        self._past.retry_at = now + wait_s
+            self._history.failures = 0
+        self._history.failures += 1
+        wait_s = RESTARTING.wait_s(self._history.failures, self._deps.jitter)
+        self._history.retry_at = now + wait_s
 
-    def _survivors(self, known: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
-        """Clients that live still: those known, and those that came after the last question."""
-        told = (processes.identify(pid) for pid in self._logged_clients())
-        found = dict.fromkeys((*known, *(one for one in told if one is not None)))
-        return processes.filter_alive(found)
+    def _survivors(self, clients: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
+        """Return clients still alive: those known, and those started after the last query."""
+        logged = (processes.identify(pid) for pid in self._logged_clients())
+        candidates = dict.fromkeys(
+            (*clients, *(process for process in logged if process is not None))
+        )
+        return processes.filter_alive(candidates)
 
     def _logged_clients(self) -> tuple[int, ...]:
         return control.logged_clients(directories.control_log(self._paths))
@@ -200,29 +202,29 @@ class DaemonReconciler:
         return run.status is None or self._now() - run.queried_at >= self._deps.poll_s
 
     def _query(self) -> None:
-        """Ask the daemon everything; no answer leaves the last one."""
+        """Query the daemon; without a reply the last status stays."""
         run = self._run
         if run is None:
             return
         run.queried_at = self._now()
-        answer = self._query_daemon(len(run.shape.devices))
-        if answer is None:
+        status = self._query_daemon(len(run.shape.devices))
+        if status is None:
             return
-        found = (processes.identify(pid) for pid in answer.clients)
-        run.clients = tuple(one for one in found if one is not None)
-        run.status = dataclasses.replace(answer, waiting=self._waiting_message(run, answer.servers))
+        clients = (processes.identify(pid) for pid in status.clients)
+        run.clients = tuple(process for process in clients if process is not None)
+        run.status = dataclasses.replace(status, waiting=self._waiting_message(run, status.servers))
         run.replied_at = self._now()
-        there = {server.pid for server in answer.servers}
-        run.used = run.used & there | {server.pid for server in answer.servers if server.clients}
-        run.leaving &= there
+        pids = {server.pid for server in status.servers}
+        run.used = run.used & pids | {server.pid for server in status.servers if server.clients}
+        run.leaving &= pids
         directories.truncate_logs(self._paths)
 
     def _query_daemon(self, devices: int) -> control.DaemonStatus | None:
         reply = self._send(control.query_commands(devices))
-        found = None if reply is None else control.parse_daemon(reply, devices)
-        if found is None:
+        parsed = None if reply is None else control.parse_daemon(reply, devices)
+        if parsed is None:
             return None
-        defaults, pids = found
+        defaults, pids = parsed
         servers = []
         for pid in pids:
             reply = self._send(control.server_query_commands(pid, devices))
@@ -232,7 +234,7 @@ class DaemonReconciler:
         return control.DaemonStatus(defaults, tuple(servers), failed)
 
     def _waiting_message(self, run: _Run, servers: Iterable[control.Server]) -> str:
-        """Say who waits behind another user's server. The log tells of a client but once."""
+        """Return who waits behind another user's server. The log names a client only once."""
         if run.shape.multi_user:
             return ""
         for pid, user in control.logged_pending(directories.control_log(self._paths)).items():
@@ -241,10 +243,10 @@ class DaemonReconciler:
         run.pending.update(dict.fromkeys(run.clients, _SERVED))
         alive = processes.filter_alive(run.pending)
         run.pending = {process: run.pending[process] for process in alive}
-        still = {process.pid: user for process, user in run.pending.items() if user != _SERVED}
+        waiting = {process.pid: user for process, user in run.pending.items() if user != _SERVED}
         busy = (processes.effective_user(server.pid) for server in servers if server.clients)
         user = next(busy, _SERVED)
-        return control.waiting_message(still, user) if user else ""
+        return control.waiting_message(waiting, user) if user else ""
 
     def _send(
         self, commands: tuple[str, ...], within_s: float = daemon_process.REPLY_S
@@ -261,7 +263,7 @@ class DaemonReconciler:
         return reply
 
     def _note_occupied(self, problem: str, holders: tuple[mps_files.Holder, ...] = ()) -> None:
-        """A daemon that another control program keeps busy does not hang."""
+        """Record a daemon that another control program keeps busy: it does not hang."""
         run = self._run
         if run is None:
             return
@@ -272,10 +274,12 @@ class DaemonReconciler:
             _log.warning("daemon occupied", key=self._key, problem=problem)
 
     def _observe(self) -> reconcile_policy.Observed:
-        run, past, now = self._run, self._past, self._now()
+        run, previous, now = self._run, self._history, self._now()
         if run is None:
-            left = tuple(one.pid for one in past.lingering)
-            return reconcile_policy.Absent(left, past.failure, max(0.0, past.retry_at - now))
+            pids = tuple(process.pid for process in previous.lingering)
+            return reconcile_policy.Absent(
+                pids, previous.failure, max(0.0, previous.retry_at - now)
+            )
         return reconcile_policy.Running(
             shape=run.shape,
             status=run.status,
@@ -290,29 +294,29 @@ class DaemonReconciler:
             quit_s=None if run.quit_at is None else now - run.quit_at,
         )
 
-    def _write_status(self, decided: reconcile_policy.Decision) -> None:
+    def _write_status(self, decision: reconcile_policy.Decision) -> None:
         run = self._run
-        answer = run.status if run else None
-        known = run.clients if run else self._past.lingering
-        count = len(answer.clients) if answer else len(known)
-        self._deps.metrics.set_daemon(self._key, (decided.state, count))
+        status = run.status if run else None
+        clients = run.clients if run else self._history.lingering
+        count = len(status.clients) if status else len(clients)
+        self._deps.metrics.set_daemon(self._key, (decision.state, count))
         more = {
             "pid": run.handle.pid if run else None,
             "shm_dir": str(self._paths.shm) if run and run.shape.own_shm else None,
             "applied": run.applied if run else "",
             "clients": count,
-            "processes": known,
-            "waiting": answer.waiting if answer else "",
+            "processes": clients,
+            "waiting": status.waiting if status else "",
             "occupied": bool(run and run.occupied),
             "holders": run.holders if run else (),
         }
-        self._status.write(decided.state, decided.problem, more)
+        self._status.write(decision.state, decision.problem, more)
 
     def _idle_s(self) -> float:
         run, now = self._run, self._now()
         if run is None:
-            wait_s = max(_SOON_S, self._past.retry_at - now)
-            return min(wait_s, _LEFT_S) if self._past.lingering else wait_s
+            wait_s = max(_SOON_S, self._history.retry_at - now)
+            return min(wait_s, _LEFT_S) if self._history.lingering else wait_s
         if run.quit_at is not None:
             return _QUIT_S  # its end wakes us
         if run.status is None:
@@ -334,65 +338,65 @@ class DaemonReconciler:
             case _:
                 assert_never(act)
 
-    def _start(self, wanted: mps_files.Desired) -> None:
-        """Start one, or fail: then the words stand in the status until the next try."""
-        shape, place = reconcile_policy.DaemonShape.from_desired(wanted), self._paths
+    def _start(self, desired: mps_files.Desired) -> None:
+        """Start a daemon; a failure is in the status until the next try."""
+        shape, paths = reconcile_policy.DaemonShape.from_desired(desired), self._paths
         try:
             if self._adopt():
                 return
-            self._deps.program.kill_servers(place)
-            directories.prepare(place)
-            if wanted.shm_bytes is None:
-                shm.unmount(place.shm)
+            self._deps.program.kill_servers(paths)
+            directories.prepare(paths)
+            if desired.shm_bytes is None:
+                shm.unmount(paths.shm)
             else:
-                shm.mount(place.shm, wanted.shm_bytes)
-            handle = self._deps.program.start(shape, place)
+                shm.mount(paths.shm, desired.shm_bytes)
+            handle = self._deps.program.start(shape, paths)
         except (errors.NodeFault, errors.BadInput) as e:
-            self._past.failures += 1
-            wait_s = RESTARTING.wait_s(self._past.failures, self._deps.jitter)
-            self._past.retry_at = self._now() + wait_s
-            self._past.failure = str(e)
+            self._history.failures += 1
+            wait_s = RESTARTING.wait_s(self._history.failures, self._deps.jitter)
+            self._history.retry_at = self._now() + wait_s
+            self._history.failure = str(e)
             return
         self._deps.metrics.starts.inc()
-        self._set_run(handle, shape, ours=True)
+        self._set_run(handle, shape, is_own=True)
 
     def _set_run(
         self,
         handle: daemon_process.DaemonHandle,
         shape: reconcile_policy.DaemonShape,
         *,
-        ours: bool,
+        is_own: bool,
     ) -> None:
         self._leave_pod(handle.pid)
         now = self._now()
-        self._run = _Run(handle, shape, started_at=now, replied_at=now, ours=ours)
+        self._run = _Run(handle, shape, started_at=now, replied_at=now, ours=is_own)
 
     def _leave_pod(self, pid: int) -> None:
-        """Without a cgroup of its own the daemon ends with our container, and serves as well."""
+        """Move it out of our cgroup; if that fails it ends with our container, but serves."""
         try:
             servers = processes.pids_with_pipe(daemon_process.SERVER, self._paths.pipe)
             cgroups.leave_pod((pid, *servers), self._deps.host_root)
         except (OSError, errors.NodeFault) as e:
             _log.warning("daemon stays in our cgroup", key=self._key, problem=str(e))
 
-    def _set_limits(self, wanted: reconcile_policy.DesiredDaemon) -> None:
-        """First the defaults, so that no server is missed: one that starts later has them."""
-        run, desired = self._run, wanted.desired
+    def _set_limits(self, goal: reconcile_policy.DesiredDaemon) -> None:
+        """Set the defaults first, so that no server is missed: a later one has them."""
+        run, desired = self._run, goal.desired
         if run is None:
             return
         if desired.shm_bytes not in {None, shm.mounted_size(self._paths.shm)}:
             shm.mount(self._paths.shm, desired.shm_bytes or 0)
-        said = self._send(control.limit_commands(desired)) or ""
+        replies = self._send(control.limit_commands(desired)) or ""
         self._query()
         servers = run.status.servers if run.status else ()
         for server in servers:
-            said += self._send(control.server_limit_commands(desired, server.pid)) or ""
-        if refused := control.parse_refusals(said):
-            _log.warning("daemon refused limits", key=self._key, said=refused)
-        again = run.limits.digest == wanted.digest
+            replies += self._send(control.server_limit_commands(desired, server.pid)) or ""
+        if refusals := control.parse_refusals(replies):
+            _log.warning("daemon refused limits", key=self._key, said=refusals)
+        is_retry = run.limits.digest == goal.digest
         pids = frozenset(server.pid for server in servers)
-        tries = run.limits.tries + 1 if again else 1
-        run.limits = reconcile_policy.AppliedLimits(wanted.digest, pids, tries=tries)
+        tries = run.limits.tries + 1 if is_retry else 1
+        run.limits = reconcile_policy.AppliedLimits(goal.digest, pids, tries=tries)
         run.limited_at = self._now()
         self._query()
 
@@ -410,9 +414,9 @@ class DaemonReconciler:
                 self._send(terminated, _QUIT_S)
             self._send((f"quit -t {reconcile_policy.GRACE_S:.0f}",), _QUIT_S)
 
-    def _kill(self, why: str) -> None:
+    def _kill(self, reason: str) -> None:
         if self._run is not None:
-            self._run.kill_reason = why
+            self._run.kill_reason = reason
             self._run.handle.kill()
 
     def _clear(self) -> None:
@@ -424,10 +428,10 @@ class DaemonReconciler:
 
 
 def _client_pids(run: _Run) -> tuple[int, ...]:
-    """As the daemon told last; while it is silent, those of them that live still."""
+    """Return the clients of the last reply; while it is silent, those still alive."""
     if run.status is None or run.replied_at >= run.queried_at:
         return run.status.clients if run.status else ()
-    return tuple(one.pid for one in processes.filter_alive(run.clients))
+    return tuple(process.pid for process in processes.filter_alive(run.clients))
 
 
 def _end_label(run: _Run) -> str:

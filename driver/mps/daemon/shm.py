@@ -1,7 +1,7 @@
-"""Shared memory of a daemon and its clients: a tmpfs of its own, bounded, that is their /dev/shm.
+"""Shared memory of a daemon and its clients: a bounded tmpfs that is their /dev/shm.
 
 MPS passes page-locked host memory through /dev/shm, which the daemon, its server and the clients
-have to have in common, and which bounds how much of it there may be.
+must share, and which bounds its amount.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ TARGET: Final = Path("/dev/shm")  # noqa: S108 - the daemon's, not ours
 
 
 def mount(path: Path, size: int) -> None:
-    """Have a tmpfs of `size` bytes at `path`, whatever is there now. Raises NodeFault."""
+    """Mount a tmpfs of `size` bytes at `path`, replacing any mount. Raises NodeFault."""
     try:
         mounts.mount_tmpfs(path, size)
     except OSError as e:
@@ -24,18 +24,18 @@ def mount(path: Path, size: int) -> None:
 
 
 def mounted_size(path: Path) -> int | None:
-    """The size in bytes of the tmpfs at `path`; None when nothing is mounted there."""
+    """Return the size in bytes of the tmpfs at `path`; None if nothing is mounted there."""
     try:
         if not path.is_mount():
             return None
-        found = os.statvfs(path)
+        status = os.statvfs(path)
     except OSError:
         return None
-    return found.f_blocks * found.f_frsize
+    return status.f_blocks * status.f_frsize
 
 
 def unmount(path: Path) -> None:
-    """Unmount it and remove its folders; nothing there is fine. Raises NodeFault."""
+    """Unmount it and remove its folders; succeeds if missing. Raises NodeFault."""
     try:
         mounts.unmount(path)
         for folder in (path, path.parent):
@@ -46,10 +46,10 @@ def unmount(path: Path) -> None:
 
 
 def is_process_shm(pid: int, path: Path) -> bool:
-    """Whether what is at `path` is the /dev/shm of a process."""
+    """Return whether `path` is the /dev/shm of a process."""
     try:
-        theirs = (Path("/proc") / str(pid) / "root/dev/shm").stat()
-        ours = path.stat()
+        process_stat = (Path("/proc") / str(pid) / "root/dev/shm").stat()
+        own_stat = path.stat()
     except OSError:
         return False
-    return (theirs.st_dev, theirs.st_ino) == (ours.st_dev, ours.st_ino)
+    return (process_stat.st_dev, process_stat.st_ino) == (own_stat.st_dev, own_stat.st_ino)

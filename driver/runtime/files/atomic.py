@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, whatever stops the process (F-17)."""
+"""Files written atomically, whatever stops the process (F-17)."""
 
 import os
 from pathlib import Path
@@ -11,19 +11,19 @@ _TEMPORARY_SUFFIX = ".new"
 
 
 def temporary_path(path: Path) -> Path:
-    """Where the next content of `path` is written: a name that no reader of the folder takes."""
+    """Return where the next content of `path` is written, a name that readers ignore."""
     return path.with_name(f".{path.name}{_TEMPORARY_SUFFIX}")
 
 
 def target_name(name: str) -> str:
-    """The file that a name in a folder belongs to: itself, or that of its temporary."""
+    """Return the file that a name in a folder belongs to: itself, or that of its temporary."""
     if name.startswith(".") and name.endswith(_TEMPORARY_SUFFIX):
         return name[1 : -len(_TEMPORARY_SUFFIX)]
     return name
 
 
 def read(path: Path) -> bytes | None:
-    """What is at `path`; None when nothing is. Raises NodeFault."""
+    """Return the content of `path`; None if missing. Raises NodeFault."""
     try:
         return path.read_bytes()
     except FileNotFoundError:
@@ -33,7 +33,7 @@ def read(path: Path) -> bytes | None:
 
 
 def list_names(folder: Path) -> tuple[str, ...]:
-    """The names in a folder, sorted, temporaries included; none without it. Raises NodeFault."""
+    """Return the sorted names in a folder with temporaries; () if missing. Raises NodeFault."""
     try:
         return tuple(sorted(path.name for path in folder.iterdir()))
     except FileNotFoundError:
@@ -43,13 +43,13 @@ def list_names(folder: Path) -> tuple[str, ...]:
 
 
 def replace(
-    path: Path, data: bytes, mode: int, watch: failpoints.Observer, *, synced: bool = True
+    path: Path, data: bytes, mode: int, observer: failpoints.Observer, *, synced: bool = True
 ) -> None:
-    """Put `data` at `path`: temporary file, fsync, rename, fsync of the folder.
+    """Write `data` to `path`: temporary file, fsync, rename, fsync of the folder.
 
-    Without `synced` there is no fsync: whole after the death of any process, but perhaps torn or
-    old after that of the machine. The folder is made when it is missing. Raises NodeFault, with
-    the old content still there.
+    Without `synced` there is no fsync: complete after the death of any process, but perhaps torn or
+    old after the machine's. The folder is created if missing. Raises NodeFault, with the old
+    content still there.
     """
     new = temporary_path(path)
     try:
@@ -60,23 +60,23 @@ def replace(
             file.flush()
             if synced:
                 os.fsync(file.fileno())
-        watch.on_point(f"temporary written: {path.name}")
+        observer.on_point(f"temporary written: {path.name}")
         new.replace(path)
         if synced:
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("write", str(path), str(e)) from e
-    watch.on_point(f"file written: {path.name}")
+    observer.on_point(f"file written: {path.name}")
 
 
 def make_folder(folder: Path) -> None:
-    """Make a folder that others may read, whatever the umask; one that exists stays as it is."""
+    """Create a folder that others may read, whatever the umask; an existing one is unchanged."""
     if not folder.is_dir():
         folder.mkdir(parents=True, exist_ok=True)
         folder.chmod(DIRECTORY_MODE)
 
 
-def remove(path: Path, watch: failpoints.Observer, *, synced: bool = True) -> None:
+def remove(path: Path, observer: failpoints.Observer, *, synced: bool = True) -> None:
     """Remove `path` and its temporary; both may be gone already. Raises NodeFault.
 
     Without `synced` they may be back after the death of the machine.
@@ -88,11 +88,11 @@ def remove(path: Path, watch: failpoints.Observer, *, synced: bool = True) -> No
             _sync(path.parent)
     except OSError as e:
         raise errors.NodeFault("remove", str(path), str(e)) from e
-    watch.on_point(f"file removed: {path.name}")
+    observer.on_point(f"file removed: {path.name}")
 
 
 def _unlink(path: Path) -> None:
-    """Remove what is there; where nothing is, a folder that cannot be written is no matter."""
+    """Remove an existing file; if it is missing, an unwritable folder does not matter."""
     try:
         path.lstat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,4 +1,4 @@
-"""Which boot of the machine this is."""
+"""The machine's boot id."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ from driver import errors
 
 
 def read_boot_id(host_root: Path) -> str:
-    """The boot this is, from proc under `host_root`. Raises NodeFault."""
+    """Return the current boot's id, from proc under `host_root`. Raises NodeFault."""
     path = host_root / "proc/sys/kernel/random/boot_id"
     try:
         return path.read_text().strip()

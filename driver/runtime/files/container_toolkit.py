@@ -25,11 +25,11 @@ RunVersion = Callable[[Path, str], str]
 """Run `<path> --version` in the file system under a root; its output. Raises NodeFault."""
 
 _Stamp = tuple[int, int, int]
-"""Of a file: inode, time of its last change in ns, size in bytes."""
+"""A file's inode, time of its last change in ns, size in bytes."""
 
 _TIMEOUT_S = 10.0
 _AGAIN_S = 60.0
-"""A program that did not tell its version is asked again after so long."""
+"""Retry interval for a program that did not report its version."""
 _VERSION = re.compile(r"version v?(\d+)\.(\d+)\.(\d+)")
 _INSIDE = (
     "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"
@@ -48,16 +48,16 @@ class Hook:
 
 
 def run_version(root: Path, path: str) -> str:
-    """Ask the program itself, with the host's own loader and libraries. Raises NodeFault.
+    """Run the program, with the host's own loader and libraries. Raises NodeFault.
 
     It may be linked to a libc that is not ours, or be a script of the GPU operator's.
     """
-    words = [path, "--version"]
+    command = [path, "--version"]
     if root != Path("/"):
-        words = [sys.executable, "-I", "-S", "-c", _INSIDE, str(root), *words]
+        command = [sys.executable, "-I", "-S", "-c", _INSIDE, str(root), *command]
     try:
-        done = subprocess.run(
-            words,
+        completed = subprocess.run(
+            command,
             env=_PATH,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -68,10 +68,10 @@ def run_version(root: Path, path: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired) as e:
         raise errors.NodeFault("run", path, str(e)) from e
-    if done.returncode != 0:
-        text = " ".join((done.stdout + done.stderr).split())[-_SHOWN:]
-        raise errors.NodeFault("run", path, f"exit {done.returncode}: {text}")
-    return done.stdout
+    if completed.returncode != 0:
+        text = " ".join((completed.stdout + completed.stderr).split())[-_SHOWN:]
+        raise errors.NodeFault("run", path, f"exit {completed.returncode}: {text}")
+    return completed.stdout
 
 
 class Toolkit:
@@ -81,12 +81,16 @@ class Toolkit:
     """
 
     def __init__(
-        self, root: Path, time: clock.Clock, setting: str = AUTO, ask: RunVersion = run_version
+        self,
+        root: Path,
+        time: clock.Clock,
+        setting: str = AUTO,
+        run_version: RunVersion = run_version,
     ) -> None:
         self._host = root_paths.Root(root)
         self._time = time
         self._setting = setting
-        self._run_version = ask
+        self._run_version = run_version
         self._cache: dict[str, tuple[_Stamp, float, Hook]] = {}
 
     def list_hooks(self) -> tuple[Hook, ...]:

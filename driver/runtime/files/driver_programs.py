@@ -1,12 +1,12 @@
 """Programs of the NVIDIA driver, each run in the file system that it was installed into.
 
-A program takes the loader and the libc that it finds there, which have to be of one build: with the
-loader of our image and the libc of a host it crashes. So a thread of its own gets mounts of its
-own, enters that file system by chroot(2), and starts the program from there.
+A program uses the loader and the libc of its file system, which must be of one build: with the
+loader of our image and the libc of a host it crashes. So a separate thread gets its own mounts,
+enters that file system by chroot(2), and starts the program from there.
 
-Where the driver's folder is no whole system (Container-Optimized OS, Talos), the host is, and the
-driver's libraries are named to the loader. A folder that is whole may yet lack what programs need,
-or be read only: what is missing is put in front of it, in memory, for that one program.
+If the driver's folder is no complete system (Container-Optimized OS, Talos), the host is used, and
+the driver's libraries are passed to the loader. A complete folder may yet lack files that programs
+need, or be read-only: missing files are mounted over it, in memory, for that one program.
 """
 
 import errno
@@ -22,20 +22,20 @@ from driver import errors
 from driver.runtime.files import driver_search, mounts, root_paths
 
 LOADERS: Final = ("lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1")
-"""What a program of NVIDIA's names as its loader; where none is, it does not run."""
+"""Loaders named by NVIDIA's programs; without one, they do not run."""
 _OURS: Final = Path("/")
 _LIBRARIES = (driver_search.NVML_LIBRARY, "libcuda.so.1")
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PARTS = (("/dev", "dev/nvidiactl"), ("/proc", "proc/self"), ("/sys", "sys/bus"))
-"""(A folder, what is in it where it is the real one); where not, ours is shown: the host's."""
+"""(folder, an entry of it if it is the real one); else ours is bound there: the host's."""
 _Result = TypeVar("_Result")
 
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A program: `root` is the file system it runs in, as we see that; `path` is in it.
+    """A program: `root` is the file system it runs in, as we see it; `path` is in it.
 
-    `environment` is all that it is to have of ours.
+    `environment` is all that it gets of ours.
     """
 
     root: Path
@@ -45,21 +45,21 @@ class Program:
     def call(
         self,
         act: Callable[[], _Result],
-        shown: Mapping[str, Path] | None = None,
+        binds: Mapping[str, Path] | None = None,
         passable: Path | None = None,
     ) -> _Result:
-        """Call `act` where `path` can be started: what it starts lives there.
+        """Call `act` where `path` can be started: its child processes run there.
 
-        `shown` are folders of ours that the program has at these paths, whether or not its root has
-        such a path; everybody can pass the folder `passable` there. `act` opens no file of ours.
-        Raises NodeFault where we may not enter, OSError, and what `act` raises.
+        `binds` are folders of ours that the program gets at these paths, whether or not its root
+        has such a path; every user can traverse the folder `passable` there. `act` opens no file of
+        ours. Raises NodeFault if we may not enter, OSError, and what `act` raises.
         """
-        if self.root == _OURS and not shown and passable is None:
+        if self.root == _OURS and not binds and passable is None:
             return act()
 
         def enter_and_act() -> _Result:
             try:
-                _enter(self.root, shown or {}, passable)
+                _enter(self.root, binds or {}, passable)
             except OSError as e:
                 raise _enter_fault(self.root, e) from e
             return act()
@@ -68,10 +68,10 @@ class Program:
 
 
 def find_program(search: driver_search.Search, name: str) -> Program:
-    """Look for a program of the driver, and for the file system that it belongs to.
+    """Find a program of the driver, and the file system that it belongs to.
 
     Raises:
-        NodeFault: it is nowhere; the text says where it was looked for.
+        NodeFault: it is nowhere; the text lists the searched folders.
     """
     root = search.locate()
     folder = root.find_program(name)
@@ -91,7 +91,7 @@ def find_program(search: driver_search.Search, name: str) -> Program:
 
 
 def _system(search: driver_search.Search, folder: Path) -> Path:
-    """The file system of the driver's folder: itself, else the host's, else ours."""
+    """Return the file system of the driver's folder: itself, else the host's, else ours."""
     above = (search.host,) if folder.is_relative_to(search.host) else ()
     return next(filter(_is_whole, (folder, *above)), _OURS)
 
@@ -102,7 +102,7 @@ def _is_whole(folder: Path) -> bool:
 
 
 def _library_folders(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
-    """The folders of those that programs load; the others' loader may not know them."""
+    """Return the folders of libraries that programs load; others' loader may not know them."""
     return tuple(
         folder
         for folder in root.library_folders()
@@ -111,13 +111,13 @@ def _library_folders(root: root_paths.Root) -> tuple[root_paths.Parts, ...]:
 
 
 def _run_in_thread(act: Callable[[], _Result]) -> _Result:
-    """Call it in a thread of its own, of which nothing is left after."""
+    """Run `act` in a separate thread, so that its mounts and root end with it."""
     future: futures.Future[_Result] = futures.Future()
 
     def run() -> None:
         try:
             future.set_result(act())
-        except BaseException as e:  # noqa: BLE001 - raised again by the thread that asked
+        except BaseException as e:  # noqa: BLE001 - raised again in the calling thread
             future.set_exception(e)
 
     thread = threading.Thread(target=run, name="driver program", daemon=True)
@@ -126,16 +126,16 @@ def _run_in_thread(act: Callable[[], _Result]) -> _Result:
     return future.result()
 
 
-def _enter(root: Path, shown: Mapping[str, Path], passable: Path | None) -> None:
-    """Make the root the calling thread's, with what belongs into it. Raises OSError."""
+def _enter(root: Path, binds: Mapping[str, Path], passable: Path | None) -> None:
+    """Make `root` the calling thread's root, with the folders it needs. Raises OSError."""
     mounts.isolate()
     stage = _Stage(root)
     if root != _OURS:
-        for ours, sign in _PARTS:
-            if not stage.resolve(sign).exists():
-                stage.bind(Path(ours), ours)
-    for place, source in shown.items():
-        stage.bind(source, place)
+        for folder, entry in _PARTS:
+            if not stage.resolve(entry).exists():
+                stage.bind(Path(folder), folder)
+    for target, source in binds.items():
+        stage.bind(source, target)
     if passable is not None:
         mounts.cover(stage.resolve(str(passable)))
     if root != _OURS:
@@ -144,17 +144,17 @@ def _enter(root: Path, shown: Mapping[str, Path], passable: Path | None) -> None
 
 
 class _Stage:
-    """A root in the calling thread's mounts, which takes folders at paths that it may not have."""
+    """A root in the calling thread's mounts, with folders bound at paths that it may lack."""
 
     def __init__(self, root: Path) -> None:
         self._root = root_paths.Root(root)
         self._ours: set[Path] = set()
 
-    def resolve(self, place: str) -> Path:
-        return self._root.resolve(place)
+    def resolve(self, path: str) -> Path:
+        return self._root.resolve(path)
 
-    def bind(self, source: Path, place: str) -> None:
-        target = self.resolve(place)
+    def bind(self, source: Path, path: str) -> None:
+        target = self.resolve(path)
         if target.is_dir() and os.path.samestat(source.stat(), target.stat()):
             return
         self._make_folders(target)

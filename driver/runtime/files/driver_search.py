@@ -1,7 +1,7 @@
-"""Where on a host the NVIDIA driver's files are: at a given path, or in one of the usual places.
+"""Finds the NVIDIA driver's files on a host: at a given path, or in one of the usual places.
 
-`auto` takes the first place that holds NVML's library. It is looked for as long as it is in none,
-and again when the place that had it has it no more: driver containers come late, and go.
+`auto` takes the first place that holds NVML's library. The search repeats while none has it, and
+when the chosen place no longer has it: driver containers come late, and go.
 """
 
 from collections.abc import Iterable
@@ -30,70 +30,73 @@ Setting: TypeAlias = Literal["auto"] | Path
 
 
 def candidates(setting: Setting, host: Path) -> tuple[Path, ...]:
-    """Where to look, best first, as this process sees it; `host` is `--host-root`."""
+    """Return the candidate roots as this process sees them, best first; `host` is `--host-root`."""
     if isinstance(setting, Path):
         return (setting,)
-    return tuple(host / place.lstrip("/") for place in PLACES)
+    return tuple(host / path.lstrip("/") for path in PLACES)
 
 
 class Search:
-    """The roots that may have the driver; with one there is nothing to look for. Thread safe."""
+    """The candidate roots; a single one is not searched for. Thread safe."""
 
-    def __init__(self, places: Iterable[Path], host: Path = Path("/")) -> None:
-        self._places = tuple(root_paths.Root(place) for place in places)
+    def __init__(self, paths: Iterable[Path], host: Path = Path("/")) -> None:
+        self._places = tuple(root_paths.Root(path) for path in paths)
         self._host = root_paths.Root(host).path
         self._chosen = self._places[0]
-        self._known = len(self._places) == 1
+        self._has_driver = len(self._places) == 1
 
     @property
     def root(self) -> root_paths.Root:
-        """The one chosen last; the first place while none has the driver."""
+        """Return the root chosen last; the first candidate while none has the driver."""
         return self._chosen
 
     @property
     def host(self) -> Path:
-        """`--host-root`: the host's file system, as this process sees it."""
+        """Return `--host-root`: the host's file system, as this process sees it."""
         return self._host
 
     @property
     def is_fixed(self) -> bool:
-        """Whether there is only one place."""
+        """Return whether there is only one candidate."""
         return len(self._places) == 1
 
     def locate(self) -> root_paths.Root:
-        """The root to use now: the present one while it has the driver, else the first that has."""
-        if self.is_fixed or (self._known and missing_reason(self._chosen) is None):
+        """Return the current root while it has the driver, else the first candidate that has it."""
+        if self.is_fixed or (self._has_driver and missing_reason(self._chosen) is None):
             return self._chosen
-        found = next((one for one in self._places if missing_reason(one) is None), None)
-        if found is not None:
-            _log.info("driver root found", path=str(found.path))
-            self._chosen = found
-        elif self._known:
+        root = next(
+            (candidate for candidate in self._places if missing_reason(candidate) is None), None
+        )
+        if root is not None:
+            _log.info("driver root found", path=str(root.path))
+            self._chosen = root
+        elif self._has_driver:
             _log.warning("driver root lost", path=str(self._chosen.path))
-        self._known = found is not None
+        self._has_driver = root is not None
         return self._chosen
 
     def describe(self) -> str:
-        """What each place lacks, by its path on the host."""
-        told = (
-            f"{self._on_host(one)} {missing_reason(one) or 'has it now'}" for one in self._places
+        """Return what each candidate lacks, by its path on the host."""
+        reasons = (
+            f"{self._on_host(candidate)} {missing_reason(candidate) or 'has it now'}"
+            for candidate in self._places
         )
         below = "" if self._host == Path("/") else f" (seen below {self._host})"
-        return f"looked in {len(self._places)} places{below}: {'; '.join(told)}"
+        return f"looked in {len(self._places)} places{below}: {'; '.join(reasons)}"
 
-    def _on_host(self, place: root_paths.Root) -> str:
-        if not place.path.is_relative_to(self._host):
-            return str(place.path)
-        return f"/{place.path.relative_to(self._host)}".replace("/.", "/")
+    def _on_host(self, root: root_paths.Root) -> str:
+        if not root.path.is_relative_to(self._host):
+            return str(root.path)
+        return f"/{root.path.relative_to(self._host)}".replace("/.", "/")
 
 
 def build_search(setting: Setting, host: Path) -> Search:
-    """The search that `--driver-root` and `--host-root` ask for."""
+    """Return the search for `--driver-root` and `--host-root`."""
     return Search(candidates(setting, host), host)
 
 
 def missing_reason(root: root_paths.Root) -> str | None:
-    """Why the driver is not there, as the tail of a sentence; None when it is."""
+    """Return why the driver is not there, as the tail of a sentence; None if it is."""
     if not root.path.is_dir():
         return "is not there"
     try:
@@ -112,4 +115,5 @@ def missing_reason(root: root_paths.Root) -> str | None:
             return None
         if path != root.path.joinpath(*folder, NVML_LIBRARY):
             dangling = f", but a link to {path.name}, which is not there"
-    return f"has no {NVML_LIBRARY} in {', '.join('/'.join(one) for one in folders)}{dangling}"
+    searched = ", ".join("/".join(parts) for parts in folders)
+    return f"has no {NVML_LIBRARY} in {searched}{dangling}"

@@ -4,10 +4,10 @@ from typing import Protocol
 
 
 class Observer(Protocol):
-    """Told each time an act is done."""
+    """Called each time an act is done."""
 
     def on_point(self, point: str) -> None:
-        """`point` names the act that has just been done: `record started: temporary written`."""
+        """Observe an act just done, named by `point`: `record started: temporary written`."""
         ...
 
 
@@ -17,4 +17,4 @@ class _NoObserver:
 
 
 NO_OBSERVER: Observer = _NoObserver()
-"""What the product uses."""
+"""Observer used by the product."""

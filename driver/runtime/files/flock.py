@@ -1,4 +1,4 @@
-"""Locks on open files (flock): the kernel lets go of them when their process dies."""
+"""Locks on open files (flock): the kernel releases them when their process dies."""
 
 import fcntl
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def try_lock(handle: int) -> bool:
-    """Take the lock of an open file; False, at once, while another open file of it has it."""
+    """Lock an open file; return False at once if another open file of it has the lock."""
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -15,9 +15,9 @@ def try_lock(handle: int) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether somebody has the lock of a file; False where there is no such file.
+    """Return whether a file's lock is held; False if there is no such file.
 
-    Whoever takes it at this moment may fail to: it is ours for as long as the question takes.
+    A process that tries to lock it at the same moment may fail: this call holds the lock briefly.
     """
     try:
         handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)

@@ -1,6 +1,6 @@
-"""Mounts that tenants or daemons see: bounded file systems in memory, below folders of root's own.
+"""Mounts that tenants or daemons see: bounded in-memory file systems, below root-only folders.
 
-Nothing a tenant can write lies on a file system of the host, and what it wrote is unmounted, never
+Nothing a tenant can write is on a file system of the host, and what it wrote is unmounted, never
 walked. Flags and calls: mount(2), umount(2), unshare(2).
 """
 
@@ -25,11 +25,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def mount_tmpfs(path: Path, size: int, inodes: int | None = None) -> None:
-    """Mount a tmpfs of `size` bytes at `path`, or give the one that is there these bounds.
+    """Mount a tmpfs of `size` bytes at `path`, or resize the existing one.
 
-    Anybody may write to it, and nothing on it is a device, is run, or changes a user's id. Its
-    parent folder becomes root's alone, so only who is handed the mount itself gets there: no user
-    of the host does. Raises OSError.
+    Anyone may write to it; devices, executables and setuid files on it have no effect. Its parent
+    folder becomes root-only, so that only processes given the mount itself can access it. Raises
+    OSError.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.parent.chmod(_ROOT_ONLY)
@@ -40,7 +40,7 @@ def mount_tmpfs(path: Path, size: int, inodes: int | None = None) -> None:
 
 
 def unmount(path: Path) -> None:
-    """Detach all that is mounted at `path`; who has it open keeps it. Raises OSError."""
+    """Detach all mounts at `path`; processes that have it open keep it. Raises OSError."""
     while path.is_mount():
         _check(_libc.umount2(bytes(path), _MNT_DETACH | _UMOUNT_NOFOLLOW), path)
 
@@ -59,42 +59,42 @@ def parse_mountinfo(table: str) -> tuple[Mount, ...]:
     return tuple(_parse_mount(line.split(" ")) for line in table.splitlines())
 
 
-def _parse_mount(words: list[str]) -> Mount:
-    point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), words[4])
-    dash = words.index("-", 6)
-    return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")))
+def _parse_mount(fields: list[str]) -> Mount:
+    point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), fields[4])
+    dash = fields.index("-", 6)
+    return Mount(Path(point), fields[dash + 1], tuple(fields[dash + 3].split(",")))
 
 
 def list_mounts() -> tuple[Mount, ...]:
-    """Read the mounts of this process, a parent before what is mounted on it. Raises OSError."""
+    """Return the mounts of this process, parents first. Raises OSError."""
     return parse_mountinfo(Path("/proc/self/mountinfo").read_text(errors="surrogateescape"))
 
 
 def mounts_below(folder: Path) -> tuple[Path, ...]:
-    """Mount points in a folder, at any depth, in the order to unmount them in. Raises OSError."""
+    """Return the mount points in a folder, at any depth, in unmount order. Raises OSError."""
     points = [mount.point for mount in list_mounts() if folder in mount.point.parents]
     return tuple(reversed(points))
 
 
 def isolate() -> None:
-    """Give the calling thread mounts and a root of its own, and so what it starts from now on.
+    """Give the calling thread, and its later children, mounts and a root of their own.
 
-    Mounts of the host still arrive there; none goes back. Raises OSError.
+    Mounts of the host still propagate into it; none propagates back. Raises OSError.
     """
     _check(_libc.unshare(_CLONE_NEWNS), Path("/"))
     _mount(None, Path("/"), None, _MS_REC | _MS_SLAVE, None)
 
 
 def bind(source: Path, target: Path) -> None:
-    """Show `source`, with what is mounted in it, at `target` too. Raises OSError."""
+    """Bind `source`, with its submounts, at `target` too. Raises OSError."""
     _mount(str(source), target, None, _MS_BIND | _MS_REC, None)
 
 
 def cover(folder: Path) -> None:
-    """Have a folder in memory, 0755, in front of this one, with the same entries in it.
+    """Mount an in-memory folder, 0755, over this one, with the same entries in it.
 
-    More can then be added, wherever the folder itself lies and whether or not it can be written to.
-    To be called after `isolate`: the host's own folder stays as it is. Raises OSError.
+    Entries can then be added, wherever the folder is and whether or not it is writable. Call after
+    `isolate`: the host's own folder is unchanged. Raises OSError.
     """
     entries = tuple(folder.iterdir())
     links = {path.name: path.readlink() for path in entries if path.is_symlink()}
@@ -118,8 +118,8 @@ def cover(folder: Path) -> None:
 def _mount(
     source: str | None, target: Path, kind: str | None, flags: int, options: str | None
 ) -> None:
-    words = (source, str(target), kind)
-    texts = [None if word is None else word.encode() for word in words]
+    arguments = (source, str(target), kind)
+    texts = [None if argument is None else argument.encode() for argument in arguments]
     data = None if options is None else options.encode()
     _check(_libc.mount(*texts, ctypes.c_ulong(flags), data), target)
 

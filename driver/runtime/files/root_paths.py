@@ -25,7 +25,7 @@ LIBRARY_FOLDERS = (
     "glibc/usr/lib",
     "lib",
 )
-"""As distributions have them; then Bottlerocket's, Flatcar's, and Talos' below /usr/local."""
+"""Folders of distributions; then Bottlerocket's, Flatcar's, and Talos' below /usr/local."""
 PROGRAM_FOLDERS = (
     "usr/local/sbin",
     "usr/local/bin",
@@ -42,7 +42,7 @@ PROGRAM_FOLDERS = (
 _MAX_LINKS = 40
 
 Parts = tuple[str, ...]
-"""Of a path under the root."""
+"""Parts of a path under the root."""
 
 
 class Root:
@@ -60,44 +60,44 @@ class Root:
         return self.path.joinpath(*self._follow(relative, start))
 
     def library_folders(self) -> tuple[Parts, ...]:
-        """The folders of libraries that are there, followed once and each named once."""
-        found = dict.fromkeys(self._follow(folder) for folder in LIBRARY_FOLDERS)
-        return tuple(folder for folder in found if self.path.joinpath(*folder).is_dir())
+        """Return the existing library folders, resolved and each once."""
+        resolved = dict.fromkeys(self._follow(folder) for folder in LIBRARY_FOLDERS)
+        return tuple(folder for folder in resolved if self.path.joinpath(*folder).is_dir())
 
     def find_program(self, name: str) -> Parts | None:
-        """The real folder that has a program; None where none has. Raises NodeFault."""
-        for place in PROGRAM_FOLDERS:
-            folder = self._follow(place)
+        """Return the real folder that has a program; None if none has. Raises NodeFault."""
+        for candidate in PROGRAM_FOLDERS:
+            folder = self._follow(candidate)
             if self.resolve(name, folder).is_file():
                 return folder
         return None
 
     def _follow(self, relative: str, start: Parts = ()) -> Parts:
-        """The parts of the real path, under the root; `start` is real already."""
-        left = deque(relative.split("/"))
-        here = list(start)
+        """Return the parts of the real path, under the root; `start` is real already."""
+        remaining = deque(relative.split("/"))
+        current = list(start)
         links = 0
-        while left:
-            part = left.popleft()
+        while remaining:
+            part = remaining.popleft()
             if part in {"", "."}:
                 continue
             if part == "..":
-                here = here[:-1]
+                current = current[:-1]
                 continue
-            target = _read_link("/".join((self._prefix, *here, part)))
+            target = _read_link("/".join((self._prefix, *current, part)))
             if target is None:
-                here.append(part)
+                current.append(part)
                 continue
             links += 1
             if links > _MAX_LINKS:
                 raise errors.NodeFault("resolve", str(self.path / relative), "too many links")
-            here = [] if target.startswith("/") else here
-            left.extendleft(reversed(target.split("/")))
-        return tuple(here)
+            current = [] if target.startswith("/") else current
+            remaining.extendleft(reversed(target.split("/")))
+        return tuple(current)
 
 
 def _read_link(path: str) -> str | None:
     try:
-        return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
+        return os.readlink(path)  # noqa: PTH115 - called for every part of every path: pathlib is slow
     except OSError:
         return None

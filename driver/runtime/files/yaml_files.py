@@ -1,4 +1,4 @@
-"""Documents in YAML, by the path that a setting names, or as texts."""
+"""YAML documents, by the path of a setting, or as texts."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,16 +9,16 @@ from driver import errors
 
 _UNREADABLE = (
     *(yaml.YAMLError, RecursionError),
-    # What PyYAML lets out of its own constructors: a 13th month, `!!bool x`, `!!timestamp x`.
+    # Raised by PyYAML's own constructors: a 13th month, `!!bool x`, `!!timestamp x`.
     *(ValueError, KeyError, AttributeError, TypeError, IndexError),
 )
 
 
 def read_document(path: Path, kind: str) -> Mapping[str, object]:
-    """The document at a path; `kind` is what it should be, in words.
+    """Read the document at a path; `kind` describes what it should be.
 
     Raises:
-        BadInput: it cannot be read, or is none.
+        BadInput: it cannot be read, or is no document.
     """
     try:
         text = path.read_text()
@@ -27,13 +27,13 @@ def read_document(path: Path, kind: str) -> Mapping[str, object]:
     return parse_document(text, str(path), kind)
 
 
-def parse_document(text: str, where: str, kind: str) -> Mapping[str, object]:
-    """The document in a text. Raises BadInput."""
+def parse_document(text: str, location: str, kind: str) -> Mapping[str, object]:
+    """Parse the document in a text. Raises BadInput."""
     try:
         document = yaml.safe_load(text)
     except _UNREADABLE as error:
         problem = f"{type(error).__name__}: {error}"
-        raise errors.BadInput(where, problem, f"a {kind} document") from error
+        raise errors.BadInput(location, problem, f"a {kind} document") from error
     if not isinstance(document, dict):
-        raise errors.BadInput(where, f"is {type(document).__name__}", "a YAML mapping")
+        raise errors.BadInput(location, f"is {type(document).__name__}", "a YAML mapping")
     return document

@@ -1,4 +1,4 @@
-"""A certificate in two files, which are read again whenever they change."""
+"""A certificate in two files, re-read whenever they change."""
 
 import threading
 from collections.abc import Callable
@@ -36,17 +36,17 @@ class CertificateFiles:
             self._clock.wait(stop, RELOAD_S if self._served else SOON_S)
 
     def reload(self) -> None:
-        """Serve what the files hold, if it is new.
+        """Serve the files' content if it is new.
 
         Raises:
             NodeFault: one cannot be read.
-            BadInput: they are not a pair, as when one of the two has been replaced so far.
+            BadInput: they are not a pair, for example if only one has been replaced so far.
         """
         try:
-            found = self._certificate.read_bytes(), self._key.read_bytes()
+            pair = self._certificate.read_bytes(), self._key.read_bytes()
         except OSError as error:
             raise errors.NodeFault("read", str(error.filename), str(error.strerror)) from error
-        if found != self._served:
-            self._use(*found)
+        if pair != self._served:
+            self._use(*pair)
             _log.info("certificate served", file=str(self._certificate))
-            self._served = found
+            self._served = pair

@@ -1,4 +1,4 @@
-"""A TLS context of certificates in memory: the standard library reads them from files only."""
+"""TLS context from certificates in memory: the standard library reads them from files only."""
 
 import os
 import ssl
@@ -9,7 +9,7 @@ from driver import errors
 def server_context(
     certificate: bytes, key: bytes, socket_class: type[ssl.SSLSocket]
 ) -> ssl.SSLContext:
-    """A server's context for TLS 1.2 and later; no key touches a disk.
+    """Return a server's context for TLS 1.2 and later; no key touches a disk.
 
     Raises:
         BadInput: they are not a certificate and its key.
@@ -17,13 +17,13 @@ def server_context(
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.sslsocket_class = socket_class
-    held = os.memfd_create("tls")
+    descriptor = os.memfd_create("tls")
     try:
-        with os.fdopen(os.dup(held), "wb") as file:
+        with os.fdopen(os.dup(descriptor), "wb") as file:
             file.write(certificate + b"\n" + key)
-        context.load_cert_chain(f"/proc/self/fd/{held}")
+        context.load_cert_chain(f"/proc/self/fd/{descriptor}")
     except (ssl.SSLError, OSError) as error:
         raise errors.BadInput("the certificate", str(error), "PEM and its key") from error
     finally:
-        os.close(held)
+        os.close(descriptor)
     return context

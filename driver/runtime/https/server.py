@@ -1,11 +1,12 @@
-"""cheroot's threaded WSGI server, which no client can hold up.
+"""cheroot's threaded WSGI server, hardened against slow clients.
 
-Two things are done otherwise than cheroot does by itself. It shakes hands in the thread that
-accepts, where one silent client stops all; here a connection waits in the selector until it says
-something, and the handshake is the worker's. And its timeout is for each read, so that a client
-that sends a byte now and then keeps a worker; here a request has one deadline for everything.
-What is left to whoever can open many connections is to keep every worker until its deadline, over
-and over; who may connect is for a NetworkPolicy.
+It differs from plain cheroot in two ways. cheroot does the TLS handshake in the accepting thread,
+where one silent client blocks all; here a connection waits in the selector until it sends
+something, and a worker does the handshake. And cheroot's timeout is per read, so that a client that
+sends a byte now and then keeps a worker; here a request has one deadline.
+
+A client that opens many connections can still occupy every worker until its deadline, repeatedly;
+restrict who may connect by a NetworkPolicy.
 """
 
 import logging
@@ -29,7 +30,7 @@ Application = Callable[..., Any]
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a client may take.
+    """Limits of a client.
 
     `deadline_s`: from the first byte to the last of a request. `connections`: silent ones included,
     which are closed after ten seconds. Bytes of a body and of the headers.
@@ -45,7 +46,7 @@ class Limits:
 class Server:
     """Serves an application; with TLS, every connection is closed until there is a certificate.
 
-    Port 0 is any that is free. Raises NodeFault where it cannot listen.
+    Port 0 takes any free port. Raises NodeFault if it cannot listen.
     """
 
     def __init__(
@@ -69,19 +70,19 @@ class Server:
 
     @property
     def port(self) -> int:
-        """The port listened on."""
+        """Return the port listened on."""
         return int(self._server.bind_addr[1])
 
     @property
     def ready(self) -> bool:
-        """Whether there is a certificate."""
+        """Return whether there is a certificate."""
         return self._tls.context is not None
 
     def use(self, certificate: bytes, key: bytes) -> None:
-        """Serve this certificate (PEM) from the next connection on; those there are go on.
+        """Serve this certificate (PEM) from the next connection on; open ones continue.
 
         Raises:
-            BadInput: they are not a certificate and its key; what was served goes on.
+            BadInput: they are not a certificate and its key; the old certificate stays.
         """
         self._tls.context = pem_context.server_context(certificate, key, sockets.Secure)
 
@@ -92,12 +93,12 @@ class Server:
             raise errors.NodeFault("serve on", f"port {self.port}", "the server ended by itself")
 
     def interrupt(self) -> None:
-        """Take no more connections, and let requests end."""
+        """Accept no more connections, and let requests end."""
         self._server.stop()
 
 
 class _Connection(cheroot.server.HTTPConnection):
-    """One request is read, answered and written before its deadline, or the connection ends."""
+    """A request is read, answered and written before its deadline, or the connection ends."""
 
     def communicate(self) -> Any:  # noqa: ANN401 - truth, by cheroot's own reckoning
         try:
@@ -128,16 +129,16 @@ class _Http(cheroot.wsgi.Server):
 
     @staticmethod
     def bind_socket(socket_: Any, bind_addr: Any) -> Any:  # noqa: ANN401 - cheroot's sockets
-        """Close what cannot be bound."""
+        """Close the socket if it cannot be bound."""
         try:
-            found = cheroot.wsgi.Server.bind_socket(socket_, bind_addr)  # type: ignore[no-untyped-call]
+            bound = cheroot.wsgi.Server.bind_socket(socket_, bind_addr)  # type: ignore[no-untyped-call]
         except OSError:
             socket_.close()
             raise
-        return found
+        return bound
 
     def process_conn(self, conn: Any) -> None:  # noqa: ANN401 - cheroot's connection
-        """Give it to a worker once it has said something."""
+        """Hand a connection to a worker once it has sent something."""
         if conn.last_used is not None:
             super().process_conn(conn)
         elif self.can_add_keepalive_connection:
@@ -147,5 +148,5 @@ class _Http(cheroot.wsgi.Server):
 
     def error_log(self, msg: str = "", level: int = 20, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
         # Clients that go away are no news.
-        shown = level if level >= logging.WARNING else logging.DEBUG
-        _log.log(shown, "server", message=msg, exc_info=traceback)
+        log_level = level if level >= logging.WARNING else logging.DEBUG
+        _log.log(log_level, "server", message=msg, exc_info=traceback)

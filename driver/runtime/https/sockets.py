@@ -1,4 +1,4 @@
-"""Sockets whose every read and write ends at one deadline, with TLS and without."""
+"""Sockets whose reads and writes end at one deadline, with TLS and without."""
 
 import socket
 import ssl
@@ -12,55 +12,55 @@ from driver import clock
 
 
 class _DeadlineSocket:
-    """What both kinds share: `begin` sets the deadline."""
+    """Common base of both kinds: `set_deadline` sets the deadline."""
 
     _clock: clock.Clock
     _until: float
 
     def set_deadline(self, time: clock.Clock, deadline_s: float) -> None:
-        """From now on, `deadline_s` for all there is to read and write."""
+        """Allow `deadline_s` from now for all further reads and writes."""
         self._clock, self._until = time, time.monotonic() + deadline_s
         self._apply_deadline()
 
     def _apply_deadline(self) -> None:
         left_s = self._until - self._clock.monotonic()
         if left_s <= 0:
-            raise TimeoutError("timed out")  # cheroot knows it by these words
+            raise TimeoutError("timed out")  # cheroot matches this text
         self.settimeout(left_s)  # type: ignore[attr-defined]
 
 
 class Plain(_DeadlineSocket, socket.socket):
-    """Without TLS."""
+    """A socket without TLS."""
 
     def handshake(self) -> None:
-        """There is none."""
+        """Do nothing: there is no handshake."""
 
     def recv_into(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
-        """As the socket's."""
+        """Receive within the deadline."""
         self._apply_deadline()
         return super().recv_into(*arguments, **more)
 
     def send(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
-        """As the socket's."""
+        """Send within the deadline."""
         self._apply_deadline()
         return super().send(*arguments, **more)
 
 
 class Secure(_DeadlineSocket, ssl.SSLSocket):
-    """With TLS."""
+    """A socket with TLS."""
 
     def handshake(self) -> None:
-        """Shake hands, unless that is done."""
+        """Do the handshake, unless it is done."""
         if self.version() is None:
             self.do_handshake()
 
     def recv_into(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
-        """As the socket's."""
+        """Receive within the deadline."""
         self._apply_deadline()
         return super().recv_into(*arguments, **more)
 
     def send(self, *arguments: Any, **more: Any) -> int:  # noqa: ANN401 - as the socket's
-        """As the socket's."""
+        """Send within the deadline."""
         self._apply_deadline()
         return super().send(*arguments, **more)
 
@@ -71,27 +71,27 @@ class Adapter(cheroot.ssl.Adapter):
     scheme = "http"
 
     def __init__(self) -> None:
-        """Without what cheroot's own adapters take: certificates come later, or not at all."""
+        """Create it without cheroot's arguments: certificates come later, or not at all."""
 
     def bind(self, sock: Any) -> Any:  # noqa: ANN401 - cheroot's sockets
-        """As it is."""
+        """Return the socket unchanged."""
         return sock
 
     def wrap(self, sock: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 - cheroot's sockets
-        """The same connection, in a hurry."""
+        """Return the same connection with a deadline."""
         return Plain(fileno=sock.detach()), self.get_environ()
 
     def get_environ(self) -> dict[str, str]:
-        """What WSGI is to know."""
+        """Return the WSGI variables."""
         return {"wsgi.url_scheme": self.scheme}
 
     def makefile(self, sock: Any, mode: str = "r", bufsize: int = -1) -> Any:  # noqa: ANN401 - as above
-        """A file of it."""
+        """Return a file of the socket."""
         return cheroot.makefile.MakeFile(sock, mode, bufsize)
 
 
 class Tls(Adapter):
-    """Wraps sockets by the present context; the handshake is left to who reads first."""
+    """Wraps sockets with the current context; the first reader does the handshake."""
 
     scheme = "https"
 
@@ -100,7 +100,7 @@ class Tls(Adapter):
         self.context: ssl.SSLContext | None = None
 
     def wrap(self, sock: Any) -> tuple[Any, dict[str, str]]:  # noqa: ANN401 - cheroot's sockets
-        """The same connection with TLS; without a certificate it is closed."""
+        """Return the same connection with TLS; without a certificate it is closed."""
         if self.context is None:
             sock.close()  # cheroot leaves it to the garbage collector
             raise cheroot.errors.FatalSSLAlert("there is no certificate yet")
@@ -114,5 +114,5 @@ class Tls(Adapter):
         return wrapped, self.get_environ()
 
     def get_environ(self) -> dict[str, str]:
-        """What WSGI is to know."""
+        """Return the WSGI variables."""
         return {**super().get_environ(), "HTTPS": "on"}

@@ -1,4 +1,4 @@
-"""Metrics whose values live elsewhere: their names and labels, and figures by labels. Pure."""
+"""Metric families whose values live elsewhere: names, labels, and figures by labels. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,12 +13,12 @@ NO_LABELS: Labels = ()
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """A gauge: its name, what it says, and the names of its labels."""
+    """A gauge: its name, its description, and the names of its labels."""
 
     name: str
     description: str
     labels: Labels = ()
 
     def single(self, value: float) -> Figures:
-        """The one series of a family without labels."""
+        """Return the one series of a family without labels."""
         return {self.name: {NO_LABELS: value}}

@@ -1,6 +1,6 @@
 """`/metrics`, `/healthz` and `/readyz` of a process, on one small threaded HTTP server.
 
-Health means progress, not life: a check answers None, or the words for what stands still.
+Health means progress, not life: a check returns None, or a message of what stalls.
 """
 
 import http.server
@@ -12,7 +12,7 @@ import prometheus_client
 from driver import errors
 
 Check = Callable[[], str | None]
-"""None when all is well, else what is wrong, in words."""
+"""Returns None if all is well, else the problem."""
 
 _PLAIN = "text/plain; charset=utf-8"
 _IDLE_S = 30.0
@@ -22,8 +22,8 @@ _POLL_S = 0.2
 class Telemetry:
     """Listens from construction on; `run` is a thread's target.
 
-    `port` 0 takes a free one. What `notes` find is said with readiness, and does not end it.
-    Raises NodeFault when `address:port` cannot be had.
+    `port` 0 takes a free one. Messages of `notes` are added to readiness, and do not fail it.
+    Raises NodeFault if `address:port` cannot be bound.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class Telemetry:
 
     @property
     def port(self) -> int:
-        """The port listened on."""
+        """Return the port listened on."""
         return int(self._server.server_address[1])
 
     def run(self, stop: threading.Event) -> None:
-        """Serve until `stop` is set; seen within a fifth of a second."""
+        """Serve until `stop` is set; checked every 0.2 s."""
         try:
             while not stop.is_set():
                 self._server.handle_request()
@@ -71,8 +71,8 @@ Pages = Mapping[str, Callable[[], Response]]
 def _run_checks(checks: Mapping[str, Check], notes: Mapping[str, Check] | None = None) -> Response:
     problems = {name: check() for name, check in checks.items()}
     lines = [f"{name}: {problem or 'ok'}" for name, problem in problems.items()]
-    said = {name: note() for name, note in (notes or {}).items()}
-    lines += [f"{name}: ok, but {words}" for name, words in said.items() if words]
+    messages = {name: note() for name, note in (notes or {}).items()}
+    lines += [f"{name}: ok, but {text}" for name, text in messages.items() if text]
     code = 200 if all(problem is None for problem in problems.values()) else 503
     return code, _PLAIN, "\n".join([*lines, ""]).encode()
 
@@ -91,7 +91,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
     timeout = _IDLE_S
 
     def do_GET(self) -> None:
-        """Answer one of the pages."""
+        """Serve one of the pages."""
         page = self.server.pages.get(self.path.split("?", 1)[0])
         code, kind, body = page() if page else (404, _PLAIN, b"not found\n")
         self.send_response(code)
@@ -101,4 +101,4 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def log_message(self, *_: object) -> None:
-        """Scrapes are no news."""
+        """Do not log scrapes."""

@@ -19,7 +19,7 @@ shapes:
 def test_the_shapes_of_nodes_are_read_from_a_file(tmp_path: Path) -> None:
     path = tmp_path / "shapes.yaml"
     path.write_text(SHAPES)
-    found = documents.shapes(path)
+    found = documents.read_node_shapes(path)
     assert (found.ttl, [one.name for one in found.shapes]) == ("5m", ["h100-8"])
 
 
@@ -37,7 +37,7 @@ def test_a_document_that_cannot_be_read_is_told_with_its_place(
     path = tmp_path / "shapes.yaml"
     path.write_text(text)
     with pytest.raises(errors.BadInput) as met:
-        documents.shapes(path)
+        documents.read_node_shapes(path)
     assert told in str(met.value)
 
 

@@ -22,10 +22,10 @@ class BoundPods:
 
     def __init__(
         self,
-        shared: state.State,
-        hands: write_pool.Writers,
-        tools: write_pool.Tools,
-        placer: scheduler_results.Placing,
+        shared: state.SchedulerContext,
+        hands: write_pool.WritePool,
+        tools: write_pool.WriteDeps,
+        placer: scheduler_results.ResultHandler,
         owners: ownership.OwnershipResolver,
     ) -> None:
         self._known = shared
@@ -35,11 +35,16 @@ class BoundPods:
         self._owners = owners
         self._pacing = eviction_backoff.EvictionBackoff()
 
-    def look(
-        self, item: write_pool.Item, pod: pods.Pod, held: tuple[claims.Claim, ...], *, stale: bool
-    ) -> pending.Candidate | float | None:
+    def reconcile(
+        self,
+        item: write_pool.WorkItem,
+        pod: pods.Pod,
+        held: tuple[claims.Claim, ...],
+        *,
+        stale: bool,
+    ) -> pending.PendingWorkload | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
-        node = self._known.bring().nodes.get(pod.node) if pod.node is not None else None
+        node = self._known.refresh_view().nodes.get(pod.node) if pod.node is not None else None
         mine = bound_pod_refusal.ours(self._known.view, self._owners, held)
         due = bound_pods.binding_state(pod, mine, node)
         if isinstance(due, bound_pods.Consistent):
@@ -64,20 +69,20 @@ class BoundPods:
                 return self._candidate(item, pod, due)
 
     def _candidate(
-        self, item: write_pool.Item, pod: pods.Pod, due: bound_pods.Unallocated
-    ) -> pending.Candidate | None:
+        self, item: write_pool.WorkItem, pod: pods.Pod, due: bound_pods.Unallocated
+    ) -> pending.PendingWorkload | None:
         if any(claim.key in self._known.memory.writing for claim in due.open_claims):
             return None  # its end brings the pod back
         workload = allocator_types.Workload(
             pod, due.open_claims, due.allocated_claims, is_bound=True
         )
-        return pending.Candidate(item, (workload,))
+        return pending.PendingWorkload(item, (workload,))
 
     def _clear(self, pod: pods.Pod, astray: tuple[claims.Claim, ...]) -> None:
         elsewhere = ", ".join(sorted({str(snapshot.pinned_node(claim)) for claim in astray}))
         words = f"Freed the devices on {elsewhere}: the pod is bound to {pod.node}"
-        self._tools.tell.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
-        self._tools.metrics.decided("repaired")
+        self._tools.reporter.warning(pod, astray, reasons.Reason.ALLOCATION_CLEARED, words)
+        self._tools.metrics.count_decision("repaired")
         self._writers.clear_bound(astray)
 
     def give_up(self, pod: pods.Pod, held: tuple[claims.Claim, ...], words: str) -> float | None:
@@ -104,5 +109,5 @@ class BoundPods:
     def _tell(
         self, pod: pods.Pod, held: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
     ) -> None:
-        if self._known.memory.told.get(pod.uid) != words:
-            self._placing.tell(pod, held, reason, words)
+        if self._known.memory.messages.get(pod.uid) != words:
+            self._placing.report(pod, held, reason, words)

@@ -13,13 +13,13 @@ from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
 
 
-class Attendant:
+class ClaimRemediation:
     """One turn of a claim at a time. What it remembers may be lost."""
 
     def __init__(
         self,
         known: store.Store[pods.Pod],
-        hands: write_pool.Writers,
+        hands: write_pool.WritePool,
         rules: claim_remediation.RemediationRules,
         time: clock.Clock,
     ) -> None:
@@ -30,7 +30,7 @@ class Attendant:
         self._pacing = eviction_backoff.EvictionBackoff()
         self._told: dict[ids.Key, str] = {}
 
-    def attend(self, claim: claims.Claim) -> float | None:
+    def reconcile(self, claim: claims.Claim) -> float | None:
         """Do what is due for the claim's pods; seconds until it is to be looked at again."""
         if not claim.said:
             self.forget(claim.key)
@@ -48,13 +48,13 @@ class Attendant:
     def _act(self, claim: claims.Claim, act: claim_remediation.Action) -> float | None:
         match act:
             case claim_remediation.RetryPrepare(pod=pod, cleared_at=stamp):
-                self._writers.nudge(claim, pod, stamp)
+                self._writers.retry_prepare(claim, pod, stamp)
             case claim_remediation.Evict():
                 return self._evict(claim, act)
             case claim_remediation.ReportKept(pod=pod, since=since, message=message):
                 if self._told.get(claim.key) != since:
                     self._told[claim.key] = since
-                    self._writers.tell_kept(claim, pod, message)
+                    self._writers.report_kept(claim, pod, message)
             case claim_remediation.Recheck(after_s=after_s):
                 return after_s
             case _:

@@ -11,31 +11,31 @@ from driver.resources import reservations
 from driver.resources.core import pods
 from driver.scheduling.reservations import term
 
-PATIENT_S = 5.0
+RETRY_S = 5.0
 """Until a pod is asked again to leave."""
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class EvictionMessages:
     """Why each pod is evicted, and the reason that all have in common."""
 
-    said: Mapping[ids.PodUid, str] = field(default_factory=dict)
+    by_uid: Mapping[ids.PodUid, str] = field(default_factory=dict)
     reason: reasons.Reason = reasons.Reason.PREEMPTED
 
 
-_NOTHING = Words()
+_NOTHING = EvictionMessages()
 
 
-class Departing:
+class EvictionRequester:
     """On the decider's thread."""
 
-    def __init__(self, known: state.State, hands: object_writer.Scribe) -> None:
+    def __init__(self, known: state.SchedulerContext, hands: object_writer.ObjectWriter) -> None:
         self._known = known
         self._hands = hands
-        self._said: dict[ids.Key, Words] = {}
+        self._said: dict[ids.Key, EvictionMessages] = {}
         self._asked: dict[ids.PodUid, float] = {}
 
-    def said(self, reservation: ids.Key, words: Words) -> None:
+    def set_messages(self, reservation: ids.Key, words: EvictionMessages) -> None:
         """Why pods go for a Reservation; the next leader knows but for whom."""
         self._said[reservation] = words
 
@@ -43,7 +43,7 @@ class Departing:
         """It is gone."""
         self._said.pop(reservation, None)
 
-    def ask_all(self, item: write_pool.Item, one: reservations.Reservation) -> None:
+    def evict_victims(self, item: write_pool.WorkItem, one: reservations.Reservation) -> None:
         """Ask those to leave that are still there; `item` comes back where one may not yet."""
         for victim in one.evicting:
             pod = self._known.stores.pods.get(victim.key)
@@ -52,10 +52,10 @@ class Departing:
                 continue
             words = self._said.get(one.key, _NOTHING)
             for_whom = f"Evicted for {reservations.words(one.holder)}, which waits"
-            self._ask(item, pod, words.said.get(victim.uid, for_whom), words.reason)
+            self._ask(item, pod, words.by_uid.get(victim.uid, for_whom), words.reason)
 
-    def overrun(
-        self, item: write_pool.Item, one: reservations.Reservation, there: Iterable[pods.Pod]
+    def evict_overrun(
+        self, item: write_pool.WorkItem, one: reservations.Reservation, there: Iterable[pods.Pod]
     ) -> None:
         """Ask those to leave that were to be over by now: they were lent it no longer."""
         now = self._known.clock.now()
@@ -66,12 +66,12 @@ class Departing:
                 self._ask(item, pod, told, reasons.Reason.PREEMPTED)
 
     def _ask(
-        self, item: write_pool.Item, pod: pods.Pod, words: str, reason: reasons.Reason
+        self, item: write_pool.WorkItem, pod: pods.Pod, words: str, reason: reasons.Reason
     ) -> None:
         """Unless it was a moment ago."""
         now = self._known.clock.monotonic()
         if self._asked.get(pod.uid, 0.0) > now:
             return
-        self._asked[pod.uid] = now + PATIENT_S
-        found = stores.claims_of(self._known.stores, pod)
+        self._asked[pod.uid] = now + RETRY_S
+        found = stores.pod_claims(self._known.stores, pod)
         self._hands.evict(item, pod, found, reason, words)

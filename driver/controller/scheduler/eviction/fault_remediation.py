@@ -38,15 +38,15 @@ _OF_ONE_POD = frozenset(
 """Labels that the next pod of an owner does not have in common with this one."""
 
 
-class Replacing:
+class FaultRemediation:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
+        known: state.SchedulerContext,
         book: victims.VictimIndex,
-        kept: eviction_reservations.Reserving,
-        placer: scheduler_results.Placing,
+        kept: eviction_reservations.ReservationController,
+        placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
     ) -> None:
         self._known = known
@@ -55,12 +55,12 @@ class Replacing:
         self._placing = placer
         self._deciding = deciding
 
-    def look(self, node: ids.NodeName) -> float | None:
+    def reconcile(self, node: ids.NodeName) -> float | None:
         """Have the work on devices of a node that failed go elsewhere, where it is to.
 
         Seconds until it is to be looked at again, where something is there that failed.
         """
-        view = self._known.bring()
+        view = self._known.refresh_view()
         found: dict[victims.VictimKey, faulty.Fault] = {}
         for fault in faulty.faulty_devices(view, node):
             for holder in view.holders(fault.device):
@@ -74,16 +74,18 @@ class Replacing:
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
         """The pods of a claim that run."""
-        there = stores.users(self._known.stores, claim)
+        there = stores.claim_users(self._known.stores, claim)
         return [pod for pod in there if pod.node and not pod.deleting]
 
     def _replace(self, unit: victims.Victim, fault: faulty.Fault) -> None:
         first = unit.pods[0].pod
-        if self._reserving.is_going(first):
+        if self._reserving.is_victim(first):
             return
         stays = faulty.irreplaceable_reason(unit)
         if stays:
-            self._placing.wait(first, (), fault.kept_reason, f"{fault.message}; it stays: {stays}")
+            self._placing.report_pending(
+                first, (), fault.kept_reason, f"{fault.message}; it stays: {stays}"
+            )
             return
         seats = self._seats(unit)
         held = device_plan.held_devices(self._known.view, seats)
@@ -93,7 +95,9 @@ class Replacing:
         _log.info("replacing", unit=unit.name, why=fault.message, nodes=where)
         made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
         said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.pods}
-        self._reserving.begin(made, held, evictions.Words(said, fault.eviction_reason))
+        self._reserving.create_for_eviction(
+            made, held, evictions.EvictionMessages(said, fault.eviction_reason)
+        )
 
     def _seats(self, unit: victims.Victim) -> Sequence[gang_types.MemberPlacement]:
         """Places for all of it on what works, as if it were gone; none where there are none."""
@@ -104,7 +108,7 @@ class Replacing:
 
     def _afresh(self, pod: pods.Pod) -> allocator_types.Workload:
         """A pod as its owner will make it again."""
-        there = stores.claims_of(self._known.stores, pod)
+        there = stores.pod_claims(self._known.stores, pod)
         asked = tuple(replace(one, allocation=None, consumers=()) for one in there)
         return allocator_types.Workload(replace(pod, node=None), asked)
 

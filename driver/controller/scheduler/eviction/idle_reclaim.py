@@ -17,15 +17,15 @@ _AGAIN_S = 60.0
 """What was evicted and is still there is looked at again."""
 
 
-class Reclaiming:
+class IdleReclaim:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
+        known: state.SchedulerContext,
         fair: engine.QueueEngine,
         book: victims.VictimIndex,
-        hands: object_writer.Scribe,
+        hands: object_writer.ObjectWriter,
     ) -> None:
         self._known = known
         self._engine = fair
@@ -33,7 +33,7 @@ class Reclaiming:
         self._hands = hands
         self._told: dict[victims.VictimKey, str] = {}
 
-    def look(self, claim: claims.Claim) -> float | None:
+    def reconcile(self, claim: claims.Claim) -> float | None:
         """Do what is due for the pods of a claim; seconds until it is to be looked at again."""
         if not any(one.activity is not None for one in claim.said):
             return None
@@ -43,11 +43,11 @@ class Reclaiming:
         return min((one for one in waits if one is not None), default=None)
 
     def _users(self, claim: claims.Claim) -> list[pods.Pod]:
-        there = stores.users(self._known.stores, claim.key)
+        there = stores.claim_users(self._known.stores, claim.key)
         return [one for one in there if one.node and not one.deleting]
 
     def _unit(self, key: victims.VictimKey) -> float | None:
-        unit = self._book.all_victims(self._known.bring()).get(key)
+        unit = self._book.all_victims(self._known.refresh_view()).get(key)
         if unit is None:
             return None
         leaf = self._engine.pod_queue(unit.pods[0].pod)
@@ -82,9 +82,9 @@ class Reclaiming:
 
     def _tell(self, unit: victims.Victim, reason: reasons.Reason, words: str) -> None:
         for one in unit.pods:
-            found = stores.claims_of(self._known.stores, one.pod)
+            found = stores.pod_claims(self._known.stores, one.pod)
             if reason is reasons.Reason.IDLE_EVICTED:
-                item = write_pool.Item("claim", found[0].key) if found else write_pool.WAKE
+                item = write_pool.WorkItem("claim", found[0].key) if found else write_pool.WAKE
                 self._hands.evict(item, one.pod, found, reason, words)
             else:
                 self._hands.warn(one.pod, found, reason, words)

@@ -47,11 +47,14 @@ _PATIENT_S = 5.0
 """What found nobody to evict looks again after so long at the earliest."""
 
 
-class Leaves:
+class QueueStates:
     """The queues as the law of preemption reads them, as of one moment."""
 
     def __init__(
-        self, known: state.State, fair: engine.QueueEngine, book: preemption_victims.VictimIndex
+        self,
+        known: state.SchedulerContext,
+        fair: engine.QueueEngine,
+        book: preemption_victims.VictimIndex,
     ) -> None:
         self._known = known
         self._engine = fair
@@ -86,25 +89,25 @@ class Preemption:
 
     def __init__(
         self,
-        known: state.State,
+        known: state.SchedulerContext,
         fair: engine.QueueEngine,
-        kept: eviction_reservations.Reserving,
-        placer: scheduler_results.Placing,
+        kept: eviction_reservations.ReservationController,
+        placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
     ) -> None:
         self._known = known
         self._engine = fair
-        self.reserving = kept
-        self.placer = placer
-        self.deciding = deciding
-        self.book = preemption_victims.VictimIndex()
+        self.reservations = kept
+        self.results = placer
+        self.settings = deciding
+        self.victims = preemption_victims.VictimIndex()
         self._planner = planner.Planner(deciding)
-        self._next: dict[write_pool.Item, float] = {}
-        self._told: dict[write_pool.Item, str] = {}
+        self._next: dict[write_pool.WorkItem, float] = {}
+        self._told: dict[write_pool.WorkItem, str] = {}
         self._free = 0.0
         self._least = (-1, _NOBODY)
 
-    def consider(self, one: pending.Candidate, leaf: str) -> float | None:
+    def try_preempt(self, one: pending.PendingWorkload, leaf: str) -> float | None:
         """Have pods make room for a candidate that found none, if they may go for it.
 
         Seconds until it is worth another look, where time alone may change the answer.
@@ -115,15 +118,15 @@ class Preemption:
         until = max(self._next.get(one.item, 0.0), self._free)
         if until > moment:
             return until - moment
-        if self.reserving.evicting() >= _MOST:
+        if self.reservations.evicting_count() >= _MOST:
             return _PATIENT_S
         self._forget()
         self._next[one.item] = moment + _PATIENT_S
         right = self._law(one, leaf)
         ask = preemption_types.PreemptionRequest(
-            self._known.view, one.workloads, self.deciding, one.near, is_unschedulable=True
+            self._known.view, one.workloads, self.settings, one.topology, is_unschedulable=True
         )
-        found = self._planner.plan(ask, right, self.book, step_budget.StepBudget(_STEPS))
+        found = self._planner.plan(ask, right, self.victims, step_budget.StepBudget(_STEPS))
         ended = self._known.clock.monotonic()
         self._free = ended + _PAUSE * (ended - moment)
         if isinstance(found, preemption_types.NoPlan):
@@ -140,20 +143,20 @@ class Preemption:
             self._next = {item: at for item, at in self._next.items() if item in waiting}
             self._told = {item: said for item, said in self._told.items() if item in waiting}
 
-    def _in_vain(self, one: pending.Candidate, found: preemption_types.NoPlan) -> None:
+    def _in_vain(self, one: pending.PendingWorkload, found: preemption_types.NoPlan) -> None:
         """Say once why nobody goes for it, where there is anybody at all."""
         said = plan_words.no_plan_message(found)
         if found.ineligible and self._told.get(one.item) != said:
             self._told[one.item] = said
             for work in one.workloads:
-                self.placer.also(
+                self.results.report_event(
                     work.pod, work.open_claims, reasons.Reason.PREEMPTION_IN_VAIN, said
                 )
 
-    def _may(self, one: pending.Candidate) -> bool:
+    def _may(self, one: pending.PendingWorkload) -> bool:
         if not all(work.pod.preempts for work in one.workloads):
             return False
-        if self.reserving.is_underway(one):
+        if self.reservations.has_pending_eviction(one):
             return False
         return not self._engine.tree.is_implicit_only or self._lowest() < one.priority
 
@@ -161,13 +164,13 @@ class Preemption:
         """The lowest priority of all that has something."""
         mark, known = self._least
         if mark != self._known.view.revision:
-            there = self.book.all_victims(self._known.view).values()
+            there = self.victims.all_victims(self._known.view).values()
             known = min((unit.priority for unit in there), default=_NOBODY)
             self._least = self._known.view.revision, known
         return known
 
-    def _law(self, one: pending.Candidate, leaf: str) -> preemption_policy.PreemptionPolicy:
-        asked = self._engine.requested_amounts(self._known.view, one.open)
+    def _law(self, one: pending.PendingWorkload, leaf: str) -> preemption_policy.PreemptionPolicy:
+        asked = self._engine.requested_amounts(self._known.view, one.open_claims)
         preemptor = preemption_policy.Preemptor(
             one.priority,
             "" if self._engine.tree.is_implicit_only else leaf,
@@ -177,8 +180,8 @@ class Preemption:
                 preemption_victims.victim_key(work.pod) for work in one.workloads
             ),
         )
-        guards = disruption_budgets.Guards(self._known.stores.guards.snapshot().values())
-        leaves = Leaves(self._known, self._engine, self.book)
+        guards = disruption_budgets.Guards(self._known.stores.budgets.snapshot().values())
+        leaves = QueueStates(self._known, self._engine, self.victims)
         idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
         return preemption_policy.PreemptionPolicy(
             preemptor, leaves, guards, self._known.clock.now(), idles=idles
@@ -186,7 +189,7 @@ class Preemption:
 
     def _go(
         self,
-        one: pending.Candidate,
+        one: pending.PendingWorkload,
         found: preemption_types.Plan,
         right: preemption_policy.PreemptionPolicy,
     ) -> None:
@@ -206,13 +209,13 @@ class Preemption:
         made = _reservation(one, victims, self._known.clock.now())
         message = plan_words.preemptor_message(found, right)
         _log.info("preempting", item=one.item, victims=[*found.pods], lost_s=found.lost_s)
-        self.reserving.begin(made, held, evictions.Words(said))
+        self.reservations.create_for_eviction(made, held, evictions.EvictionMessages(said))
         for work in one.workloads:
-            self.placer.tell(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
+            self.results.report(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(
-    one: pending.Candidate, victims: Sequence[reservations.Victim], now: dt.datetime
+    one: pending.PendingWorkload, victims: Sequence[reservations.Victim], now: dt.datetime
 ) -> reservations.Reservation:
     first = one.first
     gang = one.gang is not None

@@ -38,32 +38,32 @@ _REASONS = {
     "Used": reasons.Reason.RESERVATION_USED,
     "Expired": reasons.Reason.RESERVATION_EXPIRED,
 }
-LeafOf = Callable[[pods.Pod], str]
+QueueOf = Callable[[pods.Pod], str]
 
 
-class Reserving:
+class ReservationController:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
-        hands: object_writer.Scribe,
-        charges: queue_usage.Charging,
+        known: state.SchedulerContext,
+        hands: object_writer.ObjectWriter,
+        charges: queue_usage.QueueUsage,
         deciding: settings.Settings,
-        leaf_of: LeafOf,
-        brought: arrived_capacity.Keeping,
+        leaf_of: QueueOf,
+        brought: arrived_capacity.ArrivedCapacity,
     ) -> None:
         self._known = known
         self._hands = hands
         self._charges = charges
         self._deciding = deciding
         self._leaf_of = leaf_of
-        self.brought = brought
+        self.arrived = brought
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
-        self._departing = evictions.Departing(known, hands)
+        self._departing = evictions.EvictionRequester(known, hands)
 
-    def put(self, key: ids.Key, one: reservations.Reservation | None) -> None:
+    def set_reservation(self, key: ids.Key, one: reservations.Reservation | None) -> None:
         """A Reservation came, changed or went: what it holds is held in the picture."""
         if one is None:
             gone = self._live.pop(key, None)
@@ -85,8 +85,8 @@ class Reserving:
         """What is held counts for the holder's queue; what goes for it, for its own no more."""
         allocation = term.held_allocation(held)
         self._known.view.set_reserved_devices(term.holder_key(one), allocation)
-        self._charges.kept(term.holder_key(one), self._leaf(one), allocation)
-        self._charges.leave(term.holder_key(one), self._claims_of(one) if held else ())
+        self._charges.charge_reservation(term.holder_key(one), self._leaf(one), allocation)
+        self._charges.exclude_claims(term.holder_key(one), self._claims_of(one) if held else ())
 
     def _leaf(self, one: reservations.Reservation) -> str:
         """The queue of its holder: of a pod that is there, else of such a pod."""
@@ -108,7 +108,9 @@ class Reserving:
         """The claims of its holder; not of those who go for it."""
         view = self._known.view
         for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
-            if any(self._is_holder(one, pod) for pod in stores.users(self._known.stores, key)):
+            if any(
+                self._is_holder(one, pod) for pod in stores.claim_users(self._known.stores, key)
+            ):
                 yield key
         for decision in self._known.memory.in_flight.values():
             if term.may_use(one, decision.pod, self._leaf_of(decision.pod)):
@@ -119,12 +121,12 @@ class Reserving:
 
     # What is due.
 
-    def look(self, item: write_pool.Item) -> float | None:
+    def reconcile(self, item: write_pool.WorkItem) -> float | None:
         """Do what is due for a Reservation; seconds until it is to be looked at again."""
-        self._known.bring()
-        one = self._known.stores.reserved.get(item.key)
+        self._known.refresh_view()
+        one = self._known.stores.reservations.get(item.key)
         if one is None:
-            self.put(item.key, None)
+            self.set_reservation(item.key, None)
         if one is None or one.deleting or one.phase in _OVER:
             return None
         now = self._known.clock.now()
@@ -137,11 +139,11 @@ class Reserving:
         elif not one.held:
             self._plan(one, now)
         elif term.start_time(one) <= now:
-            self._departing.overrun(item, one, self._others(one))
+            self._departing.evict_overrun(item, one, self._others(one))
         until = [
             (moment - now).total_seconds() for moment in (term.end_time(one), term.start_time(one))
         ]
-        again_s = evictions.PATIENT_S if one.evicting else _AGAIN_S
+        again_s = evictions.RETRY_S if one.evicting else _AGAIN_S
         return min(each for each in (*until, again_s) if each > 0)
 
     def _over(
@@ -181,34 +183,34 @@ class Reserving:
 
     # Of those for which pods go.
 
-    def begin(
+    def create_for_eviction(
         self,
         one: reservations.Reservation,
         held: Sequence[reservations.Held],
-        said: evictions.Words,
+        said: evictions.EvictionMessages,
     ) -> None:
         """Hold at once, write it, and have the others leave once it is written."""
-        self._departing.said(one.key, said)
-        self.put(one.key, replace(one, held=tuple(held)))
+        self._departing.set_messages(one.key, said)
+        self.set_reservation(one.key, replace(one, held=tuple(held)))
         accepted = reservations.accepted(one, "", "", one.created)
         status = reservations.render_status(one, "Held", held, accepted, "")
-        self._hands.reserve(one.namespace, reservations.render(one), status)
+        self._hands.create_reservation(one.namespace, reservations.render(one), status)
 
-    def evicting(self) -> int:
+    def evicting_count(self) -> int:
         """For how many pods go now."""
         return sum(1 for one in self._live.values() if one.evicting)
 
-    def is_underway(self, candidate: scheduler_pending.Candidate) -> bool:
+    def has_pending_eviction(self, candidate: scheduler_pending.PendingWorkload) -> bool:
         """Whether pods go for a candidate already."""
         return any(
             one.evicting and term.may_use(one, candidate.first, "") for one in self._live.values()
         )
 
-    def is_going(self, pod: pods.Pod) -> bool:
+    def is_victim(self, pod: pods.Pod) -> bool:
         """Whether a pod is to leave for a Reservation."""
         return any(pod.uid in _uids(one) for one in self._live.values())
 
-    def since(self, candidate: scheduler_pending.Candidate) -> str:
+    def pending_since(self, candidate: scheduler_pending.PendingWorkload) -> str:
         """Since when a candidate waits: one that was evicted for no fault of its own keeps that."""
         said = (
             one.since
@@ -217,12 +219,12 @@ class Reserving:
         )
         return min((candidate.since, *said))
 
-    def _evict(self, item: write_pool.Item, one: reservations.Reservation) -> None:
+    def _evict(self, item: write_pool.WorkItem, one: reservations.Reservation) -> None:
         """What is not held is not gone for."""
         if one.held or one.name.startswith(REPLACE):
-            self._departing.ask_all(item, one)
+            self._departing.evict_victims(item, one)
         elif _is_own(one):
-            self._hands.unreserve(one)
+            self._hands.delete_reservation(one)
 
     def _others(self, one: reservations.Reservation) -> Iterator[pods.Pod]:
         """Who has what is held for its holder."""
@@ -230,11 +232,11 @@ class Reserving:
         for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
             yield from (
                 pod
-                for pod in stores.users(self._known.stores, key)
+                for pod in stores.claim_users(self._known.stores, key)
                 if not self._is_holder(one, pod)
             )
 
-    def pending(self) -> tuple[ids.Key, ...]:
+    def pending_keys(self) -> tuple[ids.Key, ...]:
         """Those for which no devices were found yet."""
         return tuple(sorted(self._pending))
 
@@ -242,7 +244,7 @@ class Reserving:
         people = holders.HolderIndex(
             self._known.view, self._known.stores.claims.get, self._known.stores.pods.get
         )
-        seen = self.brought.view_for(provisioning_demand.reservation_key(one.key))
+        seen = self.arrived.view_for(provisioning_demand.reservation_key(one.key))
         view = device_plan.view_at_start(seen, people, one, now)
         found = device_plan.plan_devices(view, one, self._deciding)
         if isinstance(found, gang_types.GangUnschedulable):
@@ -260,7 +262,7 @@ class Reserving:
         self._pending.discard(one.key)
         self._hold(one, ())
         if _is_own(one):
-            self._hands.unreserve(one)
+            self._hands.delete_reservation(one)
         else:
             self._say(one, phase, (), why)
 
@@ -279,12 +281,12 @@ class Reserving:
         body = reservations.render_status(one, phase, held, accepted, why)
         if not reservations.same(one.status, body):
             _log.info("reservation", key=one.key, phase=phase, devices=len(held), why=why)
-            self._hands.reservation(one, body, reason, why)
+            self._hands.write_reservation_status(one, body, reason, why)
 
     # For those who are placed.
 
-    def kept_for(
-        self, candidate: scheduler_pending.Candidate
+    def held_for(
+        self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
         """The Reservations that hold something for a candidate now."""
         return tuple(
@@ -296,8 +298,8 @@ class Reserving:
             )
         )
 
-    def lent_to(
-        self, candidate: scheduler_pending.Candidate
+    def usable_before_start(
+        self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
         """Those that have not started, and will not before a candidate is over."""
         now = self._known.clock.now()
@@ -319,7 +321,7 @@ class Reserving:
             self._known.view, [term.holder_key(one) for one in found], only
         )
 
-    def used(self, found: Sequence[reservations.Reservation]) -> None:
+    def refresh_held(self, found: Sequence[reservations.Reservation]) -> None:
         """Their holder was just placed."""
         for one in found:
             self._keep(one)

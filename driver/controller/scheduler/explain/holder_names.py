@@ -14,20 +14,20 @@ from driver.scheduling.snapshot import allocation_hold, snapshot
 _MOST_PODS = 2
 
 
-class Holders:
+class HolderNames:
     """On the decider's thread; `plan` gives the plan of now, if there is one."""
 
     def __init__(
         self,
-        shared: state.State,
-        claims_now: in_flight.Underway,
+        shared: state.SchedulerContext,
+        claims_now: in_flight.InFlightClaims,
         plan: Callable[[], backfill_plan.BackfillPlan | None],
     ) -> None:
         self._known = shared
         self._claims = claims_now
         self._plan = plan
 
-    def of_refusal(
+    def describe_rejection(
         self,
         view: snapshot.Snapshot,
         answer: allocator_types.Unschedulable,
@@ -38,7 +38,7 @@ class Holders:
             device_holders.rejection_holders(view, answer, first), self.name
         )
 
-    def of_plan(self, *, own: bool) -> str:
+    def describe_plan(self, *, own: bool) -> str:
         """`6 GPUs of node-1 are kept for team/b until ...`: those nobody uses; "" without."""
         plan = self._plan()
         if plan is None:

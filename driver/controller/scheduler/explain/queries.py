@@ -30,69 +30,69 @@ KIND = "explain"
 """Items of pods that somebody asks about."""
 PATIENCE_S = 2.0
 """Readers wait so long for the decider; then they get the last answer, with its time."""
-Answer = futures.Future[explanation.Explanation | None]
+PendingExplanation = futures.Future[explanation.Explanation | None]
 
 
-class Answering:
+class ExplainQueries:
     """`ask` from any thread, `answer` on the decider's. One answer costs one decision."""
 
     def __init__(
         self,
-        shared: state.State,
-        items: workqueue.WorkQueue[write_pool.Item],
-        placer: scheduler_results.Placing,
+        shared: state.SchedulerContext,
+        items: workqueue.WorkQueue[write_pool.WorkItem],
+        placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
-        turns: scheduler_cycle.Serving,
+        turns: scheduler_cycle.SchedulingCycle,
     ) -> None:
         self._known = shared
         self._items = items
         self._placer = placer
         self._deciding = deciding
         self._serving = turns
-        self._claims = in_flight.Underway(shared)
+        self._claims = in_flight.InFlightClaims(shared)
         self._owners = ownership.OwnershipResolver()
         self._lock = threading.Lock()
-        self._asked: dict[ids.Key, Answer] = {}
+        self._asked: dict[ids.Key, PendingExplanation] = {}
 
-    def ask(self, pod: ids.Key) -> Answer:
+    def request(self, pod: ids.Key) -> PendingExplanation:
         """The answer to come; None in it: the pod is not decided for here."""
         with self._lock:
             answer = self._asked.setdefault(pod, futures.Future())
-        self._items.add(write_pool.Item(KIND, pod))
+        self._items.add(write_pool.WorkItem(KIND, pod))
         return answer
 
-    def answer(self, pod: ids.Key) -> None:
+    def resolve(self, pod: ids.Key) -> None:
         """Resolve what was asked of a pod."""
         with self._lock:
             answer = self._asked.pop(pod, None)
         if answer is None:
             return
-        full = self.last(pod)
+        full = self.last_explanation(pod)
         try:
             full = self._explain(pod)
         finally:
             answer.set_result(full)
 
-    def now(self, pod: ids.Key) -> explanation.Explanation | None:
+    def explain_now(self, pod: ids.Key) -> explanation.Explanation | None:
         """The answer to a pod; from any thread but the decider's. Waits `PATIENCE_S` at most."""
         try:
-            return self.ask(pod).result(PATIENCE_S)
+            return self.request(pod).result(PATIENCE_S)
         except futures.TimeoutError:
-            return self.last(pod)
+            return self.last_explanation(pod)
 
-    def last(self, pod: ids.Key) -> explanation.Explanation | None:
+    def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
         """The last answer to a pod; from any thread."""
         uid = self._known.memory.uids.get(pod)
-        return None if uid is None else self._known.memory.explained.get(uid)
+        return None if uid is None else self._known.memory.explanations.get(uid)
 
     def _explain(self, pod: ids.Key) -> explanation.Explanation | None:
-        self._known.bring()
+        self._known.refresh_view()
         refused = self._of_bound(pod)
         if refused is not None:
             return refused
         candidate = self._candidate(pod)
         if candidate is None:
-            return self.last(pod)
+            return self.last_explanation(pod)
         view = self._view_for(candidate)
         if candidate.gang is not None:
             return self._of_gang(pod, candidate, view)
@@ -102,10 +102,12 @@ class Answering:
             return self._not_placed(work)
         near = None
         if refusal.blocker is None:
-            near = self._placer.adviser.explain(view, work, refusal)
-        rest = self._placer.rest_of(refusal, near, self._serving.note_of(candidate), view)
+            near = self._placer.explainer.explain(view, work, refusal)
+        rest = self._placer.describe_details(
+            refusal, near, self._serving.pending_note(candidate), view
+        )
         text = whatif_words.join_sentence(allocator_messages.unschedulable(refusal), rest)
-        return self._placer.explain(work.pod, refusal, near, text)
+        return self._placer.record_explanation(work.pod, refusal, near, text)
 
     def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
         """The answer to a pod that is bound where its claims are not allocated: of its own node."""
@@ -118,13 +120,13 @@ class Answering:
         refused = self._bound_refusals().refusal(pod)
         if refused is None:
             return None
-        if refused.fits and memory.why.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
-            limited = memory.told.get(pod.uid, "")
+        if refused.fits and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
+            limited = memory.messages.get(pod.uid, "")
             limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
-            return self._placer.explain(pod, limit, text=limited)
-        rest = self._placer.rest_of(refused.answer, refused.near)
+            return self._placer.record_explanation(pod, limit, text=limited)
+        rest = self._placer.describe_details(refused.answer, refused.near)
         text = whatif_words.join_sentence(refused.text, rest)
-        return self._placer.explain(pod, refused.answer, refused.near, text)
+        return self._placer.record_explanation(pod, refused.answer, refused.near, text)
 
     def _bound_refusals(self) -> bound_pod_refusal.Reader:
         return bound_pod_refusal.Reader(
@@ -135,52 +137,51 @@ class Answering:
             self._owners,
         )
 
-    def _candidate(self, pod: ids.Key) -> pending.Candidate | None:
+    def _candidate(self, pod: ids.Key) -> pending.PendingWorkload | None:
         """The pod that waits for a place, or its gang."""
         waiting = self._known.memory.waiting
-        single = waiting.get(write_pool.Item("pod", pod))
+        single = waiting.get(write_pool.WorkItem("pod", pod))
         if single is not None:
             return single
         uid = self._known.memory.uids.get(pod)
-        if uid is None or uid not in self._known.memory.told:
+        if uid is None or uid not in self._known.memory.messages:
             return None
         return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
-    def _view_for(self, candidate: pending.Candidate) -> snapshot.Snapshot:
+    def _view_for(self, candidate: pending.PendingWorkload) -> snapshot.Snapshot:
         """The picture as the candidate's own turn finds it."""
         plan = self._serving.plan
-        if plan is None or candidate.item != write_pool.Item(plan.kind, plan.key):
+        if plan is None or candidate.item != write_pool.WorkItem(plan.kind, plan.key):
             return self._known.view
         return reservation_overlay.WithoutReservations(self._known.view, [backfill_plan.KEY])
 
     def _fresh(self, work: allocator_types.Workload) -> allocator_types.Workload:
-        return replace(work, avoided_nodes=self._known.avoided(work.pod))
+        return replace(work, avoided_nodes=self._known.avoided_nodes(work.pod))
 
     def _of_gang(
-        self, pod: ids.Key, candidate: pending.Candidate, view: snapshot.Snapshot
+        self, pod: ids.Key, candidate: pending.PendingWorkload, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
         works = [self._fresh(work) for work in candidate.workloads]
-        answer = gang_placement.place_gang(works, view, candidate.near, self._deciding)
+        answer = gang_placement.place_gang(works, view, candidate.topology, self._deciding)
         mine = next((work for work in works if work.pod.key == pod), works[0])
         if isinstance(answer, gang_types.GangPlacement) or candidate.gang is None:
             return self._not_placed(mine)
-        text = (
-            f"gang {candidate.gang.key}: {seating_words.gang_unschedulable(answer, candidate.near)}"
-        )
-        text = whatif_words.join_sentence(text, self._serving.note_of(candidate))
-        return self._placer.explain(
+        why = seating_words.gang_unschedulable(answer, candidate.topology)
+        text = f"gang {candidate.gang.key}: {why}"
+        text = whatif_words.join_sentence(text, self._serving.pending_note(candidate))
+        return self._placer.record_explanation(
             mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )
 
     def _not_placed(self, work: allocator_types.Workload) -> explanation.Explanation | None:
         """The answer to one that would fit: what else keeps it, such as its queue's limit."""
         memory = self._known.memory
-        why, text = memory.why.get(work.pod.uid), memory.told.get(work.pod.uid, "")
+        why, text = memory.pending_reasons.get(work.pod.uid), memory.messages.get(work.pod.uid, "")
         if why is None or why is reasons.Reason.NO_FIT:
             self._items.add(write_pool.WAKE)
-            return self.last(work.pod.key)
-        return self._placer.explain(work.pod, allocator_types.Unschedulable(why, text))
+            return self.last_explanation(work.pod.key)
+        return self._placer.record_explanation(work.pod, allocator_types.Unschedulable(why, text))
 
 
-def _is_in(uid: ids.PodUid, candidate: pending.Candidate) -> bool:
+def _is_in(uid: ids.PodUid, candidate: pending.PendingWorkload) -> bool:
     return any(work.pod.uid == uid for work in candidate.workloads)

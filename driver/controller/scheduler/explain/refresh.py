@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from driver import clock, ids
 from driver.scheduling.snapshot import cluster_state
 
-RENEW_S = 30.0
+REFRESH_S = 30.0
 """A pod's words are looked at again no more often."""
-A_SECOND = 5.0
+REFRESHES_PER_S = 5.0
 """Pods whose words are looked at again in a second, on average: past 150 waiting, age grows."""
 _BURST = 100.0
 _SPARE = 64
@@ -27,7 +27,7 @@ class _Spoken:
     mark: int
 
 
-class Renewals:
+class MessageRefresh:
     """On the decider's thread. `behind`: words of an older view were left as they are."""
 
     def __init__(self, time: clock.Clock) -> None:
@@ -43,15 +43,15 @@ class Renewals:
         if spoken is None or spoken.mark == view.revision:
             return False
         moment = self._clock.monotonic()
-        self._tokens = min(_BURST, self._tokens + A_SECOND * (moment - self._filled))
+        self._tokens = min(_BURST, self._tokens + REFRESHES_PER_S * (moment - self._filled))
         self._filled = moment
-        if moment - spoken.time < RENEW_S or self._tokens < 1.0:
+        if moment - spoken.time < REFRESH_S or self._tokens < 1.0:
             self.behind = True
             return False
         self._tokens -= 1.0
         return True
 
-    def hold(self, uid: ids.PodUid, text: str, view: cluster_state.ClusterState) -> bool:
+    def record(self, uid: ids.PodUid, text: str, view: cluster_state.ClusterState) -> bool:
         """Note that words hold in a view; True where they are others than before."""
         last = self._spoken.get(uid)
         self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.revision)

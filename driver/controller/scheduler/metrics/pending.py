@@ -53,23 +53,23 @@ BACKFILL_END: Final = Family(
     "Until when they are kept, in Unix time; 0 where none are.",
 )
 FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
-Waits = tuple[write_pool.Item, pending.Candidate | None]
+Waits = tuple[write_pool.WorkItem, pending.PendingWorkload | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class PendingState:
     """What the decider remembers of now. `why` is what pods were told last."""
 
     waiting: tuple[Waits, ...] = ()
     uids: Mapping[ids.Key, ids.PodUid] = field(default_factory=dict)
-    why: Mapping[ids.PodUid, reasons.Reason] = field(default_factory=dict)
+    pending_reasons: Mapping[ids.PodUid, reasons.Reason] = field(default_factory=dict)
     gangs: int = 0
     in_flight: int = 0
     in_doubt: int = 0
     plan: backfill_plan.BackfillPlan | None = None
 
 
-def of_standing(found: Standing, reserved: Iterable[reservations.Reservation]) -> Figures:
+def pending_values(found: PendingState, reserved: Iterable[reservations.Reservation]) -> Figures:
     """The figures of all that."""
     why = Counter(_why(found, uid) for one in found.waiting for uid in _pods(one, found.uids))
     phases = Counter(one.phase for one in reserved)
@@ -100,6 +100,6 @@ def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid
     return [uids.get(item.key)]
 
 
-def _why(found: Standing, uid: ids.PodUid | None) -> str:
-    told = found.why.get(uid) if uid is not None else None
+def _why(found: PendingState, uid: ids.PodUid | None) -> str:
+    told = found.pending_reasons.get(uid) if uid is not None else None
     return told.value if told is not None and told.value in REASONS else PENDING

@@ -60,7 +60,7 @@ FAMILIES: Final = (
 )
 
 
-def of_standings(
+def queue_values(
     found: Mapping[str, status_types.QueueStatus], known: Mapping[str, queues.Queue]
 ) -> Figures:
     """The figures of the queues that stand; `known` are they by name."""

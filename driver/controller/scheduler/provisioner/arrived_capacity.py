@@ -18,10 +18,10 @@ from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
 
-class Keeping:
+class ArrivedCapacity:
     """On the decider's thread. What it remembers may be lost: the next look finds it again."""
 
-    def __init__(self, world: state.State) -> None:
+    def __init__(self, world: state.SchedulerContext) -> None:
         self._world = world
         self._held: set[str] = set()
 
@@ -37,7 +37,7 @@ class Keeping:
             self._world.view, [provisioning_demand.provisioned_key(wish)]
         )
 
-    def renew(
+    def refresh(
         self,
         seats: Mapping[str, Sequence[gang_types.MemberPlacement]],
         brought: Mapping[str, Iterable[ids.NodeName]],

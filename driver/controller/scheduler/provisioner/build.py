@@ -28,19 +28,21 @@ PutPod = Callable[[ids.Key, pods.Pod | None], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Around:
+class ProvisionerInputs:
     """What of the decider they work with."""
 
-    world: state.State
-    tools: write_pool.Tools
-    items: workqueue.WorkQueue[write_pool.Item]
-    fair: engine.QueueEngine
-    placer: scheduler_results.Placing
-    waiting: pending_demand.Wishing
-    keeping: arrived_capacity.Keeping
+    context: state.SchedulerContext
+    tools: write_pool.WriteDeps
+    items: workqueue.WorkQueue[write_pool.WorkItem]
+    engine: engine.QueueEngine
+    results: scheduler_results.ResultHandler
+    demand: pending_demand.PendingDemand
+    arrived: arrived_capacity.ArrivedCapacity
 
 
-def but(put: PutPod, how: provisioning_settings.ProvisionerSettings | None) -> PutPod:
+def ignoring_placeholders(
+    put: PutPod, how: provisioning_settings.ProvisionerSettings | None
+) -> PutPod:
     """Hears of pods but those that ask for nodes: they go by themselves, and for nobody."""
     if how is None:
         return put
@@ -52,26 +54,26 @@ def but(put: PutPod, how: provisioning_settings.ProvisionerSettings | None) -> P
     return put_others
 
 
-def bring(
-    around: Around,
-    to: snapshot_updater.Feed,
+def build_provisioner(
+    around: ProvisionerInputs,
+    to: snapshot_updater.SnapshotUpdater,
     deciding: settings.Settings,
     how: provisioning_settings.ProvisionerSettings,
     driver: str,
-) -> provisioner.Bringing:
+) -> provisioner.Provisioner:
     """Nodes on demand, fed with the pods and nodes that matter for it."""
-    world, tools = around.world, around.tools
-    shapes = shape_catalog.Known(world, tools, how, driver)
-    flying = node_requests.Arriving(world, tools, around.items, how, shapes)
-    hands = provisioner.Hands(
+    world, tools = around.context, around.tools
+    shapes = shape_catalog.ShapeCatalog(world, tools, how, driver)
+    flying = node_requests.NodeRequests(world, tools, around.items, how, shapes)
+    hands = provisioner.ProvisionerDeps(
         shapes,
         flying,
-        around.waiting,
-        around.keeping,
-        reporter.Saying(world, tools, around.placer, around.waiting),
-        queue_headroom.Limits(around.fair),
+        around.demand,
+        around.arrived,
+        reporter.ProvisioningReporter(world, tools, around.results, around.demand),
+        queue_headroom.QueueHeadroom(around.engine),
     )
-    made = provisioner.Bringing(world, hands, deciding, how)
-    to.follow("placeholder", (world.stores.pods, flying.put))
-    to.follow("brought", (world.stores.nodes, made.put_node))
+    made = provisioner.Provisioner(world, hands, deciding, how)
+    to.register("placeholder", (world.stores.pods, flying.set_pod))
+    to.register("brought", (world.stores.nodes, made.put_node))
     return made

@@ -17,25 +17,25 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 15.0
 """What a node was brought for may end without anything of the node changing."""
 _SETTLE_S = 0.05
-KeptFor = Callable[[nodes.Node], provenance.ProvisionedFor | None]
+ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 """What a node came for, as long as that waits."""
 
 
-def as_said(node: nodes.Node) -> provenance.ProvisionedFor | None:
+def parse_provenance(node: nodes.Node) -> provenance.ProvisionedFor | None:
     """What a node came for, waiting or not."""
     return provenance.parse(node.brought_for)
 
 
-class Marking:
+class NodeProtection:
     """On the decider's thread; the writes are on the pool, fenced by the term."""
 
     def __init__(
         self,
-        known: state.State,
-        tools: write_pool.Tools,
-        items: workqueue.WorkQueue[write_pool.Item],
+        known: state.SchedulerContext,
+        tools: write_pool.WriteDeps,
+        items: workqueue.WorkQueue[write_pool.WorkItem],
         how: provisioning_settings.ProvisionerSettings,
-        kept_for: KeptFor = as_said,
+        kept_for: ProvenanceOf = parse_provenance,
     ) -> None:
         self._known = known
         self._tools = tools
@@ -44,17 +44,17 @@ class Marking:
         self._kept_for = kept_for
         self._seen = -1
 
-    def follow(self) -> None:
+    def enqueue_changed(self) -> None:
         """Have every node looked at for which something changed since the last call."""
-        view = self._known.bring()
+        view = self._known.refresh_view()
         found = view.changed_since(self._seen)
         self._seen = view.revision
         for name in view.nodes if found is None else found[1]:
-            self._items.add_after(write_pool.Item("marks", ids.Key(name)), _SETTLE_S)
+            self._items.add_after(write_pool.WorkItem("marks", ids.Key(name)), _SETTLE_S)
 
-    def look(self, item: write_pool.Item) -> float | None:
+    def reconcile(self, item: write_pool.WorkItem) -> float | None:
         """Mark a node; seconds until it is to be looked at again."""
-        node = self._known.bring().nodes.get(ids.NodeName(item.key))
+        node = self._known.refresh_view().nodes.get(ids.NodeName(item.key))
         if node is None:
             return None
         kept = annotations.unexpired_provenance(
@@ -66,7 +66,7 @@ class Marking:
         return _AGAIN_S if kept is not None else None
 
     def _write(
-        self, item: write_pool.Item, node: nodes.Node, wanted: annotations.NodeMetadata
+        self, item: write_pool.WorkItem, node: nodes.Node, wanted: annotations.NodeMetadata
     ) -> None:
         try:
             answer = self._tools.writer.apply(

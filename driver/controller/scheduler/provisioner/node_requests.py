@@ -29,7 +29,7 @@ _REST_S, _LONGEST_REST_S = 60.0, 1800.0
 class Arrived:
     """A node that is complete, and what it was asked for by."""
 
-    asked: placeholder.Placeholder
+    request: placeholder.Placeholder
     node: nodes.Node
     gpus: int
     took_s: float
@@ -39,8 +39,8 @@ class Arrived:
 class Missing:
     """One that is not, in its time."""
 
-    asked: placeholder.Placeholder
-    words: str
+    request: placeholder.Placeholder
+    message: str
 
 
 @dataclass(slots=True)
@@ -50,16 +50,16 @@ class _Rest:
     why: str
 
 
-class Arriving:
+class NodeRequests:
     """On the decider's thread. What it remembers may be lost: the pods are in the API."""
 
     def __init__(
         self,
-        world: state.State,
-        tools: write_pool.Tools,
-        items: workqueue.WorkQueue[write_pool.Item],
+        world: state.SchedulerContext,
+        tools: write_pool.WriteDeps,
+        items: workqueue.WorkQueue[write_pool.WorkItem],
         how: provisioning_settings.ProvisionerSettings,
-        shapes: shape_catalog.Known,
+        shapes: shape_catalog.ShapeCatalog,
     ) -> None:
         self._world = world
         self._tools = tools
@@ -74,7 +74,7 @@ class Arriving:
         self._rests: dict[str, _Rest] = {}
         self._refused: list[tuple[placeholder.NodeRequest, str]] = []
 
-    def put(self, key: ids.Key, pod: pods.Pod | None) -> None:
+    def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
         """A pod came, changed or went."""
         before = self._there.pop(key, None)
         if before is not None and (pod is None or pod.uid != before.pod.uid):
@@ -98,7 +98,7 @@ class Arriving:
         for one in self._there.values():
             if one.pod.uid in self._going and one.pod.uid not in self._come_to:
                 continue
-            shape = self._shapes.named(one.shape)
+            shape = self._shapes.get(one.shape)
             if shape is not None:
                 found[one.name] = shape
         return found
@@ -106,15 +106,15 @@ class Arriving:
     def _staying(self) -> Iterator[placeholder.Placeholder]:
         return (one for one in self._there.values() if one.pod.uid not in self._going)
 
-    def on(self, node: ids.NodeName) -> str | None:
+    def node_demand(self, node: ids.NodeName) -> str | None:
         """What a node was asked for on which a pod that asks sits."""
         return next((one.demand for one in self._there.values() if one.node == node), None)
 
-    def nodes(self) -> Iterator[ids.NodeName]:
+    def placeholder_nodes(self) -> Iterator[ids.NodeName]:
         """The nodes on which pods sit that asked for them."""
         return (one.node for one in self._there.values() if one.node is not None)
 
-    def look(self) -> Iterator[Arrived | Missing]:
+    def poll(self) -> Iterator[Arrived | Missing]:
         """What became of those that were asked for. The last word on each of them."""
         now = self._world.clock.now()
         for one in [*self._staying()]:
@@ -125,9 +125,9 @@ class Arriving:
             elif one.age_s(now) > self._ttl_s:
                 missing = Missing(one, self._lacks(one))
                 yield missing
-                self._fail(one.shape, node_request_metrics.NOT_ARRIVED, missing.words)
+                self._fail(one.shape, node_request_metrics.NOT_ARRIVED, missing.message)
                 self.drop(one)
-            elif self._shapes.named(one.shape) is None:
+            elif self._shapes.get(one.shape) is None:
                 self.drop(one)
 
     def _arrived(self, one: placeholder.Placeholder, took_s: float) -> Arrived | None:
@@ -141,12 +141,12 @@ class Arriving:
         return Arrived(one, node, observed_shapes.gpu_count(pool), took_s)
 
     def _come(self, one: Arrived) -> None:
-        self._rests.pop(one.asked.shape, None)
-        self._shapes.started(one.asked.shape, one.took_s)
-        self._tools.metrics.nodes.arrived(one.asked.shape, one.took_s)
+        self._rests.pop(one.request.shape, None)
+        self._shapes.record_startup(one.request.shape, one.took_s)
+        self._tools.metrics.nodes.observe_arrival(one.request.shape, one.took_s)
         # Until that pod is seen to be gone its node takes nobody, and counts as on its way.
-        self._come_to.add(one.asked.pod.uid)
-        self.drop(one.asked)
+        self._come_to.add(one.request.pod.uid)
+        self.drop(one.request)
 
     def _lacks(self, one: placeholder.Placeholder) -> str:
         waited = f"after {self._how.document.ttl}"
@@ -166,9 +166,9 @@ class Arriving:
         before = self._rests.get(shape)
         lasts_s = min(before.lasts_s * 2, _LONGEST_REST_S) if before else _REST_S
         self._rests[shape] = _Rest(now + lasts_s, lasts_s, words)
-        self._tools.metrics.nodes.failed(shape, why)
+        self._tools.metrics.nodes.count_failed(shape, why)
 
-    def resting(self) -> dict[str, str]:
+    def backed_off(self) -> dict[str, str]:
         """Shapes that are left alone for a while, with the reason."""
         now = self._world.clock.monotonic()
         return {
@@ -177,7 +177,7 @@ class Arriving:
             if one.until > now
         }
 
-    def again_s(self) -> float | None:
+    def next_due_s(self) -> float | None:
         """Until the first is given up, or may be asked for again."""
         now, moment = self._world.clock.now(), self._world.clock.monotonic()
         left = [self._ttl_s - one.age_s(now) for one in self._staying()]
@@ -187,10 +187,10 @@ class Arriving:
 
     # Writes.
 
-    def ask(self, one: placeholder.NodeRequest) -> None:
+    def request(self, one: placeholder.NodeRequest) -> None:
         """Ask for a node."""
         self._made[one.name] = one, self._world.clock.monotonic()
-        self._tools.metrics.nodes.requested(one.template.name)
+        self._tools.metrics.nodes.count_requested(one.template.name)
         body = placeholder.render(one, self._how.namespace, self._how.image)
         _log.info("node asked for", shape=one.template.name, wish=one.demand, pod=one.name)
         self._tools.pool.submit(self._make, one, body)
@@ -206,7 +206,7 @@ class Arriving:
             self._refused.append((one, str(error) if lasting else ""))
             self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
 
-    def refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
+    def drain_refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
         """What the API server did not let be asked for, with its words.
 
         What it could not answer is asked anew, by the same name, whether or not it was done.

@@ -15,15 +15,15 @@ from driver.scheduling.reservations import device_plan, term
 from driver.scheduling.snapshot import snapshot
 
 
-class Wishing:
+class PendingDemand:
     """On the decider's thread."""
 
     def __init__(
         self,
-        known: state.State,
+        known: state.SchedulerContext,
         fair: engine.QueueEngine,
-        turns: scheduler_cycle.Serving,
-        kept: eviction_reservations.Reserving,
+        turns: scheduler_cycle.SchedulingCycle,
+        kept: eviction_reservations.ReservationController,
         gangs: gang_index.GangIndex,
     ) -> None:
         self._known = known
@@ -32,20 +32,22 @@ class Wishing:
         self._reserving = kept
         self._gangs = gangs
 
-    def all(self) -> list[provisioning_demand.NodeDemand]:
+    def list_demands(self) -> list[provisioning_demand.NodeDemand]:
         """Those that nothing else is underway for: pods and gangs first, by their turn."""
         return [*self._of_line(), *self._of_reservations()]
 
     def _of_line(self) -> Iterator[provisioning_demand.NodeDemand]:
-        for one in self._turns.line():
-            if not self._reserving.is_underway(one):
-                leaf = self._turns.leaf_of(one)
-                yield provisioning_demand.NodeDemand(one.wish, one.workloads, one.near, leaf)
+        for one in self._turns.pending_in_order():
+            if not self._reserving.has_pending_eviction(one):
+                leaf = self._turns.workload_queue(one)
+                yield provisioning_demand.NodeDemand(
+                    one.demand_key, one.workloads, one.topology, leaf
+                )
 
     def _of_reservations(self) -> Iterator[provisioning_demand.NodeDemand]:
         now = self._known.clock.now()
-        for key in self._reserving.pending():
-            one = self._known.stores.reserved.get(key)
+        for key in self._reserving.pending_keys():
+            one = self._known.stores.reservations.get(key)
             if one is None or one.deleting or one.evicting:
                 continue
             lead_s = (term.start_time(one) - now).total_seconds()
@@ -55,17 +57,17 @@ class Wishing:
                 provisioning_demand.reservation_key(key), found, queue=leaf, lead_s=max(0.0, lead_s)
             )
 
-    def waits(self, wish: str) -> bool:
+    def is_pending(self, wish: str) -> bool:
         """Whether something waits still, by the objects alone: a new leader knows it, too."""
         if self.reservation(wish) is not None:
             return True
-        return any(self._is_open(pod) for pod in self.people(wish))
+        return any(self._is_open(pod) for pod in self.demand_pods(wish))
 
     def reservation(self, wish: str) -> reservations.Reservation | None:
         """The Reservation that a wish is, as long as it holds nothing and is not over."""
-        kind, key = parted(wish)
+        kind, key = split_key(wish)
         one = (
-            self._known.stores.reserved.get(key)
+            self._known.stores.reservations.get(key)
             if kind == provisioning_demand.RESERVATION
             else None
         )
@@ -73,9 +75,9 @@ class Wishing:
             return None
         return one if self._known.clock.now() < term.end_time(one) else None
 
-    def people(self, wish: str) -> tuple[pods.Pod, ...]:
+    def demand_pods(self, wish: str) -> tuple[pods.Pod, ...]:
         """The pods of a wish that are there."""
-        kind, key = parted(wish)
+        kind, key = split_key(wish)
         if kind == "pod":
             pod = self._known.stores.pods.get(key)
             return (pod,) if pod is not None else ()
@@ -88,7 +90,7 @@ class Wishing:
         return found is None or any(claim.allocation is None for claim in found)
 
 
-def parted(wish: str) -> tuple[str, ids.Key]:
+def split_key(wish: str) -> tuple[str, ids.Key]:
     """The kind and the key of a wish."""
     kind, _, key = wish.partition("/")
     return kind, ids.Key(key)

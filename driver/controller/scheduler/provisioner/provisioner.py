@@ -37,24 +37,24 @@ _REASON = reasons.Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Hands:
+class ProvisionerDeps:
     """What a look works with."""
 
-    shapes: shape_catalog.Known
-    flying: node_requests.Arriving
-    waiting: pending_demand.Wishing
-    keeping: arrived_capacity.Keeping
-    saying: reporter.Saying
-    limits: queue_headroom.Limits
+    shapes: shape_catalog.ShapeCatalog
+    requests: node_requests.NodeRequests
+    demand: pending_demand.PendingDemand
+    arrived: arrived_capacity.ArrivedCapacity
+    reporter: reporter.ProvisioningReporter
+    headroom: queue_headroom.QueueHeadroom
 
 
-class Bringing:
+class Provisioner:
     """On the decider's thread."""
 
     def __init__(
         self,
-        world: state.State,
-        hands: Hands,
+        world: state.SchedulerContext,
+        hands: ProvisionerDeps,
         deciding: deciding_settings.Settings,
         how: provisioning_settings.ProvisionerSettings,
     ) -> None:
@@ -79,7 +79,7 @@ class Bringing:
         else:
             self._brought[ids.NodeName(name)] = said
 
-    def look(self) -> float | None:
+    def reconcile(self) -> float | None:
         """Do what is due; seconds until it is to be looked at again."""
         begun = self._world.clock.monotonic()
         if begun < self._next:
@@ -89,18 +89,18 @@ class Bringing:
         except errors.ApiError as error:
             _log.info("what was learned of shapes is not read yet", error=str(error))
             return _RETRY_S
-        self._world.bring()
-        for node, path, said in self._hands.shapes.look():
+        self._world.refresh_view()
+        for node, path, said in self._hands.shapes.learn():
             message = f"NodeShapes, {path} {said}; the node counts"
             _log.warning("shape contradicts its node", where=path, said=said)
-            self._hands.saying.on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
+            self._hands.reporter.report_on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
         self._follow()
         found = self._plan()
         self._offer = shape_status.ShapeStatus(
             self._how.namespace,
             self._hands.shapes.shapes(),
             self._hands.shapes.measured(),
-            self._hands.flying.resting(),
+            self._hands.requests.backed_off(),
         )
         self._next = begun + max(_PACE_S, _PATIENT * (self._world.clock.monotonic() - begun))
         return self._again_s(found)
@@ -111,28 +111,28 @@ class Bringing:
         ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
         if any(one.lead_s > 0 for one in found):
             ends.append(_RETRY_S)
-        flying_s = self._hands.flying.again_s()
+        flying_s = self._hands.requests.next_due_s()
         if flying_s is not None:
             ends.append(flying_s)
         return max(_PACE_S, min(ends)) if ends else None
 
     def _follow(self) -> None:
         """What became of nodes that were asked for."""
-        for ask, said in self._hands.flying.refused():
+        for ask, said in self._hands.requests.drain_refused():
             message = f"A node of shape {ask.template.name} could not be asked for: {said}"
-            self._hands.saying.happened(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
-        for one in self._hands.flying.look():
-            node = self._world.view.nodes.get(one.asked.node) if one.asked.node else None
+            self._hands.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
+        for one in self._hands.requests.poll():
+            node = self._world.view.nodes.get(one.request.node) if one.request.node else None
             if isinstance(one, node_requests.Arrived):
                 told = provisioning_messages.arrived_message(
-                    one.node.name, one.asked.shape, one.gpus, one.took_s
+                    one.node.name, one.request.shape, one.gpus, one.took_s
                 )
-                _log.info("node arrived", node=one.node.name, shape=one.asked.shape)
+                _log.info("node arrived", node=one.node.name, shape=one.request.shape)
                 reason = _REASON.NODE_ARRIVED
             else:
-                told, reason = f"{one.words}: it is not waited for", _REASON.NODE_NOT_ARRIVED
-                _log.warning("node did not arrive", shape=one.asked.shape, why=one.words)
-            self._hands.saying.happened(one.asked.demand, node, reason, told)
+                told, reason = f"{one.message}: it is not waited for", _REASON.NODE_NOT_ARRIVED
+                _log.warning("node did not arrive", shape=one.request.shape, why=one.message)
+            self._hands.reporter.report_event(one.request.demand, node, reason, told)
 
     def _plan(self) -> Sequence[provisioning_demand.NodeDemand]:
         there = self._brought_for()
@@ -140,31 +140,34 @@ class Bringing:
             replace(
                 one,
                 provisioned_nodes=there.get(one.key, frozenset()),
-                has_kept_devices=self._hands.keeping.has(one.key),
+                has_kept_devices=self._hands.arrived.has(one.key),
             )
-            for one in self._hands.waiting.all()
+            for one in self._hands.demand.list_demands()
         ]
-        flying = self._hands.flying.in_flight()
+        flying = self._hands.requests.in_flight()
         supply = planner.Supply(
             self._hands.shapes.shapes(),
             flying,
             self._how.document.most,
-            self._hands.flying.resting(),
+            self._hands.requests.backed_off(),
         )
         made = planner.make_plan(
-            self._world.view, supply, found, self._deciding, self._hands.limits
+            self._world.view, supply, found, self._deciding, self._hands.headroom
         )
-        self._hands.limits.reset()
+        self._hands.headroom.reset()
         for ask in made.requests:
-            self._hands.flying.ask(ask)
+            self._hands.requests.request(ask)
         self._give_up(made.unneeded)
         arrived = {
             name: pool
-            for name in (*self._brought, *self._hands.flying.nodes())
-            if (pool := self._hands.shapes.is_complete(name)) and self._hands.flying.on(name)
+            for name in (*self._brought, *self._hands.requests.placeholder_nodes())
+            if (pool := self._hands.shapes.is_complete(name))
+            and self._hands.requests.node_demand(name)
         }
-        self._hands.keeping.renew(made.placements, there, arrived)
-        self._hands.saying.stands(dict(self._stands(made, flying)), {w.key: w for w in found})
+        self._hands.arrived.refresh(made.placements, there, arrived)
+        self._hands.reporter.report_statuses(
+            dict(self._stands(made, flying)), {w.key: w for w in found}
+        )
         return found
 
     def _brought_for(self) -> Mapping[str, frozenset[ids.NodeName]]:
@@ -172,7 +175,9 @@ class Bringing:
         found: dict[str, set[ids.NodeName]] = {}
         for name, one in self._brought.items():
             found.setdefault(one.demand, set()).add(name)
-        return {wish: frozenset(n) for wish, n in found.items() if self._hands.waiting.waits(wish)}
+        return {
+            wish: frozenset(n) for wish, n in found.items() if self._hands.demand.is_pending(wish)
+        }
 
     def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
         """What is not needed for a while: work comes and goes."""
@@ -180,11 +185,11 @@ class Bringing:
         self._unneeded = {name: self._unneeded.get(name, now) for name in unneeded}
         for name, since in self._unneeded.items():
             if now - since >= _UNNEEDED_S:
-                self._hands.flying.give_up(name)
+                self._hands.requests.give_up(name)
 
     def _stands(
         self, made: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
-    ) -> Iterator[tuple[str, reporter.Standing]]:
+    ) -> Iterator[tuple[str, reporter.DemandStatus]]:
         """How each wish stands that something is to be told of."""
         kinds: dict[str, list[node_template.NodeTemplate]] = {}
         for wish, seats in made.placements.items():
@@ -197,26 +202,26 @@ class Bringing:
             if found:
                 said = provisioning_messages.requested_message(found)
                 mark = provisioning_messages.describe_nodes(found)
-                yield wish, reporter.Standing(_REASON.NODES_REQUESTED, said, mark)
+                yield wish, reporter.DemandStatus(_REASON.NODES_REQUESTED, said, mark)
         for wish, why in made.deferred.items():
             yield (
                 wish,
-                reporter.Standing(
+                reporter.DemandStatus(
                     _REASON.NODES_REQUESTED, provisioning_messages.deferred_message(why), "in turn"
                 ),
             )
         for wish, why in made.impossible.items():
             yield (
                 wish,
-                reporter.Standing(
+                reporter.DemandStatus(
                     _REASON.NO_NODE_SHAPE_FITS, provisioning_messages.impossible_message(why), why
                 ),
             )
 
-    def kept(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
+    def provisioned_for(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
         """What a node came for, as long as that waits: what its mark is to say."""
         one = self._brought.get(node.name)
-        wish = one.demand if one is not None else self._hands.flying.on(node.name)
-        if wish is None or not self._hands.waiting.waits(wish):
+        wish = one.demand if one is not None else self._hands.requests.node_demand(node.name)
+        if wish is None or not self._hands.demand.is_pending(wish):
             return None
         return one or provenance.ProvisionedFor(wish, self._world.clock.now())

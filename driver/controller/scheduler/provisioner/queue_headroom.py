@@ -5,7 +5,7 @@ from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import resources as queue_resources
 
 
-class Limits:
+class QueueHeadroom:
     """On the decider's thread. After the last `reset` queues have what they have."""
 
     def __init__(self, fair: engine.QueueEngine) -> None:

@@ -19,7 +19,7 @@ _REASON = reasons.Reason
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DemandStatus:
     """How a wish stands. `mark`: what has to change for it to be told again."""
 
     reason: reasons.Reason
@@ -27,15 +27,15 @@ class Standing:
     mark: str
 
 
-class Saying:
+class ProvisioningReporter:
     """On the decider's thread."""
 
     def __init__(
         self,
-        world: state.State,
-        tools: write_pool.Tools,
-        placer: scheduler_results.Placing,
-        waiting: pending_demand.Wishing,
+        world: state.SchedulerContext,
+        tools: write_pool.WriteDeps,
+        placer: scheduler_results.ResultHandler,
+        waiting: pending_demand.PendingDemand,
     ) -> None:
         self._world = world
         self._tools = tools
@@ -43,8 +43,10 @@ class Saying:
         self._waiting = waiting
         self._told: dict[str, str] = {}
 
-    def stands(
-        self, found: Mapping[str, Standing], all_of: Mapping[str, provisioning_demand.NodeDemand]
+    def report_statuses(
+        self,
+        found: Mapping[str, DemandStatus],
+        all_of: Mapping[str, provisioning_demand.NodeDemand],
     ) -> None:
         """How each wish stands now; what is not named stands no way."""
         self._told = {key: mark for key, mark in self._told.items() if key in found}
@@ -54,30 +56,32 @@ class Saying:
             self._told[key] = mark
             if new:
                 self._on_reservation(key, one.reason, one.message)
-            for work in all_of[key].workloads if self._waiting.people(key) else ():
-                self._placing.beside(work.pod, work.open_claims, one.reason, one.message, new=new)
+            for work in all_of[key].workloads if self._waiting.demand_pods(key) else ():
+                self._placing.report_provisioning(
+                    work.pod, work.open_claims, one.reason, one.message, new=new
+                )
 
-    def happened(
+    def report_event(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str
     ) -> None:
         """Something happened to a node that was asked for, by now: told to all whom it concerns."""
         warning = reason is not _REASON.NODE_ARRIVED
-        for pod in self._waiting.people(wish):
-            told = self._tools.tell.warning if warning else self._tools.tell.normal
-            told(pod, stores.claims_of(self._world.stores, pod), reason, message)
+        for pod in self._waiting.demand_pods(wish):
+            told = self._tools.reporter.warning if warning else self._tools.reporter.normal
+            told(pod, stores.pod_claims(self._world.stores, pod), reason, message)
         self._on_reservation(wish, reason, message)
         if node is not None:
-            self.on_node(node, reason, message)
+            self.report_on_node(node, reason, message)
 
-    def on_node(self, node: nodes.Node, reason: reasons.Reason, message: str) -> None:
+    def report_on_node(self, node: nodes.Node, reason: reasons.Reason, message: str) -> None:
         """Told on a Node."""
         regarding = recorder.ObjectRef("Node", "v1", "", node.name, node.uid)
-        self._tools.tell.on(regarding, reason, message)
+        self._tools.reporter.report_on(regarding, reason, message)
 
     def _on_reservation(self, wish: str, reason: reasons.Reason, message: str) -> None:
         one = self._waiting.reservation(wish)
         if one is not None:
-            self._tools.tell.on(_ref(one), reason, message)
+            self._tools.reporter.report_on(_ref(one), reason, message)
 
 
 def _ref(one: reservations.Reservation) -> recorder.ObjectRef:

@@ -18,13 +18,13 @@ _log = structlog.get_logger(__name__)
 _KEY_END = ".json.gz"
 
 
-class Known:
+class ShapeCatalog:
     """On the decider's thread; what it learns is written on the pool."""
 
     def __init__(
         self,
-        world: state.State,
-        tools: write_pool.Tools,
+        world: state.SchedulerContext,
+        tools: write_pool.WriteDeps,
         how: provisioning_settings.ProvisionerSettings,
         driver: str,
     ) -> None:
@@ -85,7 +85,7 @@ class Known:
         """The shapes whose start-up is that of nodes that came."""
         return frozenset(name for name, past in self._past.items() if past.startup_s)
 
-    def named(self, name: str) -> node_template.NodeTemplate | None:
+    def get(self, name: str) -> node_template.NodeTemplate | None:
         """The shape of that name; None where the document has it no more."""
         one = self._written.get(name)
         return (
@@ -96,11 +96,11 @@ class Known:
             else None
         )
 
-    def of_node(self, node: nodes.Node) -> node_template.NodeTemplate | None:
+    def node_shape(self, node: nodes.Node) -> node_template.NodeTemplate | None:
         """The shape that a node is of."""
         return next((one for one in self._written.values() if one.matches(node)), None)
 
-    def look(self) -> Iterator[tuple[nodes.Node, str, str]]:
+    def learn(self) -> Iterator[tuple[nodes.Node, str, str]]:
         """Learn from the node of each shape that has the most GPUs; where its document is wrong.
 
         A node with a GPU missing does not stand for its shape as long as there is a better one.
@@ -119,7 +119,7 @@ class Known:
                     self._told.add((path, words))
                     yield node, path, words
 
-    def started(self, name: str, took_s: float) -> None:
+    def record_startup(self, name: str, took_s: float) -> None:
         """A node of a shape took so long to come."""
         self._keep(name, self._past.get(name, observed_shapes.ObservedShape()).with_startup(took_s))
 

@@ -10,7 +10,7 @@ from driver.controller.web import errors as web_errors
 from driver.controller.web.auth import rules, token_reviews
 from driver.controller.web.render import paths, templates
 
-MOST_BYTES = 16 << 10
+MAX_BYTES = 16 << 10
 """Of a form: a token, and little else."""
 COOKIE = "ration-token"
 FORWARDED = "X-Ration-Forwarded"
@@ -24,7 +24,7 @@ _OPEN = {"static", "login", "logout"}
 class Guard:
     """`asked` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
 
-    asked: token_reviews.Callers | None = None
+    reviewer: token_reviews.TokenReviewer | None = None
     local: bool = True
     secure: bool = False
 
@@ -34,18 +34,18 @@ def attach(app: flask.Flask, guard: Guard) -> None:
 
     def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
         if guard.local and not rules.is_local_name(flask.request.host):
-            return web_errors.refused(
+            return web_errors.error_response(
                 403, f"{flask.request.host} is not this page's name: use localhost"
             )
-        if guard.asked is None or flask.request.endpoint in _OPEN:
+        if guard.reviewer is None or flask.request.endpoint in _OPEN:
             return None
-        verdict = guard.asked.verdict(token())
+        verdict = guard.reviewer.verdict(token())
         if isinstance(verdict, rules.Allowed):
             return None
         return _not_let_in(verdict)
 
     app.before_request(look)
-    if guard.asked is not None:
+    if guard.reviewer is not None:
         app.add_url_rule("/login", "login", lambda: _login(guard), methods=["GET", "POST"])
         app.add_url_rule("/logout", "logout", _logout, methods=["POST"])
         app.jinja_env.globals["knows_callers"] = True
@@ -60,7 +60,7 @@ def token() -> str:
 
 def _not_let_in(verdict: rules.Refused) -> Any:  # noqa: ANN401
     if flask.request.path.startswith(paths.API) or flask.request.headers.get("Authorization"):
-        answer = web_errors.refused(verdict.code, verdict.why)
+        answer = web_errors.error_response(verdict.code, verdict.why)
         if verdict.code == _UNAUTHORIZED:
             answer.headers["WWW-Authenticate"] = 'Bearer realm="ration"'
         return answer
@@ -79,13 +79,13 @@ def _login(guard: Guard) -> Any:  # noqa: ANN401
     if flask.request.method != "POST":
         return templates.login("", after)
     if flask.request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
-        return web_errors.refused(403, "log in from the page's own form")
+        return web_errors.error_response(403, "log in from the page's own form")
     given = flask.request.form.get("token", "").strip()
     if len(given) > _MOST_COOKIE:
         why = "the token is too long for a cookie: send it as `Authorization: Bearer`"
         return flask.Response(templates.login(why, after), 400)
-    assert guard.asked is not None  # noqa: S101 - there is no form otherwise
-    verdict = guard.asked.verdict(given)
+    assert guard.reviewer is not None  # noqa: S101 - there is no form otherwise
+    verdict = guard.reviewer.verdict(given)
     if isinstance(verdict, rules.Refused):
         return flask.Response(templates.login(verdict.why, after), verdict.code)
     answer = flask.redirect(after, 303)
@@ -105,7 +105,7 @@ def _own(path: str) -> str:
     return path if own and path.isprintable() else "/"
 
 
-def forwarded(forward: Callable[[str, str], flask.Response | None]) -> flask.Response | None:
+def forward_request(forward: Callable[[str, str], flask.Response | None]) -> flask.Response | None:
     """The leader's answer to this request; None: it was sent on already, or was not reached."""
     if flask.request.headers.get(FORWARDED):
         return None

@@ -8,7 +8,7 @@ from driver import clock
 from driver.controller.web.auth import rules
 from driver.kube import gvr
 
-KEPT_S = 10.0
+CACHE_S = 10.0
 _MOST = 1024
 TOKEN_REVIEWS = gvr.Resource("authentication.k8s.io", "v1", "tokenreviews", namespaced=False)
 ACCESS_REVIEWS = gvr.Resource(
@@ -24,7 +24,7 @@ class Api(Protocol):
         ...
 
 
-class Callers:
+class TokenReviewer:
     """The verdict on each token. Thread safe; no token is kept, only its digest."""
 
     def __init__(self, api: Api, time: clock.Clock) -> None:
@@ -41,7 +41,7 @@ class Callers:
         now = self._clock.monotonic()
         with self._lock:
             found = self._known.get(digest)
-        if found is not None and now - found[0] < KEPT_S:
+        if found is not None and now - found[0] < CACHE_S:
             return found[1]
         made = self._ask(token)
         with self._lock:

@@ -17,11 +17,11 @@ class Part(NamedTuple, Generic[T]):
     items: tuple[T, ...]
 
 
-def nodes(found: Sequence[model.Node], wanted: queries.Nodes) -> model.Nodes:
+def nodes(found: Sequence[model.Node], wanted: queries.NodeQuery) -> model.Nodes:
     """Nodes with a GPU that is meant; each is whole, so that what is beside it is seen too."""
     meant = [one for one in found if wanted.name in one.name]
     if wanted.narrows:
-        meant = [one for one in meant if any(is_meant(gpu, wanted) for gpu in one.gpus)]
+        meant = [one for one in meant if any(is_match(gpu, wanted) for gpu in one.gpus)]
     if wanted.sort != "name":
         meant.sort(key=_used, reverse=wanted.sort == "used")
     items, following = paging.part(meant, lambda one: one.name, wanted.after, wanted.limit)
@@ -32,7 +32,7 @@ def _used(node: model.Node) -> float:
     return node.memory_allocated / node.memory if node.memory else 0.0
 
 
-def is_meant(gpu: model.Gpu, wanted: queries.Nodes) -> bool:
+def is_match(gpu: model.Gpu, wanted: queries.NodeQuery) -> bool:
     """Whether a GPU is one of those that are asked for."""
     return (
         (not wanted.product or gpu.product == wanted.product)
@@ -52,7 +52,7 @@ _STATES: dict[str, Callable[[model.Gpu], bool]] = {
 }
 
 
-def timeline(found: Iterable[model.Moment], wanted: queries.Moments) -> model.Timeline:
+def timeline(found: Iterable[model.Moment], wanted: queries.TimelineQuery) -> model.Timeline:
     """What happened, of an object or of a reason."""
     meant = [
         one
@@ -65,7 +65,9 @@ def timeline(found: Iterable[model.Moment], wanted: queries.Moments) -> model.Ti
     return model.Timeline(total=len(meant), items=tuple(meant[: wanted.limit]))
 
 
-def named(found: Sequence[T], key: Callable[[T], str], wanted: queries.Things) -> Part[T]:
+def filter_by_name(
+    found: Sequence[T], key: Callable[[T], str], wanted: queries.ObjectQuery
+) -> Part[T]:
     """Those whose name has a part, by keys that end with the name."""
     meant = [one for one in found if wanted.name in key(one).rpartition("/")[2]]
     items, following = paging.part(meant, key, wanted.after, wanted.limit)

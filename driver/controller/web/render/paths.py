@@ -37,7 +37,7 @@ def reservation(key: str) -> str:
     return _keyed("reservations", key)
 
 
-def of(kind: str, namespace: str, name: str) -> str:
+def object_page(kind: str, namespace: str, name: str) -> str:
     """The page of an object of a kind; "" where it has none."""
     if kind in _KINDS and namespace:
         return _keyed(_KINDS[kind], f"{namespace}/{name}")
@@ -49,7 +49,7 @@ def twin(path: str, query: str = "") -> str:
     return API + ("/nodes" if path == "/" else path) + (f"?{query}" if query else "")
 
 
-def asked(path: str, wanted: dict[str, object]) -> str:
+def with_query(path: str, wanted: dict[str, object]) -> str:
     """A path with a query; what is empty is left out."""
     told = {key: value for key, value in wanted.items() if value not in {"", None}}
     return f"{path}?{urlencode(told)}" if told else path

@@ -8,7 +8,7 @@ import pydantic
 from driver import errors
 from driver.scheduling.reports import paging
 
-MOMENTS = 200
+TIMELINE_LIMIT = 200
 State = Literal["", "free", "used", "idle", "kept", "cordoned", "unhealthy"]
 Health = Literal["", "healthy", "cordoned", "unhealthy"]
 Mode = Literal["", "free", "kept", "whole", "mig", "mps", "time-slicing", "monitor"]
@@ -24,17 +24,17 @@ class Query(pydantic.BaseModel):
     limit: int = pydantic.Field(default=paging.USUAL, ge=1, le=paging.MOST)
     after: str = pydantic.Field(default="", alias="continue")
 
-    def told(self) -> dict[str, object]:
+    def url_parameters(self) -> dict[str, object]:
         """What differs from saying nothing, by the names of the URL."""
         return self.model_dump(by_alias=True, exclude_defaults=True)
 
-    def turned(self, **changes: object) -> dict[str, object]:
+    def changed(self, **changes: object) -> dict[str, object]:
         """The same with changes, by the names of the URL; from the first page on."""
-        told = {key: value for key, value in self.told().items() if key != "continue"}
+        told = {key: value for key, value in self.url_parameters().items() if key != "continue"}
         return {key: value for key, value in {**told, **changes}.items() if value not in {"", None}}
 
 
-class Nodes(Query):
+class NodeQuery(Query):
     """Of the overview: part of a node's name, and what one GPU of the node is all of."""
 
     name: str = ""
@@ -50,24 +50,24 @@ class Nodes(Query):
         return bool(self.product or self.mode or self.health or self.state)
 
 
-class Things(Query):
+class ObjectQuery(Query):
     """Of lists of claims, pods, reservations and queues: a namespace, a part of the name."""
 
     namespace: str = ""
     name: str = ""
 
 
-class Moments(Query):
+class TimelineQuery(Query):
     """Of the timeline."""
 
-    limit: int = pydantic.Field(default=MOMENTS, ge=1, le=paging.MOST)
+    limit: int = pydantic.Field(default=TIMELINE_LIMIT, ge=1, le=paging.MOST)
     namespace: str = ""
     name: str = ""
     reason: str = ""
     kind: str = ""
 
 
-class One(Query):
+class NoFilters(Query):
     """Of one thing: nothing but `live`."""
 
 

@@ -13,7 +13,7 @@ from driver.controller.web.render import charts, lists, paths, queries
 from driver.scheduling.reports import catalog, model, selection
 from driver.scheduling.reports import format as render_format
 
-EVERY_S = 5
+REFRESH_S = 5
 """How often a page reads itself anew."""
 _FIRST = 8
 """Waiting pods on the overview."""
@@ -24,7 +24,7 @@ _TITLES = {400: "That was not understood", 401: "Who are you?", 403: "Not allowe
 }
 
 
-def equip(app: flask.Flask, time: clock.Clock) -> None:
+def configure(app: flask.Flask, time: clock.Clock) -> None:
     """What templates may use."""
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
@@ -34,19 +34,19 @@ def equip(app: flask.Flask, time: clock.Clock) -> None:
         bars=charts,
         words=render_format,
         modes=_MODES,
-        every_s=EVERY_S,
+        every_s=REFRESH_S,
         knows_callers=False,
     )
     env.filters.update(
         memory=render_format.memory,
         mode=render_format.mode,
         at=render_format.at,
-        coded=coded,
+        coded=render_code,
         ago=lambda stamp: render_format.age(stamp, time.now()),
     )
 
 
-def coded(text: str) -> markupsafe.Markup:
+def render_code(text: str) -> markupsafe.Markup:
     """Words in which `programs` are marked as reasons and advice mark them."""
     parts = [markupsafe.escape(one) for one in text.split("`")]
     marked = (f"<code>{one}</code>" if place % 2 else one for place, one in enumerate(parts))
@@ -80,7 +80,7 @@ def login(why: str, after: str) -> str:
 
 def _rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
     asked = flask.request.query_string.decode(errors="replace")
-    values = {"query": queries.One(live="off"), "as_of": ""} | values
+    values = {"query": queries.NoFilters(live="off"), "as_of": ""} | values
     values.setdefault("twin", paths.twin(flask.request.path, asked))
     return flask.render_template(template, here=flask.request.full_path.rstrip("?"), **values)
 
@@ -93,7 +93,7 @@ def _nothing(_: catalog.Reading, __: model.Document, ___: queries.Query) -> dict
 
 
 def _overview(
-    reports: catalog.Reading, document: model.Nodes, query: queries.Nodes
+    reports: catalog.Reading, document: model.Nodes, query: queries.NodeQuery
 ) -> dict[str, object]:
     fleet = reports.fleet()
     first = reports.waiting(part=selection.Part(limit=_FIRST)).items
@@ -101,7 +101,7 @@ def _overview(
         (gpu.node, gpu.name)
         for node in document.items
         for gpu in node.gpus
-        if query.narrows and not lists.is_meant(gpu, query)
+        if query.narrows and not lists.is_match(gpu, query)
     }
     return {
         "fleet": fleet,
@@ -135,7 +135,7 @@ def _queue(_: catalog.Reading, document: model.Queue, __: queries.Query) -> dict
 
 
 def _timeline(reports: catalog.Reading, _: model.Timeline, __: queries.Query) -> dict[str, object]:
-    found = reports.timeline(views.EVERY).items
+    found = reports.timeline(views.ALL_ITEMS).items
     return {
         "reasons": sorted({one.reason for one in found}),
         "kinds": sorted({one.kind for one in found}),

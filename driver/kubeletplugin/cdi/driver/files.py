@@ -1,9 +1,9 @@
-"""What every container with a GPU gets of the driver, found once and kept while it stands.
+"""Driver files for every container with a GPU, cached while nothing changes.
 
-With the container toolkit's `nvidia-cdi-hook` on the host, of a version that may be used, each
-library is mounted once and the hook makes its links and the loader's cache. Without, nobody runs
-ldconfig in the container: each library is mounted in every folder that a loader looks in, under
-every name it goes by. `/tmp/nvidia-mps` is never given: a claim's own daemon has it (NV-2).
+With a usable `nvidia-cdi-hook` of the container toolkit on the host, each library is mounted once
+and the hook creates its links and the loader's cache. Without it, nothing runs ldconfig in the
+container: each library is mounted in every folder a loader searches, under each of its names.
+`/tmp/nvidia-mps` is never mounted: a claim's own daemon uses it (NV-2).
 """
 
 import datetime as dt
@@ -23,17 +23,17 @@ from driver.runtime.files import container_toolkit, root_paths
 
 _log = structlog.get_logger(__name__)
 _LOADERS = ("/usr/lib64", "/usr/local/nvidia/lib64")
-"""Where the loaders of RHEL, UBI and openSUSE look, and LD_LIBRARY_PATH of NVIDIA's images."""
+"""Loader folders of RHEL, UBI and openSUSE, and LD_LIBRARY_PATH of NVIDIA's images."""
 _SETTLED = dt.timedelta(seconds=2)
-"""Of a folder that changed this lately, another change might bear the same time."""
+"""A folder changed more recently than this may change again with the same timestamp."""
 
 _Stamp = tuple[int, int, int] | None
-"""Of a folder: device, inode, time of its last change in ns; None where there is none."""
+"""A folder's device, inode, time of its last change in ns; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Inputs:
-    """What the kept edits are true of."""
+    """Inputs of the cached edits."""
 
     libraries: tuple[Path | None, ...]
     nodes: tuple[device_node.DeviceNode, ...]
@@ -41,7 +41,7 @@ class _Inputs:
 
 
 class DriverFiles:
-    """The driver's files under `root`; `hook` is as of `toolkit.Toolkit`."""
+    """The driver's files under `root`; `hook` is as in `container_toolkit.Toolkit`."""
 
     def __init__(
         self,
@@ -49,53 +49,53 @@ class DriverFiles:
         host_root: Path = Path("/"),
         hook: str = container_toolkit.AUTO,
         time: clock.Clock | None = None,
-        ask: container_toolkit.RunVersion = container_toolkit.run_version,
+        run_version: container_toolkit.RunVersion = container_toolkit.run_version,
     ) -> None:
         self.root = root
         self._host = root_paths.Root(host_root)
         self._hook = hook
         self._time = time or clock.SystemClock()
-        self._toolkit = container_toolkit.Toolkit(host_root, self._time, hook, ask)
+        self._toolkit = container_toolkit.Toolkit(host_root, self._time, hook, run_version)
         self._refused: tuple[container_toolkit.Hook, ...] = ()
         self._cached: tuple[_Inputs, dict[Path, _Stamp], template.Common] | None = None
 
     def read(self) -> template.Common:
-        """All of it; the same object while nothing has changed. Raises DriverNotReady, NodeFault.
+        """Return all edits; the same object while nothing changes.
 
-        Found anew when the driver's version, a control node, the hook's program, or a folder that
-        was looked at has changed. Thread safe.
+        Collected anew if the driver's version, a control node, the hook's program, or a searched
+        folder has changed. Thread safe. Raises DriverNotReady, NodeFault.
         """
-        seen = _Inputs(
+        inputs = _Inputs(
             self.root.libraries(driver_root.CUDA_LIBRARY, driver_root.NVML_LIBRARY),
             tuple(control_nodes.read_nodes(self.root, self._host.path)),
             self._usable_hook(),
         )
-        kept = self._cached
-        if kept is not None and kept[0] == seen and _stamps(kept[1]) == kept[1]:
-            return kept[2]
-        return self._collect(seen)
+        cached = self._cached
+        if cached is not None and cached[0] == inputs and _stamps(cached[1]) == cached[1]:
+            return cached[2]
+        return self._collect(inputs)
 
-    def _collect(self, seen: _Inputs) -> template.Common:
+    def _collect(self, inputs: _Inputs) -> template.Common:
         since = self._time.now()
         libraries = cdi_driver_libraries.find_libraries(self.root)
         places = paths.DriverPaths(self.root, self._host, libraries.version)
-        given = _mounts_with_hook if seen.hook else _mounts_without_hook
-        mounts = (*given(libraries), *places.mounts())
-        common = template.Common(seen.nodes, mounts)
-        if seen.hook:
+        make_mounts = _mounts_with_hook if inputs.hook else _mounts_without_hook
+        mounts = (*make_mounts(libraries), *places.mounts())
+        common = template.Common(inputs.nodes, mounts)
+        if inputs.hook:
             common = replace(
                 common,
-                hooks=_hook_commands(seen.hook, libraries),
+                hooks=_hook_commands(inputs.hook, libraries),
                 environment=(f"NVIDIA_CTK_LIBCUDA_DIR={libraries.cuda}",),
             )
         stamps = _stamps((*libraries.folders, *places.search_folders()))
-        self._cached = (seen, stamps, common) if _are_older(stamps, since - _SETTLED) else None
+        self._cached = (inputs, stamps, common) if _are_older(stamps, since - _SETTLED) else None
         return common
 
     def _usable_hook(self) -> container_toolkit.Hook | None:
-        """The host's hook program that may be used; None without any, or where none is wanted.
+        """Return the host's usable hook program; None without any, or if none is wanted.
 
-        Raises DriverNotReady when the program that --cdi-hook names is missing or refused.
+        Raises DriverNotReady if the program that --cdi-hook names is missing or refused.
         """
         hooks_there = self._toolkit.list_hooks()
         refused = tuple(hook for hook in hooks_there if hook.problem)
@@ -124,8 +124,8 @@ def _hook_commands(
 
 
 def _mounts_with_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
-    for one in libraries.all:
-        yield paths.file_mount(one.real, f"{one.folder}/{one.name}")
+    for library in libraries.all:
+        yield paths.file_mount(library.real, f"{library.folder}/{library.name}")
 
 
 def _mounts_without_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[template.Mount]:
@@ -142,13 +142,13 @@ def _mounts_without_hook(libraries: cdi_driver_libraries.Libraries) -> Iterator[
 
 
 def _symlinks(libraries: cdi_driver_libraries.Libraries) -> Iterator[tuple[str, str]]:
-    for one in libraries.all:
-        for link, target in one.links:
-            yield target, f"{one.folder}/{link}"
+    for library in libraries.all:
+        for link, target in library.links:
+            yield target, f"{library.folder}/{link}"
 
 
 def _loader_folders(libraries: cdi_driver_libraries.Libraries) -> Iterator[str]:
-    yield from dict.fromkeys(one.folder for one in libraries.all if not one.is_x_module)
+    yield from dict.fromkeys(library.folder for library in libraries.all if not library.is_x_module)
 
 
 def _are_older(stamps: dict[Path, _Stamp], moment: dt.datetime) -> bool:
@@ -162,7 +162,7 @@ def _stamps(folders: Iterable[Path]) -> dict[Path, _Stamp]:
 
 def _stamp(folder: Path) -> _Stamp:
     try:
-        found = folder.stat()
+        status = folder.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, max(found.st_mtime_ns, found.st_ctime_ns)
+    return status.st_dev, status.st_ino, max(status.st_mtime_ns, status.st_ctime_ns)

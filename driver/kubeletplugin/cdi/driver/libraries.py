@@ -1,7 +1,7 @@
-"""The driver's shared libraries: which there are, and every name that programs ask for them by.
+"""The driver's shared libraries, with each name under which programs load them.
 
-They lie in the folders of libcuda and NVML and in `vdpau` there, and end in the driver's version,
-as its installer names them (NV-1). X's modules lie in folders of X.
+They are in the folders of libcuda and NVML and in `vdpau` there, and end in the driver's version,
+as its installer names them (NV-1). X's modules are in folders of X.
 """
 
 import os
@@ -18,11 +18,11 @@ _OWN_VERSION = re.compile(
     r"libnvidia-nvvm70\.so\.[0-9.]+"
     r"|libnvidia-egl-(?:gbm|wayland|wayland2|xcb|xlib)\.so\.[0-9]+(?:\.[0-9]+)+"
 )
-"""Those with a version of their own."""
+"""Libraries with a version of their own."""
 _VERSION = re.compile(r"\.so\.([0-9]+(?:\.[0-9]+)+)$")
 _SONAME = re.compile(r".+\.so\.[0-9]+")
 _FILE = ""
-"""As a link's target: the library's file itself."""
+"""Link target that stands for the library's file itself."""
 _USUAL = {
     "libcuda.so": (("libcuda.so.1", _FILE), ("libcuda.so", "libcuda.so.1")),
     "libnvidia-ml.so": (("libnvidia-ml.so.1", _FILE),),
@@ -32,7 +32,7 @@ _USUAL = {
     "libnvidia-vulkan-producer.so": (("libnvidia-vulkan-producer.so", _FILE),),
     "libglxserver_nvidia.so": (("libglxserver_nvidia.so", _FILE),),
 }
-"""Names that programs ask for whether or not the host has them: (name, what it points to)."""
+"""Names under which programs load them, even if the host lacks the links: (name, target)."""
 _X_FOLDERS = (
     "nvidia/xorg",
     *(f"xorg/modules/{x}" for x in ("drivers", "extensions", "updates/drivers")),
@@ -42,9 +42,9 @@ _X_FOLDERS = (
 
 @dataclass(frozen=True, slots=True)
 class Library:
-    """A file of the driver, its name in a container's folder, and the links to it there.
+    """A driver file, its name in a container's folder, and the links to it there.
 
-    `links` are (name, target), relative to `folder`; a name may have a folder of its own in it.
+    `links` are (name, target), relative to `folder`; a name may have a subfolder.
     """
 
     real: Path
@@ -54,21 +54,21 @@ class Library:
 
     @property
     def subfolder(self) -> str:
-        """Of the loader's folder: VDPAU's drivers have one."""
+        """Return the subfolder of the loader's folder, used by VDPAU's drivers."""
         return "/vdpau" if self.folder.endswith("/vdpau") else ""
 
     @property
     def is_x_module(self) -> bool:
-        """Whether X loads it from a folder of its own: it is none of the loader's."""
+        """Return whether X loads it from a folder of its own, not the loader's."""
         return "/modules/" in self.folder or self.folder.endswith("/xorg")
 
 
 @dataclass(frozen=True, slots=True)
 class Libraries:
-    """All of a driver's, of one version; `cuda` is the folder of libcuda in a container.
+    """All libraries of a driver version; `cuda` is libcuda's folder in a container.
 
-    `loader` is where a container's own loader looks, for those who cannot have it told. `folders`
-    of the host were looked at, whether they exist or not.
+    `loader` is the folder that a container's loader searches by default. `folders` of the host were
+    searched, whether they exist or not.
     """
 
     version: str
@@ -79,7 +79,7 @@ class Libraries:
 
 
 def find_libraries(root: driver_root.DriverRoot) -> Libraries:
-    """Look for them. Raises DriverNotReady, NodeFault."""
+    """Find the driver's libraries. Raises DriverNotReady, NodeFault."""
     cuda = root.require(driver_root.CUDA_LIBRARY)
     nvml = root.require(driver_root.NVML_LIBRARY)
     version = _version(cuda) or _version(nvml)
@@ -88,18 +88,18 @@ def find_libraries(root: driver_root.DriverRoot) -> Libraries:
     parents = tuple(dict.fromkeys((cuda.parent, nvml.parent)))
     plain = (*parents, *(parent / "vdpau" for parent in parents))
     inside = (str(cuda.parent.relative_to(root.path)), "usr/lib", "usr/lib64")
-    of_x = tuple(root.resolve(f"{place}/{folder}") for place in inside for folder in _X_FOLDERS)
+    of_x = tuple(root.resolve(f"{base}/{folder}") for base in inside for folder in _X_FOLDERS)
     search = _Search(root, f"/usr/lib/{_triplet(cuda)}", version)
-    own = tuple(search.libraries(plain, search.is_library))
-    for path in {cuda, nvml} - {one.real for one in own}:
+    matching = tuple(search.libraries(plain, search.is_library))
+    for path in {cuda, nvml} - {library.real for library in matching}:
         expected = f"is no file of version {version}, as libcuda or NVML is; an upgrade at work?"
         raise driver_root.DriverNotReady("use", str(path), expected)
-    every = (*own, *search.libraries(of_x, search.is_module))
+    every = (*matching, *search.libraries(of_x, search.is_module))
     return Libraries(version, search.folder(cuda), search.loader, every, (*plain, *of_x))
 
 
 class _Search:
-    """For the libraries of one version, in folders that are followed already."""
+    """Search for the libraries of one version, in resolved folders."""
 
     def __init__(self, root: driver_root.DriverRoot, loader: str, version: str) -> None:
         self.loader = loader
@@ -113,33 +113,39 @@ class _Search:
         return name in {"nvidia_drv.so", f"libglxserver_nvidia.so.{self._version}"}
 
     def libraries(
-        self, folders: tuple[Path, ...], wanted: Callable[[str], bool]
+        self, folders: tuple[Path, ...], matches: Callable[[str], bool]
     ) -> Iterator[Library]:
-        """The first folder that has a name wins; names that are no file's of the driver do not."""
-        seen: set[str] = set()
-        beside = ((folder, names) for folder in folders for names in _by_stem(folder).values())
-        for folder, names in beside:
-            for name in filter(wanted, names):
-                found = None if name in seen else self._library(folder / name, names)
-                if found is not None:
-                    seen.add(name)
-                    yield found
+        """Yield libraries; the first folder that has a name wins, dangling names are skipped."""
+        yielded: set[str] = set()
+        candidates = ((folder, names) for folder in folders for names in _by_stem(folder).values())
+        for folder, names in candidates:
+            for name in filter(matches, names):
+                library = None if name in yielded else self._library(folder / name, names)
+                if library is not None:
+                    yielded.add(name)
+                    yield library
 
     def folder(self, path: Path) -> str:
-        """Where a library of the host goes: the same folder, or the loader's if that is odd."""
-        own = f"/{path.parent.relative_to(self._root.path)}"
-        return own if allow.is_driver_path(f"{own}/{path.name}") else self.loader
+        """Return the container folder of a host library: the same, or the loader's."""
+        folder = f"/{path.parent.relative_to(self._root.path)}"
+        return folder if allow.is_driver_path(f"{folder}/{path.name}") else self.loader
 
     def _library(self, path: Path, names: list[str]) -> Library | None:
         name, folder = path.name, self.folder(path)
         real = self._file(path)
         if real is None or not allow.is_driver_path(f"{folder}/{name}"):
             return None
-        own = [one for one in names if one != name and self._file(path.parent / one) == real]
-        soname = next((one for one in own if _SONAME.fullmatch(one)), name)
-        links = {one: soname if one.endswith(".so") else name for one in own}
+        links_to_file = [
+            link for link in names if link != name and self._file(path.parent / link) == real
+        ]
+        soname = next((link for link in links_to_file if _SONAME.fullmatch(link)), name)
+        links = {link: soname if link.endswith(".so") else name for link in links_to_file}
         links |= {link: target or name for link, target in _USUAL.get(_stem(name), ())}
-        fit = ((link, to) for link, to in links.items() if allow.is_driver_path(f"{folder}/{link}"))
+        fit = (
+            (link, target)
+            for link, target in links.items()
+            if allow.is_driver_path(f"{folder}/{link}")
+        )
         return Library(real, name, folder, tuple(fit))
 
     def _file(self, path: Path) -> Path | None:
@@ -147,16 +153,16 @@ class _Search:
 
 
 def _by_stem(folder: Path) -> dict[str, list[str]]:
-    """The libraries' names in a folder, in order, by what comes before their versions."""
+    """Return the sorted library names in a folder, by the part before their versions."""
     try:
         names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
     except OSError:
         return {}
-    found: dict[str, list[str]] = {}
+    by_stem: dict[str, list[str]] = {}
     for name in names:
         if ".so" in name:
-            found.setdefault(_stem(name), []).append(name)
-    return found
+            by_stem.setdefault(_stem(name), []).append(name)
+    return by_stem
 
 
 def _stem(name: str) -> str:
@@ -164,10 +170,10 @@ def _stem(name: str) -> str:
 
 
 def _version(path: Path) -> str:
-    found = _VERSION.search(path.name)
-    return found.group(1) if found else ""
+    match = _VERSION.search(path.name)
+    return match.group(1) if match else ""
 
 
 def _triplet(library: Path) -> str:
-    found = (part for part in reversed(library.parts) if part.endswith("-linux-gnu"))
-    return next(found, f"{platform.machine()}-linux-gnu")
+    triplets = (part for part in reversed(library.parts) if part.endswith("-linux-gnu"))
+    return next(triplets, f"{platform.machine()}-linux-gnu")

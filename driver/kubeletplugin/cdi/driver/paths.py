@@ -1,6 +1,6 @@
-"""The driver's files beside its libraries, each where programs in a container look for it.
+"""The driver's other files, each at the path where programs in a container look for it.
 
-Those that are there are given, the others are not missed (NV-1).
+Existing files are mounted; missing ones are ignored (NV-1).
 """
 
 import fnmatch
@@ -45,10 +45,11 @@ _SETTINGS = (
     *((f"/usr/share/{name}", _SETTING_FOLDERS, name) for name in _SHARED),
     *((f"/etc/{name}", (*_SETTING_FOLDERS, ""), name) for name in _LOCAL),
 )
-"""(place in a container, folders of the root to look in, name); Google's images have Vulkan's
-right under the root."""
+"""(container path, searched folders of the root, name); Google's images have Vulkan's files right
+under the root.
+"""
 _DAEMONS = ("run/nvidia-persistenced", "run/nvidia-fabricmanager")
-"""Folders with a `socket` for clients. Fabric Manager's own channels lie beside it."""
+"""Folders with a `socket` for clients. Fabric Manager's own channels are beside it."""
 _FIRMWARE = ("gsp*.bin", "ucodes*.bin")
 _FIRMWARE_SETTING = "sys/module/firmware_class/parameters/path"
 _FILE_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")
@@ -56,7 +57,7 @@ _SOCKET_OPTIONS = (*_FILE_OPTIONS, "noexec")
 
 
 class DriverPaths:
-    """Of the driver of `version` under `root`; `host` has /sys."""
+    """Files of the driver `version` under `root`; `host` has /sys."""
 
     def __init__(self, root: driver_root.DriverRoot, host: root_paths.Root, version: str) -> None:
         self._root = root
@@ -64,51 +65,54 @@ class DriverPaths:
         self._version = version
 
     def search_folders(self) -> tuple[Path, ...]:
-        """Those that the files are looked for in, whether they exist or not. Raises NodeFault."""
-        of_settings = {
+        """Return the searched folders, whether they exist or not. Raises NodeFault."""
+        setting_folders = {
             f"{folder}/{name}".rpartition("/")[0]
             for _, folders, name in _SETTINGS
             for folder in folders
         }
         names = (
             *root_paths.PROGRAM_FOLDERS,
-            *sorted(of_settings),
+            *sorted(setting_folders),
             *_DAEMONS,
             *self._firmware_folders(),
         )
         return tuple(dict.fromkeys(map(self._root.resolve, names)))
 
     def mounts(self) -> Iterator[template.Mount]:
-        """All that are there. Raises NodeFault."""
+        """Yield the mounts of existing files. Raises NodeFault."""
         for name in _BINARIES:
             yield from self._first_mount(
-                f"/usr/bin/{name}", (f"{at}/{name}" for at in root_paths.PROGRAM_FOLDERS)
+                f"/usr/bin/{name}", (f"{folder}/{name}" for folder in root_paths.PROGRAM_FOLDERS)
             )
-        for place, folders, name in _SETTINGS:
-            yield from self._first_mount(place, (f"{folder}/{name}" for folder in folders))
+        for target, folders, name in _SETTINGS:
+            yield from self._first_mount(target, (f"{folder}/{name}" for folder in folders))
         for name in _DAEMONS:
             if (real := self._root.resolve(f"{name}/socket")).is_socket():
                 yield template.Mount(str(real), f"/{name}/socket", _SOCKET_OPTIONS)
         for real in self._firmware_files():
-            place = f"/lib/firmware/nvidia/{self._version}/{real.name}"
-            if allow.is_driver_path(place):
-                yield file_mount(real, place)
+            target = f"/lib/firmware/nvidia/{self._version}/{real.name}"
+            if allow.is_driver_path(target):
+                yield file_mount(real, target)
 
-    def _first_mount(self, place: str, candidates: Iterator[str]) -> Iterator[template.Mount]:
+    def _first_mount(self, target: str, candidates: Iterator[str]) -> Iterator[template.Mount]:
         real = next(filter(None, map(self._root.file, candidates)), None)
         if real is not None:
-            yield file_mount(real, place)
+            yield file_mount(real, target)
 
     def _firmware_folders(self) -> tuple[str, ...]:
-        """The kernel's folders of firmware in its order, each with our version's folder."""
+        """Return the kernel's firmware folders in its order, each with our version's subfolder."""
         release = os.uname().release
         usual = ("updates/" + release, "updates", release, ".")
         try:
-            said = self._host.resolve(_FIRMWARE_SETTING).read_text().strip()
+            setting = self._host.resolve(_FIRMWARE_SETTING).read_text().strip()
         except (OSError, UnicodeDecodeError):
-            said = ""
-        own = said.removeprefix(self._root.host_path(str(self._root.path)).rstrip("/"))
-        folders = (*([own] if own else []), *(f"lib/firmware/{name}" for name in usual))
+            setting = ""
+        configured = setting.removeprefix(self._root.host_path(str(self._root.path)).rstrip("/"))
+        folders = (
+            *([configured] if configured else []),
+            *(f"lib/firmware/{name}" for name in usual),
+        )
         return tuple(f"{folder}/nvidia/{self._version}" for folder in folders)
 
     def _firmware_files(self) -> list[Path]:
@@ -117,14 +121,18 @@ class DriverPaths:
                 names = sorted(os.listdir(folder))  # noqa: PTH208 - names are all that is needed
             except OSError:
                 continue
-            wanted = [one for one in names if any(fnmatch.fnmatch(one, p) for p in _FIRMWARE)]
-            if wanted:
+            matching = [
+                file_name
+                for file_name in names
+                if any(fnmatch.fnmatch(file_name, p) for p in _FIRMWARE)
+            ]
+            if matching:
                 inside = folder.relative_to(self._root.path)
-                found = (self._root.file(f"{inside}/{name}") for name in wanted)
-                return [path for path in found if path is not None]
+                files = (self._root.file(f"{inside}/{name}") for name in matching)
+                return [path for path in files if path is not None]
         return []
 
 
-def file_mount(real: Path, place: str) -> template.Mount:
-    """A file of the host, to be read or run at a place in a container."""
-    return template.Mount(str(real), place, _FILE_OPTIONS)
+def file_mount(real: Path, target: str) -> template.Mount:
+    """Return the read-only mount of a host file at a container path."""
+    return template.Mount(str(real), target, _FILE_OPTIONS)

@@ -1,4 +1,4 @@
-"""A GPU's compute mode: who may use it at once (NVML's nvmlDeviceSetComputeMode; root's)."""
+"""A GPU's compute mode (NVML's nvmlDeviceSetComputeMode; requires root)."""
 
 import pynvml
 
@@ -8,7 +8,7 @@ from driver.kubeletplugin.nvml import gpu_calls
 
 
 class NvmlComputeModes:
-    """Implements `ports.ModeKnob`. With MPS the server is the one process of a GPU.
+    """Implements `ports.ComputeModeAccess`. With MPS the server is the only process of a GPU.
 
     With MIG on, a whole GPU's mode cannot be set; its MIG devices may have modes of their own.
     """
@@ -17,7 +17,7 @@ class NvmlComputeModes:
         self._session = session
 
     def read(self, device: ids.GpuUuid | ids.MigUuid) -> int | None:
-        """Its mode; None of a device without. Raises DeviceFault."""
+        """Return the mode; None if the device has none. Raises DeviceFault."""
         with self._session.use() as number:
             handle = self._session.handle(device, number)
             mode: int | None = nvml_errors.call_if_supported(
@@ -26,7 +26,7 @@ class NvmlComputeModes:
             return mode
 
     def write(self, device: ids.GpuUuid | ids.MigUuid, mode: int) -> None:
-        """Have a mode. Raises DeviceFault."""
+        """Set the mode. Raises DeviceFault."""
         with self._session.use() as number:
             handle = self._session.handle(device, number)
             nvml_errors.call_nvml(device, pynvml.nvmlDeviceSetComputeMode, handle, mode)

@@ -1,4 +1,4 @@
-"""One GPU, as NVML and sysfs describe it."""
+"""A single GPU, read from NVML and sysfs."""
 
 import ctypes
 import re
@@ -33,7 +33,7 @@ BRANDS = {
     pynvml.NVML_BRAND_GEFORCE_RTX: "GeForceRTX",
     pynvml.NVML_BRAND_TITAN_RTX: "TitanRTX",
 }
-"""The words that NVIDIA's driver publishes (go-nvlib, device.GetBrandAsString)."""
+"""Names published by NVIDIA's driver (go-nvlib, device.GetBrandAsString)."""
 ARCHITECTURES = {
     pynvml.NVML_DEVICE_ARCH_KEPLER: "Kepler",
     pynvml.NVML_DEVICE_ARCH_MAXWELL: "Maxwell",
@@ -46,7 +46,7 @@ ARCHITECTURES = {
     pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
     pynvml.NVML_DEVICE_ARCH_RUBIN: "Rubin",
 }
-"""As above (device.GetArchitectureAsString); Rubin follows its pattern."""
+"""Likewise (device.GetArchitectureAsString); Rubin follows its pattern."""
 ADDRESSING = {
     pynvml.NVML_DEVICE_ADDRESSING_MODE_NONE: "None",
     pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
@@ -58,25 +58,25 @@ _UUID = re.compile(r"GPU-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """The driver's version, and the newest CUDA it speaks."""
+    """The driver's version, and the newest CUDA version it supports."""
 
     driver: str
     cuda: tuple[int, int]
 
 
 def read_versions() -> Versions:
-    """Of the driver that is loaded. Raises DeviceFault."""
+    """Return the versions of the loaded driver. Raises DeviceFault."""
     driver = str(nvml_errors.call_nvml("", pynvml.nvmlSystemGetDriverVersion))
     cuda = int(nvml_errors.call_nvml("", pynvml.nvmlSystemGetCudaDriverVersion_v2))
     return Versions(driver, (cuda // 1000, cuda % 1000 // 10))
 
 
-def read_gpu(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.Links]:
-    """The GPU at an index, and its links. Raises DeviceFault."""
-    where = f"GPU at index {index}"
-    handle = nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetHandleByIndex, index)
+def read_gpu(index: int, versions: Versions, host_root: Path) -> tuple[model.Gpu, nvlink.Links]:
+    """Return the GPU at an index, and its links. Raises DeviceFault."""
+    label = f"GPU at index {index}"
+    handle = nvml_errors.call_nvml(label, pynvml.nvmlDeviceGetHandleByIndex, index)
     pci = nvml_errors.parse_pci_address(
-        nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetPciInfo, handle)
+        nvml_errors.call_nvml(label, pynvml.nvmlDeviceGetPciInfo, handle)
     )
     memory = nvml_errors.call_if_supported(pci, pynvml.nvmlDeviceGetMemoryInfo, handle)
     total = None if memory is None else int(memory.total)
@@ -84,8 +84,8 @@ def read_gpu(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvli
     architecture = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetArchitecture, handle)
     addressing = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetAddressingMode, handle)
     major, minor = nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    kind = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
-    virtual = kind == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
+    virtualization = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetVirtualizationMode, handle)
+    virtual = virtualization == pynvml.NVML_GPU_VIRTUALIZATION_MODE_VGPU
     gpu = model.Gpu(
         uuid=_read_uuid(pci, handle),
         pci=pci,
@@ -95,8 +95,8 @@ def read_gpu(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvli
         brand=BRANDS.get(brand, _UNKNOWN),
         architecture=ARCHITECTURES.get(architecture, _UNKNOWN),
         cuda_capability=(int(major), int(minor)),
-        driver_version=of.driver,
-        cuda_driver_version=of.cuda,
+        driver_version=versions.driver,
+        cuda_driver_version=versions.cuda,
         memory_bytes=total,
         numa_node=sysfs.numa_node(host_root, pci),
         pcie_root=sysfs.pcie_root(host_root, pci),
@@ -104,34 +104,34 @@ def read_gpu(index: int, of: Versions, host_root: Path) -> tuple[model.Gpu, nvli
         module=_module_id(pci, handle),
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
-        # A guest's partitions are made on its host; without memory of its own there are none.
+        # A guest's instances are made on its host; a GPU without memory of its own has none.
         mig=None if virtual or not total else mig_layout.read_mig(pci, handle, total),
     )
     return gpu, nvlink.read_links(pci, handle)
 
 
 def _module_id(pci: ids.PciAddress, handle: object) -> int | None:
-    """The number of the GPU's module; pynvml's own place for it is one for all threads."""
+    """Return the GPU's module number; pynvml's own buffer is shared by all threads."""
     call = pynvml.nvmlDeviceGetModuleId
     return nvml_errors.call_optional(pci, call, handle, ctypes.c_uint()) or None
 
 
 def _read_uuid(pci: ids.PciAddress, handle: object) -> ids.GpuUuid:
-    found = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetUUID, handle))
-    if not _UUID.fullmatch(found):
-        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetUUID", found, "a GPU's UUID")
-    return ids.GpuUuid(found)
+    value = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetUUID, handle))
+    if not _UUID.fullmatch(value):
+        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetUUID", value, "a GPU's UUID")
+    return ids.GpuUuid(value)
 
 
 def _product_name(pci: ids.PciAddress, handle: object) -> str:
-    found = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetName, handle))
-    if not found.strip() or not found.isprintable():
-        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetName", found, "a name")
-    return found
+    name = str(nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetName, handle))
+    if not name.strip() or not name.isprintable():
+        raise nvml_errors.invalid_value(pci, "nvmlDeviceGetName", name, "a name")
+    return name
 
 
 def _fabric_domain(pci: ids.PciAddress, handle: object) -> str | None:
-    """`<cluster uuid>.<clique>` of a GPU that has joined a fabric of several nodes; else None.
+    """Return `<cluster uuid>.<clique>` of a GPU in a multi-node fabric; else None.
 
     A switched board without other nodes reports success and an all-zero cluster (NV-9).
     """

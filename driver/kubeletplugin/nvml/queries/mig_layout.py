@@ -1,4 +1,4 @@
-"""A GPU's MIG as NVML tells it: the mode, the profiles with their placements, the instances."""
+"""A GPU's MIG as NVML reports it: mode, profiles with placements, instances."""
 
 import ctypes
 from collections.abc import Iterable, Iterator
@@ -26,7 +26,7 @@ _SUFFIXES = {
 
 
 _NO_LONGER = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}
-"""What a handle that was just listed may answer, once somebody has destroyed what it stood for."""
+"""Errors of a handle just listed, once its instance has been destroyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,9 +42,9 @@ class MigDevice:
 
 
 def read_mig(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig | None:
-    """MIG of a GPU; None where it has none. Raises DeviceFault.
+    """Return the GPU's MIG; None if it has none. Raises DeviceFault.
 
-    Profiles and placements are told with MIG off too; instances only with it on (NV-6).
+    Profiles and placements are reported with MIG off too; instances only with it on (NV-6).
     """
     modes = nvml_errors.call_if_supported(pci, pynvml.nvmlDeviceGetMigMode, handle)
     if modes is None:
@@ -55,22 +55,24 @@ def read_mig(pci: ids.PciAddress, handle: object, total_bytes: int) -> mig.Mig |
         enabled=enabled,
         resetless=_is_resetless(pci, handle),
         profiles=profiles,
-        instances=read_instances(pci, handle, (one.id for one in profiles)) if enabled else (),
+        instances=read_instances(pci, handle, (profile.id for profile in profiles))
+        if enabled
+        else (),
     )
 
 
-def reread_mig(pci: ids.PciAddress, handle: object, before: mig.Mig) -> mig.Mig:
-    """What changes of a GPU's MIG, read again: the mode and the instances. Raises DeviceFault."""
+def reread_mig(pci: ids.PciAddress, handle: object, previous: mig.Mig) -> mig.Mig:
+    """Re-read the mode and the instances of a GPU's MIG. Raises DeviceFault."""
     enabled = nvml_errors.call_nvml(pci, pynvml.nvmlDeviceGetMigMode, handle)[0] == (
         pynvml.NVML_DEVICE_MIG_ENABLE
     )
-    ids_ = (one.id for one in before.profiles)
-    found = read_instances(pci, handle, ids_) if enabled else ()
-    return replace(before, enabled=enabled, instances=found)
+    profile_ids = (profile.id for profile in previous.profiles)
+    instances = read_instances(pci, handle, profile_ids) if enabled else ()
+    return replace(previous, enabled=enabled, instances=instances)
 
 
 def _is_resetless(pci: ids.PciAddress, handle: object) -> bool:
-    """Whether the mode changes without a reset; a driver that does not know the field has none."""
+    """Return whether the mode changes without a reset; False if the driver lacks the field."""
     values = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetFieldValues, handle, [_RESETLESS])
     if values is None or values[0].nvmlReturn != pynvml.NVML_SUCCESS:
         return False
@@ -83,7 +85,7 @@ def _read_profiles(pci: ids.PciAddress, handle: object, total_bytes: int) -> Ite
             pci, pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, number, _PROFILE_INFO_2
         )
         name = "" if info is None else str(info.name).removeprefix(_PREFIX)
-        if info is None:  # an older driver tells the same without the name
+        if info is None:  # older drivers report the same without the name
             info = nvml_errors.call_if_supported(
                 pci, pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, number, _PROFILE_INFO_1
             )
@@ -116,33 +118,38 @@ def _read_placements(
     call = pynvml.nvmlDeviceGetGpuInstancePossiblePlacements
     count = ctypes.c_uint(0)
     nvml_errors.call_nvml(pci, call, handle, profile, None, ctypes.byref(count))
-    found = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
-    nvml_errors.call_nvml(pci, call, handle, profile, found, ctypes.byref(count))
-    return tuple(sorted(mig.Placement(int(at.start), int(at.size)) for at in found[: count.value]))
+    placements = (pynvml.c_nvmlGpuInstancePlacement_t * count.value)()
+    nvml_errors.call_nvml(pci, call, handle, profile, placements, ctypes.byref(count))
+    return tuple(
+        sorted(
+            mig.Placement(int(placement.start), int(placement.size))
+            for placement in placements[: count.value]
+        )
+    )
 
 
 def read_instances(
-    where: str, handle: object, profile_ids: Iterable[int]
+    gpu: str, handle: object, profile_ids: Iterable[int]
 ) -> tuple[mig.Instance, ...]:
-    """The GPU instances of some profiles; none with MIG off. Raises DeviceFault.
+    """Return the GPU instances of some profiles; none with MIG off. Raises DeviceFault.
 
-    Claims come and go meanwhile: an instance that goes while it is read is not there.
+    Claims come and go meanwhile: an instance destroyed during the read is omitted.
     """
     devices_by_instance = {
         device.gpu_instance: device
-        for device in read_devices(where, handle)
+        for device in read_devices(gpu, handle)
         if device.compute_slices == device.gpu_slices
     }
-    found: list[mig.Instance] = []
+    result: list[mig.Instance] = []
     for profile in profile_ids:
-        for instance in instance_handles(where, handle, profile):
-            info = instance_info(where, instance)
+        for instance in instance_handles(gpu, handle, profile):
+            info = instance_info(gpu, instance)
             if info is None:
                 continue
             device = devices_by_instance.get(int(info.id))
-            if device is not None and not _is_whole_instance(where, instance, device):
+            if device is not None and not _is_whole_instance(gpu, instance, device):
                 device = None
-            found.append(
+            result.append(
                 mig.Instance(
                     gpu_instance=int(info.id),
                     profile_id=profile,
@@ -151,64 +158,64 @@ def read_instances(
                     uuid=device.uuid if device else None,
                 )
             )
-    return tuple(found)
+    return tuple(result)
 
 
-def _is_whole_instance(where: str, instance: object, device: MigDevice) -> bool:
-    """Whether a compute instance with all slices of its GPU instance has all multiprocessors too.
+def _is_whole_instance(gpu: str, instance: object, device: MigDevice) -> bool:
+    """Return whether a compute instance with all slices also has all multiprocessors.
 
-    A GPU instance of one slice that is wide (1g.20gb of an H100) takes two compute profiles of one
-    slice: a part, with the multiprocessors of a slice, and the whole.
+    A wide GPU instance of one slice (1g.20gb of an H100) takes two compute profiles of one slice: a
+    part, with the multiprocessors of a slice, and the whole.
     """
     if device.gpu_slices > 1:
         return True
-    ask = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
-    whole = nvml_errors.call_if_supported(where, ask, instance, _WIDE, _SHARED, 1)
+    call = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
+    whole = nvml_errors.call_if_supported(gpu, call, instance, _WIDE, _SHARED, 1)
     return whole is None or device.multiprocessors >= int(whole.multiprocessorCount)
 
 
-def instance_handles(where: str, handle: object, profile_id: int) -> tuple[object, ...]:
-    """The handles of a profile's GPU instances; none with MIG off. Raises DeviceFault."""
+def instance_handles(gpu: str, handle: object, profile_id: int) -> tuple[object, ...]:
+    """Return the handles of a profile's GPU instances; none with MIG off. Raises DeviceFault."""
     count = ctypes.c_uint(0)
-    found = (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
+    instances = (pynvml.c_nvmlGpuInstance_t * _MOST_INSTANCES)()
     call = pynvml.nvmlDeviceGetGpuInstances
     try:
-        nvml_errors.call_nvml(where, call, handle, profile_id, found, ctypes.byref(count))
+        nvml_errors.call_nvml(gpu, call, handle, profile_id, instances, ctypes.byref(count))
     except errors.DeviceFault as fault:
         if fault.code != pynvml.NVML_ERROR_NOT_SUPPORTED:
             raise
         return ()
-    return tuple(found[: count.value])
+    return tuple(instances[: count.value])
 
 
-def instance_info(where: str, instance: object) -> Any | None:  # noqa: ANN401 - as pynvml
-    """What a GPU instance says of itself; None when it has gone. Raises DeviceFault."""
+def instance_info(gpu: str, instance: object) -> Any | None:  # noqa: ANN401 - as pynvml
+    """Return NVML's info of a GPU instance; None if it is gone. Raises DeviceFault."""
     try:
-        return nvml_errors.call_nvml(where, pynvml.nvmlGpuInstanceGetInfo, instance)
+        return nvml_errors.call_nvml(gpu, pynvml.nvmlGpuInstanceGetInfo, instance)
     except errors.DeviceFault as fault:
         if fault.code in _NO_LONGER:
             return None
         raise
 
 
-def read_devices(where: str, handle: object) -> Iterator[MigDevice]:
-    """The MIG devices of a GPU. Raises DeviceFault."""
-    most = nvml_errors.call_if_supported(where, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
-    for index in range(most):
+def read_devices(gpu: str, handle: object) -> Iterator[MigDevice]:
+    """Yield the MIG devices of a GPU. Raises DeviceFault."""
+    count = nvml_errors.call_if_supported(gpu, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    for index in range(count):
         try:
-            found = _read_device(where, handle, index)
+            device = _read_device(gpu, handle, index)
         except errors.DeviceFault as fault:
-            # A gap, or a device that somebody has destroyed since it was found.
+            # A gap, or a device destroyed since it was listed.
             if fault.code in (pynvml.NVML_ERROR_NOT_FOUND, *nvml_errors.ABSENT):
                 continue
             raise
-        yield found
+        yield device
 
 
 def find_device_handle(uuid: str, handle: object) -> object | None:
-    """The handle of a MIG device of a GPU; None where it is no longer. Raises DeviceFault."""
-    most = nvml_errors.call_if_supported(uuid, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
-    for index in range(most):
+    """Return the handle of a MIG device of a GPU; None if it is gone. Raises DeviceFault."""
+    count = nvml_errors.call_if_supported(uuid, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0
+    for index in range(count):
         try:
             device = nvml_errors.call_nvml(
                 uuid, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index
@@ -221,16 +228,16 @@ def find_device_handle(uuid: str, handle: object) -> object | None:
     return None
 
 
-def _read_device(where: str, handle: object, index: int) -> MigDevice:
-    device = nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
-    shape = nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetAttributes_v2, device)
+def _read_device(gpu: str, handle: object, index: int) -> MigDevice:
+    device = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+    attributes = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetAttributes_v2, device)
     return MigDevice(
-        gpu_instance=int(nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetGpuInstanceId, device)),
+        gpu_instance=int(nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetGpuInstanceId, device)),
         compute_instance=int(
-            nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetComputeInstanceId, device)
+            nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetComputeInstanceId, device)
         ),
-        uuid=ids.MigUuid(nvml_errors.call_nvml(where, pynvml.nvmlDeviceGetUUID, device)),
-        compute_slices=int(shape.computeInstanceSliceCount),
-        gpu_slices=int(shape.gpuInstanceSliceCount),
-        multiprocessors=int(shape.multiprocessorCount),
+        uuid=ids.MigUuid(nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetUUID, device)),
+        compute_slices=int(attributes.computeInstanceSliceCount),
+        gpu_slices=int(attributes.gpuInstanceSliceCount),
+        multiprocessors=int(attributes.multiprocessorCount),
     )

@@ -1,4 +1,4 @@
-"""NVLink: which GPUs of the node reach each other."""
+"""NVLink: the node's GPUs that reach each other."""
 
 import dataclasses
 from collections.abc import Iterator, Sequence
@@ -12,21 +12,21 @@ from driver.kubeletplugin.nvml import errors as nvml_errors
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Links:
-    """Where a GPU's active NVLinks end."""
+    """Remote ends of a GPU's active NVLinks."""
 
     switched: bool = False
     remotes: frozenset[ids.PciAddress] = frozenset()
 
 
 def read_links(pci: ids.PciAddress, handle: object) -> Links:
-    """The ends of a GPU's links. Raises DeviceFault."""
+    """Return the remote ends of a GPU's links. Raises DeviceFault."""
     ends = list(_read_ends(pci, handle))
     remotes = frozenset(end for end in ends if end is not None)
     return Links(switched=None in ends, remotes=remotes)
 
 
 def _read_ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress | None]:
-    """The GPU at the end of each active link; None for a switch."""
+    """Yield the GPU at the end of each active link; None for a switch."""
     for link in range(pynvml.NVML_NVLINK_MAX_LINKS):
         state = nvml_errors.call_optional(pci, pynvml.nvmlDeviceGetNvLinkState, handle, link)
         if state is None:
@@ -47,13 +47,13 @@ def _read_ends(pci: ids.PciAddress, handle: object) -> Iterator[ids.PciAddress |
 
 
 def connect_peers(read: Sequence[tuple[model.Gpu, Links]]) -> tuple[model.Gpu, ...]:
-    """The GPUs with their peers: a node's switches are one fabric, whoever links to it."""
-    switched = frozenset(gpu.pci for gpu, found in read if found.switched)
+    """Return the GPUs with their peers: a node's switches form one fabric."""
+    switched = frozenset(gpu.pci for gpu, links in read if links.switched)
     return tuple(
         dataclasses.replace(
             gpu,
-            nvlink_peers=(found.remotes | (switched if found.switched else frozenset()))
+            nvlink_peers=(links.remotes | (switched if links.switched else frozenset()))
             - {gpu.pci},
         )
-        for gpu, found in read
+        for gpu, links in read
     )

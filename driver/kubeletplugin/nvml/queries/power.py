@@ -1,4 +1,4 @@
-"""What a GPU draws, and what of a MIG device's memory is used."""
+"""GPU power draw, and used memory of MIG devices."""
 
 import pynvml
 
@@ -16,15 +16,15 @@ class NvmlMeter:
         self._session = session
 
     def power_watts(self, gpu: ids.GpuUuid) -> float | None:
-        """What the whole GPU draws; None: it does not tell. Raises DeviceFault."""
+        """Return the whole GPU's power draw in watts; None if not reported. Raises DeviceFault."""
         call = pynvml.nvmlDeviceGetPowerUsage
-        drawn = self._session.run_on(
+        milliwatts = self._session.run_on(
             gpu, lambda handle: nvml_errors.call_if_supported(gpu, call, handle)
         )
-        return None if drawn is None else int(drawn) / _MILLI
+        return None if milliwatts is None else int(milliwatts) / _MILLI
 
     def used_bytes(self, device: ids.MigUuid) -> int | None:
-        """The memory of a MIG device that is used; None: it does not tell. Raises DeviceFault."""
+        """Return the used memory of a MIG device; None if not reported. Raises DeviceFault."""
         call = pynvml.nvmlDeviceGetMemoryInfo
         memory = self._session.run_on(
             device, lambda handle: nvml_errors.call_if_supported(device, call, handle)

@@ -1,4 +1,4 @@
-"""Who is at work on a GPU (NVML's samples of processes, and the utilization of the whole GPU)."""
+"""Utilization per process (NVML's process samples), and of the whole GPU."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -17,28 +17,27 @@ _WHOLE = 100
 
 
 class NvmlUtilization:
-    """Implements `ports.Workers`."""
+    """Implements `ports.UtilizationSampler`."""
 
     def __init__(self, session: gpu_calls.GpuSession) -> None:
         self._session = session
 
     def samples_since(self, gpu: ids.GpuUuid, stamp_us: int) -> tuple[ports.Sample, ...] | None:
-        """Every process that worked after that time, by pid; None: the GPU does not tell.
+        """Return each process active after that time, by pid; None if the GPU reports none.
 
-        Raises DeviceFault. Samples beyond 100 percent are said to be seen on some drivers, and are
-        disregarded.
+        Raises DeviceFault. Samples above 100 percent, reported for some drivers, are ignored.
         """
-        found = self._session.run_on(gpu, lambda handle: _read_samples(gpu, handle, stamp_us))
-        if found is None:
+        raw_samples = self._session.run_on(gpu, lambda handle: _read_samples(gpu, handle, stamp_us))
+        if raw_samples is None:
             return None
-        told: dict[int, ports.Sample] = {}
-        for one in found:
-            if one.pid and 0 < one.smUtil <= _WHOLE:
-                told[one.pid] = ports.Sample(one.pid, one.smUtil, one.timeStamp)
-        return tuple(told[pid] for pid in sorted(told))
+        samples: dict[int, ports.Sample] = {}
+        for sample in raw_samples:
+            if sample.pid and 0 < sample.smUtil <= _WHOLE:
+                samples[sample.pid] = ports.Sample(sample.pid, sample.smUtil, sample.timeStamp)
+        return tuple(samples[pid] for pid in sorted(samples))
 
     def utilization_percent(self, gpu: ids.GpuUuid) -> int | None:
-        """How busy the whole GPU is now; None with MIG on. Raises DeviceFault."""
+        """Return the whole GPU's utilization in percent; None with MIG on. Raises DeviceFault."""
         call = pynvml.nvmlDeviceGetUtilizationRates
         rates = self._session.run_on(
             gpu, lambda handle: nvml_errors.call_if_supported(gpu, call, handle)
@@ -47,11 +46,13 @@ class NvmlUtilization:
 
 
 def _read_samples(gpu: ids.GpuUuid, handle: object, stamp_us: int) -> Sequence[Any] | None:
-    """Between the call for the size and the one for the samples a process may have come."""
+    """Read the samples; retries, as processes may start between the size call and the read."""
     call = pynvml.nvmlDeviceGetProcessUtilization
     for _ in range(_TRIES):
         try:
-            found: Sequence[Any] | None = nvml_errors.call_if_supported(gpu, call, handle, stamp_us)
+            samples: Sequence[Any] | None = nvml_errors.call_if_supported(
+                gpu, call, handle, stamp_us
+            )
         except errors.DeviceFault as fault:
             if fault.code in _NOBODY:
                 return ()
@@ -59,5 +60,5 @@ def _read_samples(gpu: ids.GpuUuid, handle: object, stamp_us: int) -> Sequence[A
                 raise
             last = fault
         else:
-            return found
+            return samples
     raise last

@@ -21,7 +21,7 @@ class World:
         self.api = api
         self.published: dict[ids.Key, slices.Slice] = {}
         api.put(gvr.NODES, objects.a_node("node-a"))
-        self.labelling = node_labels.Labelling(
+        self.labelling = node_labels.NodeLabeler(
             kube, self.known, lambda: self.published, "gpu.ration.dev", clock.FakeClock()
         )
 
@@ -34,7 +34,7 @@ class World:
         devices = [objects.a_device(f"gpu-{at}", attributes=told) for at in range(count)]
         one = slices.parse(objects.a_slice("node-a", devices))
         self.published = {ids.Key("slice"): one} if count else {}
-        self.labelling.look()
+        self.labelling.reconcile()
 
     def labels(self) -> dict[str, str]:
         return dict(self.known()[ids.Key("node-a")].labels)
@@ -59,14 +59,14 @@ def test_labels_follow_the_gpus_and_go_with_them(world: World) -> None:
 def test_nothing_is_written_while_nothing_changes(world: World) -> None:
     world.publish(2)
     asked = len(world.api.requests)
-    world.labelling.look()
+    world.labelling.reconcile()
     assert len(world.api.requests) == asked
 
 
 def test_a_label_that_somebody_took_away_comes_back(world: World, kube: client.KubeClient) -> None:
     world.publish(2)
     kube.patch(gvr.NODES, "node-a", {"metadata": {"labels": {COUNT: None}}})
-    world.labelling.look()
+    world.labelling.reconcile()
     assert world.labels()[COUNT] == "2"
 
 
@@ -85,5 +85,5 @@ def test_a_node_that_somebody_else_labels_otherwise_is_left_alone(
     assert len(world.api.requests) == asked
     gone = {"metadata": {"name": "node-a", "labels": {}}, "apiVersion": "v1", "kind": "Node"}
     kube.patch(gvr.NODES, "node-a", gone, kind=apply, field_manager="nfd-master")
-    world.labelling.look()
+    world.labelling.reconcile()
     assert (world.labels()[PRODUCT], world.labels()[COUNT]) == ("NVIDIA-A100", "2")

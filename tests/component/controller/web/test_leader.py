@@ -39,7 +39,7 @@ def test_the_leader_is_the_pod_of_the_leases_holder(world: World) -> None:
     world.api.put(gvr.PODS, pod)
     world.held("ration-controller-7d9-x-0a1b2c3d")
     assert world.leader.pod() == ""  # as it was a moment ago
-    world.time.advance(leader.KEPT_S)
+    world.time.advance(leader.CACHE_S)
     assert world.leader.pod() == "ration-controller-7d9-x"
     assert world.leader.address() == "10.0.0.7"
 

@@ -14,7 +14,9 @@ from driver.controller.web.auth import guard, token_reviews
 from tests import pages
 from tests.unit.controller.web.auth import test_rules
 
-AWAY = pages.Fixed(ports.Away("this replica stands by; leader-0 leads: ask that one", "leader-0"))
+AWAY = pages.Fixed(
+    ports.NotLeader("this replica stands by; leader-0 leads: ask that one", "leader-0")
+)
 BEARER = {"Authorization": "Bearer good"}
 
 
@@ -107,7 +109,7 @@ def test_with_a_certificate_it_speaks_tls_alone(tmp_path: Path) -> None:
 
 def test_a_guarded_page_answers_tokens_alone() -> None:
     api = test_rules.Api()
-    known = guard.Guard(token_reviews.Callers(api, clock.SystemClock()), local=False)
+    known = guard.Guard(token_reviews.TokenReviewer(api, clock.SystemClock()), local=False)
     app = pages.an_application(pages.Fixed(pages.a_reading()), known)
     with pages.served(app) as found:
         client = plain(found)
@@ -128,12 +130,14 @@ def test_a_standby_hands_requests_to_the_leader_with_their_token(tmp_path: Path)
     ours, others = tmp_path / "tls.crt", tmp_path / "other.crt"
     ours.write_bytes(pair[0])
     authority.issue_cert("other.example.com").cert_chain_pems[0].write_to_path(others)
-    asked = guard.Guard(token_reviews.Callers(test_rules.Api(), clock.SystemClock()), local=False)
+    asked = guard.Guard(
+        token_reviews.TokenReviewer(test_rules.Api(), clock.SystemClock()), local=False
+    )
     leading = pages.an_application(pages.Fixed(pages.a_reading()), asked)
     with pages.served(leading, pair=pair) as leader:
 
         def standby(certificate: Path, address: str = pages.HOST) -> urllib3.BaseHTTPResponse:
-            forward = leader_proxy.Forwarding(lambda: address, leader, certificate)
+            forward = leader_proxy.LeaderProxy(lambda: address, leader, certificate)
             with pages.served(pages.an_application(AWAY, asked, forward)) as found:
                 path = "/api/v1/nodes?mode=mig"
                 return plain(found).request("GET", path, headers=BEARER)

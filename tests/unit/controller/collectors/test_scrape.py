@@ -20,8 +20,8 @@ HERE = Path(__file__).parents[4]
 
 def nodes_of(world: World) -> Callable[[], Sequence[model.Node]]:
     """The fleet's nodes, as the page's source has them."""
-    minded = web_source.Minded(lambda: None, tuple, catalog.unexplained, tuple)
-    return web_source.Looking(world.stores, names.DRIVER, minded, world.clock).nodes
+    minded = web_source.SourceInputs(lambda: None, tuple, catalog.unexplained, tuple)
+    return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).nodes
 
 
 class Scraped(World):
@@ -33,12 +33,12 @@ class Scraped(World):
         sources = scrape.Sources(
             lambda: self.leads,
             nodes_of(self),
-            lambda: self.stores.reserved.snapshot().values(),
-            self.decider.standing,
-            self.metrics.queues,
+            lambda: self.stores.reservations.snapshot().values(),
+            self.decider.pending_state,
+            self.metrics.queue_values,
             lambda: {"pods": 2.0, "queues": float("inf")},
         )
-        return scrape.Exposition(sources, self.clock).figures()
+        return scrape.ControllerCollector(sources, self.clock).figures()
 
     def counted(self, name: str, **labels: str) -> float | None:
         return self.registry.get_sample_value(f"dra_gpu_controller_{name}", labels)
@@ -97,9 +97,9 @@ def test_every_family_has_figures_and_no_figure_is_without_a_family() -> None:
 
 def test_the_fleet_is_counted_again_only_after_a_while() -> None:
     world = Scraped(1)
-    standing = world.decider.standing
+    standing = world.decider.pending_state
     sources = scrape.Sources(lambda: True, nodes_of(world), tuple, standing, dict, dict)
-    shown = scrape.Exposition(sources, world.clock)
+    shown = scrape.ControllerCollector(sources, world.clock)
 
     def free() -> float:
         return sum(shown.figures()[fleet.MEMORY.name].values())
@@ -116,7 +116,7 @@ def test_the_series_of_a_queue_end_with_it() -> None:
     world.add(test_cycle.a_queue("team"))
     world.settle(5)
     assert ("team",) in world.figures()[queues.SHARE.name]
-    world.stores.teams.apply(world._newer(world.server.own["team"]), deleted=True)
+    world.stores.queues.apply(world._newer(world.server.own["team"]), deleted=True)
     world.settle(5)
     assert not world.figures().get(queues.SHARE.name)
 

@@ -43,21 +43,21 @@ def test_a_pod_that_another_allocator_served_says_it_no_more() -> None:
 
 def test_what_was_not_written_yet_gives_way_to_a_newer_word() -> None:
     written: list[str] = []
-    one = pod_conditions.Saying(_Hand(written), clock.FakeClock())
+    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
     pod = objects.pod()
-    one.waits(pod, "NoFit", "first")
-    one.waits(pod, "NoFit", "second")
-    assert one.write_one()
-    assert not one.write_one()
+    one.report_pending(pod, "NoFit", "first")
+    one.report_pending(pod, "NoFit", "second")
+    assert one.write_next()
+    assert not one.write_next()
     assert written == ["second"]
 
 
 def test_a_word_that_was_taken_back_before_it_was_written_is_never_written() -> None:
     written: list[str] = []
-    one = pod_conditions.Saying(_Hand(written), clock.FakeClock())
-    one.waits(objects.pod(), "NoFit", "words")
-    one.settled(objects.pod())
-    assert not one.write_one()
+    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
+    one.report_pending(objects.pod(), "NoFit", "words")
+    one.report_allocated(objects.pod())
+    assert not one.write_next()
     assert written == []
 
 
@@ -69,28 +69,28 @@ def test_a_word_that_stands_there_is_not_written_again() -> None:
         "message": "words",
     }
     written: list[str] = []
-    one = pod_conditions.Saying(_Hand(written), clock.FakeClock())
-    one.waits(objects.pod(status={"conditions": [condition]}), "NoFit", "words")
-    assert not one.write_one()
+    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
+    one.report_pending(objects.pod(status={"conditions": [condition]}), "NoFit", "words")
+    assert not one.write_next()
 
 
 def test_a_write_that_fails_is_kept_for_the_next_time() -> None:
     written: list[str] = []
     hand = _Hand(written, errors.Unreachable(0, "Unreachable", "no answer"))
-    one = pod_conditions.Saying(hand, clock.FakeClock())
-    one.waits(objects.pod(), "NoFit", "words")
-    assert not one.write_one()
-    assert one.write_one()
+    one = pod_conditions.ConditionWriter(hand, clock.FakeClock())
+    one.report_pending(objects.pod(), "NoFit", "words")
+    assert not one.write_next()
+    assert one.write_next()
     assert written == ["words"]
 
 
 def test_a_pod_that_is_gone_is_forgotten() -> None:
-    one = pod_conditions.Saying(
+    one = pod_conditions.ConditionWriter(
         _Hand([], errors.NotFound(404, "NotFound", "pod")), clock.FakeClock()
     )
-    one.waits(objects.pod(), "NoFit", "words")
-    assert one.write_one()
-    assert not one.write_one()
+    one.report_pending(objects.pod(), "NoFit", "words")
+    assert one.write_next()
+    assert not one.write_next()
 
 
 def _newer(node: str) -> objects.Raw:

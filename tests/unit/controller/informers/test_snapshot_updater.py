@@ -15,9 +15,9 @@ PARSERS: dict[str, Any] = {
     "classes": device_classes.parse,
     "claims": claims.parse,
     "pods": pods.parse,
-    "bound_volumes": volumes.parse_claim,
+    "volume_claims": volumes.parse_claim,
     "volumes": volumes.parse_volume,
-    "rules": taint_rules.parse,
+    "taint_rules": taint_rules.parse,
 }
 
 
@@ -25,7 +25,7 @@ def filled(**found: objects.Raw) -> stores.Stores:
     """Stores as reflectors fill them, with one object each where it is named."""
     made = stores.empty()
     for name, parse in PARSERS.items():
-        getattr(made, name).read_with(parse, bad)
+        getattr(made, name).set_parser(parse, bad)
     for name, raw in found.items():
         getattr(made, name).apply(raw)
     return made
@@ -41,22 +41,22 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
 
 def test_what_was_there_before_is_brought_first() -> None:
     found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
+    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     assert dict(view.nodes) == {}
-    fed.bring()
+    fed.apply()
     assert [*view.nodes] == [A]
 
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
     found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
+    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.slices.apply(at(3, objects.a_slice("node-a", 1)))
     assert dict(view.nodes) == {}
-    fed.bring()
+    fed.apply()
     assert [share.pool.name for share in view.reachable_pools(A)] == ["node-a"]
     found.slices.apply(at(4, objects.a_slice("node-a", 1)), deleted=True)
-    fed.bring()
+    fed.apply()
     assert view.reachable_pools(A) == ()
 
 
@@ -72,12 +72,12 @@ def test_every_kind_is_brought() -> None:
         classes=objects.a_class("one"),
         claims=objects.a_claim(status=objects.allocated("node-a", "gpu-0")),
         pods=objects.a_pod(nodeName="node-a"),
-        bound_volumes={"metadata": objects.meta("data"), "spec": {"volumeName": "disk"}},
+        volume_claims={"metadata": objects.meta("data"), "spec": {"volumeName": "disk"}},
         volumes={"metadata": objects.meta("disk", None), "spec": {"nodeAffinity": affinity}},
-        rules=rule,
+        taint_rules=rule,
     )
     view = cluster_state.ClusterState(worlds.DRIVER)
-    snapshot_updater.Feed(found, view, gang_index.GangIndex()).bring()
+    snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex()).apply()
     (share,) = view.reachable_pools(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
     assert ([*view.classes], [*view.storage.claims]) == (["one"], ["default/data"])
@@ -87,28 +87,28 @@ def test_every_kind_is_brought() -> None:
 
 def test_of_several_changes_the_last_word_is_read_once() -> None:
     found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
+    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
     mark = view.revision
-    fed.bring()
+    fed.apply()
     assert view.nodes[A].cordoned
     assert view.changed_since(mark) == (mark + 1, [A])
 
 
 def test_without_a_change_nothing_is_brought() -> None:
     found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
-    fed.bring()
+    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
+    fed.apply()
     mark = view.revision
-    fed.bring()
+    fed.apply()
     assert view.revision == mark
 
 
 def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
     found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(worlds.DRIVER)
-    fed = snapshot_updater.Feed(found, view, gang_index.GangIndex())
-    fed.bring()
+    fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
+    fed.apply()
     found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
-    fed.bring()
+    fed.apply()
     assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))

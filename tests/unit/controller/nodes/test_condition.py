@@ -19,7 +19,7 @@ def a_slice(**taints: str) -> slices.Slice:
 
 
 def test_gpus_that_anyone_may_have_are_healthy() -> None:
-    found = condition.of_slices([a_slice()])
+    found = condition.gpu_condition([a_slice()])
     assert found is not None
     assert (found.status, found.reason, found.message) == (
         "True",
@@ -29,13 +29,13 @@ def test_gpus_that_anyone_may_have_are_healthy() -> None:
 
 
 def test_a_cordoned_gpu_is_as_healthy_as_before() -> None:
-    found = condition.of_slices([a_slice(gpu_0000_18_00_0="ration.dev/cordoned")])
+    found = condition.gpu_condition([a_slice(gpu_0000_18_00_0="ration.dev/cordoned")])
     assert found is not None
     assert found.status == "True"
 
 
 def test_a_tainted_face_makes_its_gpu_unhealthy_and_says_by_what() -> None:
-    found = condition.of_slices([a_slice(gpu_0000_18_00_0_ts="ration.dev/xid")])
+    found = condition.gpu_condition([a_slice(gpu_0000_18_00_0_ts="ration.dev/xid")])
     assert found is not None
     assert (found.status, found.reason) == ("False", "GPUsUnhealthy")
     assert found.message == f"1 of 2 GPUs are not healthy: {NAME}: ration.dev/xid=79"
@@ -44,10 +44,10 @@ def test_a_tainted_face_makes_its_gpu_unhealthy_and_says_by_what() -> None:
 def test_a_taint_without_effect_is_no_ill_health() -> None:
     remark = {"key": "ration.dev/unmonitored", "effect": "None"}
     device = objects.a_device(NAME, taints=[remark])
-    found = condition.of_slices([slices.parse(objects.a_slice("node-a", [device]))])
+    found = condition.gpu_condition([slices.parse(objects.a_slice("node-a", [device]))])
     assert found is not None
     assert found.status == "True"
 
 
 def test_a_node_without_gpus_has_nothing_to_say() -> None:
-    assert condition.of_slices([]) is None
+    assert condition.gpu_condition([]) is None

@@ -14,7 +14,7 @@ def published(machine: str) -> list[slices.Slice]:
 
 
 def test_an_hgx_h100_is_labelled_as_guides_select_it() -> None:
-    assert label_values.of_slices(published("hgx-h100")) == {
+    assert label_values.gpu_labels(published("hgx-h100")) == {
         "nvidia.com/gpu.present": "true",
         "nvidia.com/gpu.count": "8",
         "nvidia.com/gpu.product": "NVIDIA-H100-80GB-HBM3",
@@ -35,14 +35,14 @@ def test_an_hgx_h100_is_labelled_as_guides_select_it() -> None:
 
 
 def test_a_node_without_gpus_has_none() -> None:
-    assert label_values.of_slices([]) == {}
+    assert label_values.gpu_labels([]) == {}
 
 
 def test_a_product_is_made_a_labels_value() -> None:
     strange = "NVIDIA (R) Tesla/T4 " + "x" * 80
     told = {"type": {"string": "gpu"}, "productName": {"string": strange}}
     device = objects.a_device("gpu-0", attributes=told)
-    found = label_values.of_slices([slices.parse(objects.a_slice("node-a", [device]))])
+    found = label_values.gpu_labels([slices.parse(objects.a_slice("node-a", [device]))])
     product = found["nvidia.com/gpu.product"]
     assert product.startswith("NVIDIA-R-Tesla-T4-x")
     assert len(product) <= 63

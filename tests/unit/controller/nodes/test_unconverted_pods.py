@@ -21,7 +21,7 @@ def a_pod(message: str = WORDS, resource: str = "nvidia.com/gpu", **spec: Any) -
 
 
 def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
-    asked = unconverted_pods.lacking(a_pod())
+    asked = unconverted_pods.unmet_requests(a_pod())
     assert asked == ("nvidia.com/gpu=1",)
     found = unconverted_pods.message(asked)
     assert found.startswith("asks nvidia.com/gpu=1, which no node has left")
@@ -39,7 +39,7 @@ def test_a_pod_that_waits_for_a_device_plugin_is_told_of_the_label() -> None:
     ],
 )
 def test_a_pod_that_waits_for_something_else_is_not(pod: pods.Pod) -> None:
-    assert unconverted_pods.lacking(pod) == ()
+    assert unconverted_pods.unmet_requests(pod) == ()
 
 
 class Told:
@@ -63,14 +63,16 @@ class Told:
 
 def test_each_pod_is_told_once_as_long_as_it_is_there() -> None:
     told, there = Told(), {ids.Key("default/web"): a_pod()}
-    looking = unconverted_pods.Unconverted(lambda: there, lambda _: KEPT, told, clock.FakeClock())
-    looking.look()
-    looking.look()
+    looking = unconverted_pods.UnconvertedPodReporter(
+        lambda: there, lambda _: KEPT, told, clock.FakeClock()
+    )
+    looking.report()
+    looking.report()
     assert told.lines == [("web", "NotConverted")]
     del there[ids.Key("default/web")]
-    looking.look()
+    looking.report()
     there[ids.Key("default/web")] = a_pod()
-    looking.look()
+    looking.report()
     assert len(told.lines) == 2
 
 
@@ -85,7 +87,7 @@ def test_a_namespace_that_is_not_kept_out_is_asked_about_once_a_look(
         return labels
 
     there = {ids.Key("default/web"): a_pod(), ids.Key("default/other"): a_pod()}
-    looking = unconverted_pods.Unconverted(lambda: there, read, told, clock.FakeClock())
-    looking.look()
+    looking = unconverted_pods.UnconvertedPodReporter(lambda: there, read, told, clock.FakeClock())
+    looking.report()
     assert asked == ["default"]
     assert told.lines == []

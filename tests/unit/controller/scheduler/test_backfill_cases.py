@@ -88,12 +88,12 @@ def test_without_queues_nothing_is_kept_however_long_it_waits() -> None:
     world.add(*quickstart.whole("small"))
     world.settle()
     assert placed(world, "small") == ["small"]
-    assert world.decider.planned() is None
+    assert world.decider.current_plan() is None
 
 
 def test_past_its_starvation_bound_devices_are_kept_for_a_round_and_not_longer() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
-    plan = world.decider.planned()
+    plan = world.decider.current_plan()
     assert plan is not None
     assert (plan.key, plan.reason) == ("default/large", backfill_plan.PlanReason.STARVED)
     assert plan.until - plan.since == dt.timedelta(seconds=300)
@@ -101,16 +101,16 @@ def test_past_its_starvation_bound_devices_are_kept_for_a_round_and_not_longer()
     world.settle()
     assert placed(world, "small") == []
     world.settle(310.0)
-    assert world.decider.planned() is None
+    assert world.decider.current_plan() is None
     assert placed(world, "small") == ["small"]
 
 
 def test_after_a_rest_comes_another_round() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
     world.settle(310.0)
-    assert world.decider.planned() is None
+    assert world.decider.current_plan() is None
     world.settle(310.0)
-    assert world.decider.planned() is not None
+    assert world.decider.current_plan() is not None
 
 
 def test_while_one_rests_nothing_is_kept_for_another_that_starves() -> None:
@@ -119,7 +119,7 @@ def test_while_one_rests_nothing_is_kept_for_another_that_starves() -> None:
     world.settle(700.0)
     seen = []
     for _ in range(40):
-        plan = world.decider.planned()
+        plan = world.decider.current_plan()
         seen.append(plan is not None)
         world.settle(30.0)
     assert 0.4 <= sum(seen) / len(seen) <= 0.6
@@ -144,11 +144,11 @@ def test_before_the_bound_nothing_is_kept() -> None:
 def test_no_more_of_the_fleet_is_kept_than_may_be() -> None:
     rules = backfill_plan.BackfillRules(600.0, without_queues=True)
     world = beside(World(2, backfill=rules), 700.0)
-    assert world.decider.planned() is None
+    assert world.decider.current_plan() is None
     wide = beside(World(2, 2, backfill=rules), 0.0)
     wide.add(*quickstart.whole("second"), *quickstart.whole("huge", 2))
     wide.settle(700.0)
-    plan = wide.decider.planned()
+    plan = wide.decider.current_plan()
     assert plan is None or len(plan.devices) <= 2
 
 
@@ -159,12 +159,12 @@ def test_with_queues_an_hour_is_the_bound(*, waited: float, kept: bool) -> None:
     beside(world)
     world.add(*quickstart.whole("both", 2), *quickstart.whole("next", 2))
     world.settle(waited)
-    assert (world.decider.planned() is not None) is kept
+    assert (world.decider.current_plan() is not None) is kept
 
 
 def test_who_meets_what_is_kept_is_told_for_whom_and_until_when() -> None:
     world = beside(World(2, backfill=SOON), 700.0)
-    plan = world.decider.planned()
+    plan = world.decider.current_plan()
     assert plan is not None
     world.add(*quickstart.whole("small"))
     world.settle()
@@ -199,7 +199,7 @@ def test_what_becomes_free_is_for_who_has_waited_longest() -> None:
     world.add(*quickstart.whole("older"))
     world.settle()
     leave(world, "first")
-    world.decider.take([])
+    world.decider.process([])
     newer: list[dict[str, Any]] = quickstart.whole("newer")
     newer[1]["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
     world.add(*newer)

@@ -60,8 +60,8 @@ def test_the_whole_of_why_is_kept_as_long_as_the_pod_is_there() -> None:
     world.settle()
     world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
     world.settle()
-    placed = world.decider.explained(ids.Key("default/one"))
-    refused = world.decider.explained(ids.Key("default/two"))
+    placed = world.decider.last_explanation(ids.Key("default/one"))
+    refused = world.decider.last_explanation(ids.Key("default/two"))
     assert placed is not None
     assert refused is not None
     assert [one["node"] for one in placed.document()["considered"]] == ["node-0"]
@@ -69,7 +69,7 @@ def test_the_whole_of_why_is_kept_as_long_as_the_pod_is_there() -> None:
     assert refused.document()["nearest"]["leaving"] == ["default/one"]
     world.remove_pod("two")
     world.settle()
-    assert world.decider.explained(ids.Key("default/two")) is None
+    assert world.decider.last_explanation(ids.Key("default/two")) is None
 
 
 def test_two_pods_get_different_gpus_although_the_watch_is_behind() -> None:
@@ -116,7 +116,7 @@ def test_who_could_not_be_advised_at_once_is_told_later_and_not_twice() -> None:
         world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
         world.settle()
     for _ in range(2):
-        world.items.add(write_pool.Item("pod", ids.Key("default/two")))
+        world.items.add(write_pool.WorkItem("pod", ids.Key("default/two")))
         world.settle()
     told = [line[2] for line in world.told.lines if line[:2] == ("Pod", "NoFit")]
     assert ["freeing pod" in one for one in told] == [False, True]
@@ -287,7 +287,7 @@ def test_a_rule_from_outside_taints_a_device_and_the_node_says_so_until_it_goes(
             "taint": {"key": "example.com/hot", "effect": "NoSchedule"},
         },
     }
-    world.stores.rules.apply(rule)
+    world.stores.taint_rules.apply(rule)
     world.add(objects.a_claim(), objects.a_pod())
     world.settle()
     last = world.server.conditions[-1]
@@ -298,7 +298,7 @@ def test_a_rule_from_outside_taints_a_device_and_the_node_says_so_until_it_goes(
     )
     assert "example.com/hot" in last["message"]
     assert world.device() is None
-    world.stores.rules.apply(
+    world.stores.taint_rules.apply(
         {**rule, "metadata": objects.meta("hot", None, resourceVersion="9")}, deleted=True
     )
     world.settle()

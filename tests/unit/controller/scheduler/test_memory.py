@@ -6,28 +6,28 @@ from driver.scheduling.explain import explanation
 KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
 
-def told() -> memory.Memory:
+def told() -> memory.SchedulerState:
     """A pod was told why it waits."""
-    found = memory.Memory()
-    found.meet(KEY, UID)
-    found.told[UID] = "No node fits"
-    found.explained[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
+    found = memory.SchedulerState()
+    found.observe_uid(KEY, UID)
+    found.messages[UID] = "No node fits"
+    found.explanations[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())
     return found
 
 
 def test_why_a_pod_waits_is_kept_as_long_as_the_refusal_holds() -> None:
     found = told()
-    found.hush(UID)
-    assert (found.told, found.explained) == ({}, {})
+    found.clear_messages(UID)
+    assert (found.messages, found.explanations) == ({}, {})
 
 
 def test_with_a_pod_goes_what_it_was_told() -> None:
     found = told()
     found.forget(KEY)
-    assert (found.told, found.explained) == ({}, {})
+    assert (found.messages, found.explanations) == ({}, {})
 
 
 def test_another_pod_of_the_name_was_told_nothing() -> None:
     found = told()
-    found.meet(KEY, ids.PodUid("two"))
-    assert (found.told, found.explained) == ({}, {})
+    found.observe_uid(KEY, ids.PodUid("two"))
+    assert (found.messages, found.explanations) == ({}, {})

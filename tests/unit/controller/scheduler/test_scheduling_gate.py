@@ -43,7 +43,7 @@ def crowded(*labels: str) -> World:
     """A world of one GPU and a gated pod that asks for two, in a namespace of labels."""
     world = World(1)
     meta = {"name": "default", "labels": dict.fromkeys(labels, "true"), "resourceVersion": "2"}
-    world.stores.spaces.apply({"metadata": meta})
+    world.stores.namespaces.apply({"metadata": meta})
     world.add(objects.a_claim("one"), objects.a_claim("two"), a_gated_pod("one", "two"))
     world.settle()
     assert [reason for _, reason, _ in world.told.lines] == ["NoFit"] * 3

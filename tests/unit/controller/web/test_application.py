@@ -43,7 +43,7 @@ EVERY = (
 USUAL = pages.an_application(pages.Fixed(R))
 
 
-def client(source: ports.Source | None = None, **more: Any) -> FlaskClient:
+def client(source: ports.ReportSource | None = None, **more: Any) -> FlaskClient:
     if source is None and not more:
         return USUAL.test_client()
     return pages.an_application(source or pages.Fixed(R), **more).test_client()
@@ -172,7 +172,7 @@ def test_only_reading_is_answered() -> None:
 
 
 def test_a_standby_says_who_leads() -> None:
-    one = client(pages.Fixed(ports.Away("this replica stands by; x-1 leads", "x-1")))
+    one = client(pages.Fixed(ports.NotLeader("this replica stands by; x-1 leads", "x-1")))
     told = one.get("/api/v1/fleet")
     assert (told.status_code, told.get_json()["leader"]) == (503, "x-1")
     page = one.get("/")
@@ -187,7 +187,7 @@ def test_a_standby_that_others_reach_has_the_leader_answer_and_never_twice() -> 
         asked.append((path, token))
         return flask.Response("from the leader", 200)
 
-    away = pages.Fixed(ports.Away("this replica stands by"))
+    away = pages.Fixed(ports.NotLeader("this replica stands by"))
     one = client(away, forward=forward)
     answer = one.get("/claims?name=x", headers={"Authorization": "Bearer good"})
     assert answer.text == "from the leader"
@@ -225,7 +225,7 @@ def test_what_is_old_is_told_above_all() -> None:
 
 def test_a_fault_of_ours_is_a_page_too() -> None:
     class Broken:
-        def now(self) -> catalog.Reading:
+        def read(self) -> catalog.Reading:
             raise RuntimeError("secret")
 
     for path in ("/", "/api/v1/fleet"):
@@ -251,7 +251,7 @@ def test_a_page_stands_still_where_that_is_asked() -> None:
 
 
 def guarded(api: test_rules.Api | None = None) -> FlaskClient:
-    known = token_reviews.Callers(api or test_rules.Api(), clocks.FakeClock())
+    known = token_reviews.TokenReviewer(api or test_rules.Api(), clocks.FakeClock())
     return client(guarded=guard.Guard(known, local=False, secure=True))
 
 

@@ -10,7 +10,7 @@ from driver.controller.config import ControllerConfig
 def test_on_the_loopback_nobody_is_asked(address: str) -> None:
     config = ControllerConfig.read([f"--web-address={address}"])
     assert (config.page is None) == (address == "")
-    assert config.page is None or not config.page.with_token
+    assert config.page is None or not config.page.token_required
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:8081", "[::]:8081", "10.0.0.1:0", "page:8081"])
@@ -22,7 +22,7 @@ def test_beyond_it_a_token_is_needed(address: str) -> None:
     )
     config = ControllerConfig.read([f"--web-address={address}", "--web-auth=token"])
     assert config.page is not None
-    assert config.page.with_token
+    assert config.page.token_required
 
 
 def test_a_certificate_comes_with_its_key() -> None:

@@ -24,21 +24,21 @@ class Recorder:
         self.told.append(f"{regarding.name} {reason} {message}")
 
 
-def a_source(time: clocks.FakeClock, stale: list[str]) -> web_source.Looking:
-    minded = web_source.Minded(lambda: None, lambda: stale, catalog.unexplained, tuple)
-    return web_source.Looking(stores.empty(), "gpu.ration.dev", minded, time)
+def a_source(time: clocks.FakeClock, stale: list[str]) -> web_source.ReportSource:
+    minded = web_source.SourceInputs(lambda: None, lambda: stale, catalog.unexplained, tuple)
+    return web_source.ReportSource(stores.empty(), "gpu.ration.dev", minded, time)
 
 
 def test_it_looks_at_most_once_a_second() -> None:
     time = clocks.FakeClock()
     stale: list[str] = []
     source = a_source(time, stale)
-    first = source.now()
+    first = source.read()
     stale.append("no word on pods")
     time.advance(0.9)
-    assert source.now() is first
+    assert source.read() is first
     time.advance(0.2)
-    assert source.now().fleet().missing == ("no word on pods",)
+    assert source.read().fleet().missing == ("no word on pods",)
 
 
 def test_looks_that_take_long_are_taken_seldom() -> None:
@@ -48,34 +48,34 @@ def test_looks_that_take_long_are_taken_seldom() -> None:
         time.advance(0.5)
         return []
 
-    minded = web_source.Minded(lambda: None, slow, catalog.unexplained, tuple)
-    source = web_source.Looking(stores.empty(), "gpu.ration.dev", minded, time)
-    first = source.now()
+    minded = web_source.SourceInputs(lambda: None, slow, catalog.unexplained, tuple)
+    source = web_source.ReportSource(stores.empty(), "gpu.ration.dev", minded, time)
+    first = source.read()
     time.advance(4.4)
-    assert source.now() is first
+    assert source.read() is first
     time.advance(0.2)
-    assert source.now() is not first
+    assert source.read() is not first
 
 
 def test_who_does_not_lead_says_who_does() -> None:
-    with pytest.raises(ports.Away) as caught:
-        web_source.standing_by(lambda: False, lambda: "ration-controller-1")
+    with pytest.raises(ports.NotLeader) as caught:
+        web_source.require_leader(lambda: False, lambda: "ration-controller-1")
     assert caught.value.leader == "ration-controller-1"
     assert str(caught.value) == ("this replica stands by; ration-controller-1 leads: ask that one")
-    with pytest.raises(ports.Away, match="nobody leads yet"):
-        web_source.standing_by(lambda: False, lambda: "")
-    web_source.standing_by(lambda: True, lambda: "x")
+    with pytest.raises(ports.NotLeader, match="nobody leads yet"):
+        web_source.require_leader(lambda: False, lambda: "")
+    web_source.require_leader(lambda: True, lambda: "x")
 
 
 def test_caches_that_are_not_listed_yet_are_named() -> None:
-    with pytest.raises(ports.Away, match="still listing nodes, pods"):
-        web_source.filling(["nodes", "pods"])
-    web_source.filling([])
+    with pytest.raises(ports.NotLeader, match="still listing nodes, pods"):
+        web_source.require_synced(["nodes", "pods"])
+    web_source.require_synced([])
 
 
 def test_what_was_told_is_kept_the_newest_first_and_told_on() -> None:
     recorder, time = Recorder(), clocks.FakeClock()
-    kept = recent_events.Moments(recorder, time)
+    kept = recent_events.RecentEvents(recorder, time)
     kept.event(POD, "NoFit", "no node", warning=True)
     time.advance(5)
     kept.event(POD, "NoFit", "no node", warning=True)
@@ -88,12 +88,12 @@ def test_what_was_told_is_kept_the_newest_first_and_told_on() -> None:
 
 
 def test_only_the_last_thousand_are_kept() -> None:
-    kept = recent_events.Moments(Recorder(), clocks.FakeClock())
-    for number in range(recent_events.KEPT + 5):
+    kept = recent_events.RecentEvents(Recorder(), clocks.FakeClock())
+    for number in range(recent_events.CAPACITY + 5):
         kept.event(POD, "NoFit", str(number), warning=True)
-    assert len(kept.newest()) == recent_events.KEPT
-    assert kept.newest()[0].message == str(recent_events.KEPT + 4)
+    assert len(kept.newest()) == recent_events.CAPACITY
+    assert kept.newest()[0].message == str(recent_events.CAPACITY + 4)
 
 
 def test_a_pod_that_is_not_known_has_no_explanation() -> None:
-    assert a_source(clocks.FakeClock(), []).now().explain(ids.Key("a/b")) is None
+    assert a_source(clocks.FakeClock(), []).read().explain(ids.Key("a/b")) is None

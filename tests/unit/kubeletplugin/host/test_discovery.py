@@ -48,7 +48,7 @@ def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
     found = gpus.refresh()
     assert len(found.gpus) == 7
     assert [gpu.uuid for gpu in found.lost] == [third.uuid]
-    assert [gpu.pci for gpu in found.known] == sorted(gpu.pci for gpu in found.known)
+    assert [gpu.pci for gpu in found.all_gpus] == sorted(gpu.pci for gpu in found.all_gpus)
     made.restore(made.find(third.uuid))
     made.remove(made.find(fourth.uuid))
     found = gpus.refresh()
@@ -159,7 +159,7 @@ def test_a_gpu_that_hangs_from_the_start_is_known_by_what_was_remembered() -> No
     before = fake.inventory()
     sick = before.gpus[2]
     fake.hangs[sick.uuid] = a_hang(sick.uuid)
-    gpus = discovery.Discovery(fake, memory=Memory())
+    gpus = discovery.Discovery(fake, store=Memory())
     assert gpus.current().gpus == ()
     assert gpus.refresh().lost == (sick,)
     assert discovery.Discovery(fake).refresh().lost == (), "never known, it is withheld"

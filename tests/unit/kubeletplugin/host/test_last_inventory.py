@@ -15,8 +15,8 @@ def test_the_gpus_of_the_last_process_are_known_as_such_that_cannot_be_read(
 ) -> None:
     file = tmp_path / "inventory.json"
     fake = nvml.FakeNvml(machine.build(product, seed="node-1"))
-    found = discovery.Discovery(fake, memory=last_inventory.LastInventory(file)).refresh()
-    later = discovery.Discovery(fake, memory=last_inventory.LastInventory(file))
+    found = discovery.Discovery(fake, store=last_inventory.LastInventory(file)).refresh()
+    later = discovery.Discovery(fake, store=last_inventory.LastInventory(file))
     assert later.current() == model.Inventory(lost=found.gpus)
     assert fake.knows == found.gpus
     assert later.refresh() == found
@@ -32,7 +32,7 @@ def test_a_file_that_says_nothing_is_none(tmp_path: Path, text: str) -> None:
 def test_nothing_is_written_where_nothing_has_changed(tmp_path: Path) -> None:
     file = tmp_path / "inventory.json"
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
-    gpus = discovery.Discovery(fake, memory=last_inventory.LastInventory(file))
+    gpus = discovery.Discovery(fake, store=last_inventory.LastInventory(file))
     found = gpus.refresh()
     before = file.stat().st_mtime_ns
     gpus.refresh()
@@ -47,4 +47,4 @@ def test_a_folder_that_cannot_be_written_costs_the_memory_only(tmp_path: Path) -
     blocked.write_text("")
     memory = last_inventory.LastInventory(blocked / "inventory.json")
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
-    assert len(discovery.Discovery(fake, memory=memory).refresh().gpus) == 8
+    assert len(discovery.Discovery(fake, store=memory).refresh().gpus) == 8

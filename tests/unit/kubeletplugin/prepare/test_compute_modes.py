@@ -98,7 +98,7 @@ def test_a_driver_that_was_loaded_again_has_lost_the_mode_and_what_was_before(
 
 def test_claims_of_a_version_that_remembered_nothing_say_what_was_before(world: World) -> None:
     world.knob.write(world.gpu, EXCLUSIVE)
-    assert world.modes().set_shared(world.gpu, exclusive=True, known=DEFAULT) == DEFAULT
+    assert world.modes().set_shared(world.gpu, exclusive=True, fallback=DEFAULT) == DEFAULT
     world.modes().restore(world.gpu)
     assert world.mode == DEFAULT
     world.knob.write(world.gpu, EXCLUSIVE)

@@ -51,9 +51,9 @@ def test_nothing_of_nothing_is_no_percent() -> None:
 def test_every_path_escapes_what_it_is_given() -> None:
     assert paths.claim("a/b") == "/claims/a/b"
     assert paths.gpu("n/../x", "g?y") == "/nodes/n%2F..%2Fx/gpus/g%3Fy"
-    assert paths.of("ResourceClaim", "a", "b") == "/claims/a/b"
-    assert paths.of("Node", "", "n") == "/nodes/n"
-    assert paths.of("Secret", "a", "b") == ""
+    assert paths.object_page("ResourceClaim", "a", "b") == "/claims/a/b"
+    assert paths.object_page("Node", "", "n") == "/nodes/n"
+    assert paths.object_page("Secret", "a", "b") == ""
 
 
 def test_the_twin_of_a_page_is_below_the_api_with_the_same_question() -> None:

@@ -155,11 +155,13 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
     world = deciding.World(kind.gpus)
     kind.make(world)
     world.settle()
-    while world.saying.write_one():
+    while world.saying.write_next():
         continue
     world.settle()
-    minded = web_source.Minded(lambda: None, tuple, explanation.by(world.decider.explained), tuple)
-    found = web_source.Looking(world.stores, names.DRIVER, minded, world.clock).now()
+    minded = web_source.SourceInputs(
+        lambda: None, tuple, explanation.by(world.decider.last_explanation), tuple
+    )
+    found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
     (pod,) = (one for one in found.waiting().items if one.name != "one")
     whole = found.pod(pod.key)
     assert whole is not None

@@ -29,25 +29,25 @@ def world() -> World:
     made.settle()
     made.add(*quickstart.whole("large", 8))
     made.settle(700.0)
-    assert made.decider.planned() is not None
+    assert made.decider.current_plan() is not None
     return made
 
 
-def reports(world: World) -> web_source.Looking:
-    minded = web_source.Minded(
-        lambda: None, tuple, catalog.unexplained, tuple, lambda: None, world.decider.planned
+def reports(world: World) -> web_source.ReportSource:
+    minded = web_source.SourceInputs(
+        lambda: None, tuple, catalog.unexplained, tuple, lambda: None, world.decider.current_plan
     )
-    return web_source.Looking(world.stores, names.DRIVER, minded, world.clock)
+    return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock)
 
 
 def end(world: World) -> str:
-    plan = world.decider.planned()
+    plan = world.decider.current_plan()
     assert plan is not None
     return plan.end
 
 
 def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) -> None:
-    found = reports(world).now()
+    found = reports(world).read()
     assert found.fleet().modes == {"kept": 6, "whole": 10}
     assert found.fleet().products[0].free == 0
     kept = [gpu for node in found.nodes().items for gpu in node.gpus if gpu.mode == "kept"]
@@ -57,22 +57,22 @@ def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) ->
 
 
 def test_devices_shows_them(world: World) -> None:
-    found = devices.answer(reports(world).now(), "", selection.Wanted(mode="kept"))
+    found = devices.answer(reports(world).read(), "", selection.Wanted(mode="kept"))
     rows = found.parts[0].rows  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(f"pod default/large until {end(world)}" in row for row in rows)
 
 
 def test_who_shows_them(world: World) -> None:
-    found = who.answer(reports(world).now(), "", "")
+    found = who.answer(reports(world).read(), "", "")
     rows = [row for row in found.parts[0].rows if "kept" in row]  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(row[0] == "pod default/large" and f"until {end(world)}" in row for row in rows)
-    assert who.answer(reports(world).now(), "", "elsewhere").document == []
+    assert who.answer(reports(world).read(), "", "elsewhere").document == []
 
 
 def test_queues_shows_them_at_the_queue_of_the_pod(world: World) -> None:
-    (row,) = queues.answer(reports(world).now()).parts[0].rows  # type: ignore[union-attr]
+    (row,) = queues.answer(reports(world).read()).parts[0].rows  # type: ignore[union-attr]
     assert f"6 until {end(world)}" in row
 
 
@@ -82,14 +82,14 @@ def test_metrics_count_them(world: World) -> None:
         lambda: True,
         source.nodes,
         tuple,
-        world.decider.standing,
+        world.decider.pending_state,
         dict,
         dict,
     )
     registry = prometheus_client.CollectorRegistry()
-    made = scrape.Exposition(sources, world.clock)
+    made = scrape.ControllerCollector(sources, world.clock)
     registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
-    plan = world.decider.planned()
+    plan = world.decider.current_plan()
     assert plan is not None
     value = registry.get_sample_value
     assert value("dra_gpu_controller_backfill_gpus", {"why": "starved"}) == 8
@@ -103,11 +103,11 @@ def test_when_nobody_waits_nothing_is_kept_in_any_report(world: World) -> None:
     world.remove_pod("large")
     world.add(objects.a_claim("large-gpu"))
     world.settle(5.0)
-    assert source.now().fleet().modes == {"free": 6, "whole": 10}
+    assert source.read().fleet().modes == {"free": 6, "whole": 10}
 
 
 def test_the_page_shows_them_and_their_end(world: World) -> None:
-    page = pages.an_application(pages.Fixed(reports(world).now())).test_client()
+    page = pages.an_application(pages.Fixed(reports(world).read())).test_client()
     overview, listed = page.get("/").text, page.get("/queues").text
     assert overview.count('<rect class="kept"') == 8
     assert overview.count('title="for pod default/large until ') == 6
@@ -115,7 +115,7 @@ def test_the_page_shows_them_and_their_end(world: World) -> None:
 
 
 def test_the_page_of_a_gpu_says_for_whom_it_is_kept(world: World) -> None:
-    found = reports(world).now()
+    found = reports(world).read()
     gpu = next(one for node in found.nodes().items for one in node.gpus if one.mode == "kept")
     page = pages.an_application(pages.Fixed(found)).test_client()
     text = page.get(f"/nodes/{gpu.node}/gpus/{gpu.name}").text

@@ -63,16 +63,16 @@ def of_no_node() -> World:
 
 
 def answer(world: World) -> explanation.Explanation | None:
-    asked = world.decider.answering.ask(KEY)
+    asked = world.decider.explain_queries.request(KEY)
     world.settle(0.0)
     return asked.result(0)
 
 
 def by_the_controller(world: World) -> catalog.Reading:
     answer(world)
-    explain = document_explanation.by(world.decider.explained)
-    minded = web_source.Minded(lambda: None, tuple, explain, tuple)
-    return web_source.Looking(world.stores, names.DRIVER, minded, world.clock).now()
+    explain = document_explanation.by(world.decider.last_explanation)
+    minded = web_source.SourceInputs(lambda: None, tuple, explain, tuple)
+    return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
 
 
 def by_a_kubeconfig_alone(world: World) -> catalog.Reading:

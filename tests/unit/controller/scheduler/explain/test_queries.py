@@ -10,7 +10,7 @@ from tests.unit.controller.scheduler.test_cycle import a_pod_of, a_queue
 
 
 def answer(world: World, name: str) -> explanation.Explanation | None:
-    asked = world.decider.answering.ask(ids.Key(f"default/{name}"))
+    asked = world.decider.explain_queries.request(ids.Key(f"default/{name}"))
     world.settle(0.0)
     return asked.result(0)
 
@@ -33,7 +33,7 @@ def full_world() -> World:
 def test_several_readers_of_a_pod_get_one_answer() -> None:
     world = full_world()
     key = ids.Key("default/large")
-    assert world.decider.answering.ask(key) is world.decider.answering.ask(key)
+    assert world.decider.explain_queries.request(key) is world.decider.explain_queries.request(key)
 
 
 def test_of_a_placed_pod_the_placement_is_told() -> None:
@@ -62,7 +62,7 @@ def test_the_first_in_line_is_not_told_of_its_own_devices() -> None:
     world.settle()
     world.add(*quickstart.whole("large", 2))
     world.settle(700.0)
-    assert world.decider.planned() is not None
+    assert world.decider.current_plan() is not None
     assert "1 of 2 devices fit" in text(world, "large")
     assert backfill_plan.PLAN_SENTENCE in text(world, "large")
 

@@ -11,12 +11,12 @@ from tests.fakes import quickstart
 from tests.fakes.deciding import World
 
 TOO_BIG = ids.Key("default/too-big")
-AGE_S = 2 * refresh.RENEW_S
+AGE_S = 2 * refresh.REFRESH_S
 
 
 def explained(world: World, key: ids.Key = TOO_BIG) -> str:
     """The answer to a reader now."""
-    answer = world.decider.answering.ask(key)
+    answer = world.decider.explain_queries.request(key)
     world.settle(0.0)
     full = answer.result(0)
     assert full is not None
@@ -25,10 +25,10 @@ def explained(world: World, key: ids.Key = TOO_BIG) -> str:
 
 def row(world: World, name: str) -> str:
     """The message in the page's list of what waits."""
-    minded = web_source.Minded(
-        lambda: None, tuple, explanation.by(world.decider.explained), tuple, lambda: None
+    minded = web_source.SourceInputs(
+        lambda: None, tuple, explanation.by(world.decider.last_explanation), tuple, lambda: None
     )
-    found = web_source.Looking(world.stores, names.DRIVER, minded, world.clock).now()
+    found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
     return next(one.message for one in found.waiting().items if one.name == name)
 
 
@@ -89,8 +89,8 @@ def replaced() -> World:
 
 def test_a_nearest_fit_that_is_another_by_now_is_told_within_a_minute() -> None:
     world = replaced()
-    world.settle(refresh.RENEW_S)
-    world.settle(refresh.RENEW_S)
+    world.settle(refresh.REFRESH_S)
+    world.settle(refresh.REFRESH_S)
     for text in everything_told(world, "large"):
         assert "freeing pod default/second would do" in text
         assert "first" not in text
@@ -110,7 +110,7 @@ def test_words_that_still_hold_are_not_said_again() -> None:
     count = len(world.told.lines)
     for number in range(10):
         world.put_node("node-0", {"turn": str(number)})
-        world.settle(refresh.RENEW_S + 1)
+        world.settle(refresh.REFRESH_S + 1)
     assert len(world.told.lines) == count
 
 
@@ -125,4 +125,4 @@ def test_however_often_the_rest_changes_a_pod_is_told_no_more_often() -> None:
         world.add(*quickstart.whole(last, priority=10))
         world.settle(5.0)
     again = [one for one in world.told.lines[before:] if "1 of 2 devices fit" in one[2]]
-    assert 0 < len(again) <= 2 * 330 / refresh.RENEW_S
+    assert 0 < len(again) <= 2 * 330 / refresh.REFRESH_S

@@ -19,7 +19,7 @@ def test_a_queue_is_told_in_gpus_and_one_without_a_limit_has_no_such_series() ->
         is_starving=True,
     )
     known = {"team": teams.Queue("team", limit=teams.Amounts(gpus=4000)), "": teams.Queue("")}
-    found = queues.of_standings({"team": stands, "": stands}, known)
+    found = queues.queue_values({"team": stands, "": stands}, known)
     told = {name: of[("team",)] for name, of in found.items()}
     assert told == {
         "dra_gpu_queue_deserved_gpus": 1,

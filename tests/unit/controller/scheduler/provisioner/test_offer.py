@@ -10,8 +10,10 @@ from tests.fakes.demanding import Cluster
 
 def seen(world: World) -> model.Shapes:
     """As the page has it."""
-    minded = web_source.Minded(lambda: None, tuple, catalog.unexplained, tuple, world.decider.offer)
-    return web_source.Looking(world.stores, names.DRIVER, minded, world.clock).now().shapes()
+    minded = web_source.SourceInputs(
+        lambda: None, tuple, catalog.unexplained, tuple, world.decider.shape_offer
+    )
+    return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read().shapes()
 
 
 def test_without_a_document_nodes_are_not_asked_for() -> None:

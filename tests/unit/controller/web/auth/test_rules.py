@@ -96,7 +96,7 @@ class Api:
 
 def test_a_verdict_is_remembered_for_ten_seconds() -> None:
     api, time = Api(), clocks.FakeClock()
-    known = token_reviews.Callers(api, time)
+    known = token_reviews.TokenReviewer(api, time)
     assert known.verdict("good") == rules.Allowed("ada")
     api.may = False
     time.advance(9)
@@ -108,7 +108,7 @@ def test_a_verdict_is_remembered_for_ten_seconds() -> None:
 
 def test_a_bad_token_is_remembered_too_and_none_is_never_asked_about() -> None:
     api = Api()
-    known = token_reviews.Callers(api, clocks.FakeClock())
+    known = token_reviews.TokenReviewer(api, clocks.FakeClock())
     assert known.verdict("") == rules.NO_TOKEN
     assert api.asked == []
     for _ in range(3):

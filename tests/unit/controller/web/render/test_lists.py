@@ -10,7 +10,9 @@ NODES = fleets.a_reading().nodes().items
 
 
 def names(**asked: str) -> list[str]:
-    return [one.name for one in render_lists.nodes(NODES, queries.read(queries.Nodes, asked)).items]
+    return [
+        one.name for one in render_lists.nodes(NODES, queries.read(queries.NodeQuery, asked)).items
+    ]
 
 
 def test_nodes_are_those_with_one_gpu_that_is_all_that_was_asked() -> None:
@@ -30,7 +32,7 @@ def test_the_order_is_by_name_or_by_what_is_given() -> None:
 
 
 def test_a_filtered_list_is_read_part_by_part() -> None:
-    first = render_lists.nodes(NODES, queries.read(queries.Nodes, {"limit": "2"}))
+    first = render_lists.nodes(NODES, queries.read(queries.NodeQuery, {"limit": "2"}))
     assert ([one.name for one in first.items], first.next, first.total) == (
         ["gpu-1", "gpu-2"],
         "gpu-2",
@@ -41,9 +43,9 @@ def test_a_filtered_list_is_read_part_by_part() -> None:
 
 def test_claims_are_found_by_a_part_of_their_name_and_not_of_their_namespace() -> None:
     claims = fleets.a_reading().claims().items
-    found = render_lists.named(claims, lambda one: one.key, queries.Things(name="ba"))
+    found = render_lists.filter_by_name(claims, lambda one: one.key, queries.ObjectQuery(name="ba"))
     assert (found.total, found.items) == (0, ())
-    found = render_lists.named(claims, lambda one: one.key, queries.Things(name="al"))
+    found = render_lists.filter_by_name(claims, lambda one: one.key, queries.ObjectQuery(name="al"))
     assert [one.key for one in found.items] == ["batch/half", "batch/small"]
 
 
@@ -53,10 +55,10 @@ def test_what_happened_is_found_by_whom_it_happened_to_and_what() -> None:
 
     found = [moment("NoFit", "x"), moment("Allocated", "x"), moment("NoFit", "y")]
     told = render_lists.timeline(
-        found, queries.read(queries.Moments, {"reason": "NoFit", "limit": "1"})
+        found, queries.read(queries.TimelineQuery, {"reason": "NoFit", "limit": "1"})
     )
     assert (told.total, [one.name for one in told.items]) == (2, ["x"])
-    assert render_lists.timeline(found, queries.Moments(namespace="b")).total == 0
+    assert render_lists.timeline(found, queries.TimelineQuery(namespace="b")).total == 0
 
 
 @pytest.mark.parametrize(
@@ -72,12 +74,12 @@ def test_a_question_that_makes_no_sense_is_told_in_one_line(
     asked: dict[str, str], told: str
 ) -> None:
     with pytest.raises(errors.BadInput) as caught:
-        queries.read(queries.Nodes, asked)
+        queries.read(queries.NodeQuery, asked)
     assert str(caught.value).startswith(told)
     assert "\n" not in str(caught.value)
 
 
 def test_a_changed_question_begins_at_the_first_page() -> None:
-    query = queries.read(queries.Nodes, {"mode": "mig", "continue": "gpu-2"})
-    assert query.turned(live="off") == {"mode": "mig", "live": "off"}
-    assert query.turned(mode="") == {}
+    query = queries.read(queries.NodeQuery, {"mode": "mig", "continue": "gpu-2"})
+    assert query.changed(live="off") == {"mode": "mig", "live": "off"}
+    assert query.changed(mode="") == {}

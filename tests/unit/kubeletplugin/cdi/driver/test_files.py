@@ -315,7 +315,7 @@ def test_a_program_that_was_replaced_is_asked_again_and_else_never(root: Path, h
         return toolkits.ask(at, path)
 
     driver = gpunode.with_control_nodes(root)
-    files = driver_files.DriverFiles(driver, host, time=after(root, 60), ask=ask)
+    files = driver_files.DriverFiles(driver, host, time=after(root, 60), run_version=ask)
     a_hook(host, says="NVIDIA CDI Hook version 1.17.8")
     assert [len(files.read().hooks) for _ in range(3)] == [3, 3, 3]
     assert asked == [HOOK]
