@@ -258,7 +258,7 @@ def nodes(
 ) -> tuple[model.Node, ...]:
     """The node of a name, or with "" those that are wanted. Raises NotFound."""
     if not name:
-        return of.nodes(wanted=wanted).items
+        return of.nodes(node_filter=wanted).items
     one = of.node(name)
     if one is None:
         raise missing(f"no node {name} publishes GPUs of Ration")

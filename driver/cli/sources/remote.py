@@ -33,11 +33,11 @@ class Remote:
         return self._must(model.Fleet, "fleet")
 
     def nodes(
-        self, part: selection.Part = selection.ALL, wanted: selection.Wanted = selection.ANY
+        self, part: selection.Part = selection.ALL, node_filter: selection.Wanted = selection.ANY
     ) -> model.Nodes:
         """Nodes with GPUs."""
-        asked = {"name": wanted.name, "product": wanted.product}
-        asked |= {"mode": wanted.mode, "health": wanted.health}
+        asked = {"name": node_filter.name, "product": node_filter.product}
+        asked |= {"mode": node_filter.mode, "health": node_filter.health}
         return self._list(model.Nodes, "nodes", asked, part)
 
     def node(self, name: str) -> model.Node | None:

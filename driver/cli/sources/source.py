@@ -15,7 +15,7 @@ class Source(Protocol):
         """All of it in figures."""
         ...
 
-    def nodes(self, part: selection.Part = ..., wanted: selection.Wanted = ...) -> model.Nodes:
+    def nodes(self, part: selection.Part = ..., node_filter: selection.Wanted = ...) -> model.Nodes:
         """Nodes with GPUs."""
         ...
 

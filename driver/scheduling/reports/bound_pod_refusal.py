@@ -21,9 +21,9 @@ _FITS = "its devices are free there, and the controller allocates them"
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The `answer` of the pod's own node in a `text`, with the nearest fit there.
+    """The result of the pod's own node in a `text`, with the nearest fit there.
 
-    `fits`: its devices are free there, and nothing is known that keeps them from the pod.
+    `fits`: its devices are free there, and nothing known keeps them from the pod.
     """
 
     answer: allocator_types.Unschedulable
@@ -34,7 +34,7 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Makes refusals of pods by what is known of the cluster now."""
+    """Computes refusals of pods by the current cluster state."""
 
     view: snapshot.Snapshot
     deciding: settings.Settings
@@ -43,12 +43,12 @@ class Reader:
     owners: ownership.OwnershipResolver
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
-        """None where the pod is not bound, has what it asks for, or its claims are not ours."""
-        held = snapshot.pod_claims(pod, self.find_claim)
-        if held is None or pod.node is None:
+        """Return the refusal; None if the pod is not bound, has its devices, or is not ours."""
+        pod_claims = snapshot.pod_claims(pod, self.find_claim)
+        if pod_claims is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
-        match bound_pods.binding_state(pod, ours(self.view, self.owners, held), node):
+        match bound_pods.binding_state(pod, ours(self.view, self.owners, pod_claims), node):
             case bound_pods.Consistent():
                 return None
             case _ if node is None:
@@ -65,26 +65,26 @@ class Reader:
 
     def _on(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
         pod, view = workload.pod, reservation_overlay.WithoutReservations(self.view, (), [node])
-        answer = dra_allocator.allocate(view, workload, self.deciding)
-        if isinstance(answer, allocator_types.Placement):
+        result = dra_allocator.allocate(view, workload, self.deciding)
+        if isinstance(result, allocator_types.Placement):
             return replace(_away(pod, _FITS), fits=True)
-        near = None
-        if answer.blocker is None:
+        nearest = None
+        if result.blocker is None:
             # An adviser of its own: those of many pods remember what they found on all nodes.
-            adviser = explainer.FitExplainer(self.deciding, self.find_claim, self.find_pod)
-            near = adviser.explain(view, workload, answer)
-        near = replace(near, is_only_node=True) if near is not None else None
+            fit_explainer = explainer.FitExplainer(self.deciding, self.find_claim, self.find_pod)
+            nearest = fit_explainer.explain(view, workload, result)
+        nearest = replace(nearest, is_only_node=True) if nearest is not None else None
         return Refusal(
-            answer,
-            bound_pods.bound_pod_message(pod, allocator_messages.unschedulable_on_node(answer)),
-            near,
+            result,
+            bound_pods.bound_pod_message(pod, allocator_messages.unschedulable_on_node(result)),
+            nearest,
         )
 
 
 def ours(
     view: snapshot.Snapshot, owners: ownership.OwnershipResolver, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
-    """Claims that are the controller's: to allocate, or allocated with its devices alone."""
+    """Yield claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
             if owners.ownership(view, claim) in _OURS:

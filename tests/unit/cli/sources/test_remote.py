@@ -15,7 +15,7 @@ Report = Callable[[remote.Remote | catalog.Reading], object]
 REPORTS: dict[str, Report] = {
     "fleet": lambda of: of.fleet(),
     "nodes": lambda of: of.nodes(),
-    "nodes that are meant": lambda of: of.nodes(wanted=selection.Wanted(mode="mig")),
+    "nodes that are meant": lambda of: of.nodes(node_filter=selection.Wanted(mode="mig")),
     "a node": lambda of: of.node("gpu-1"),
     "no node": lambda of: of.node("nowhere"),
     "claims": lambda of: of.claims(),

@@ -100,7 +100,7 @@ def test_what_is_not_there_is_none() -> None:
 
 def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
     def found(**wanted: str) -> list[str]:
-        return [one.name for one in R.nodes(wanted=selection.Wanted(**wanted)).items]
+        return [one.name for one in R.nodes(node_filter=selection.Wanted(**wanted)).items]
 
     assert found() == ["gpu-1", "gpu-2", "gpu-3"]
     assert found(mode="mig") == ["gpu-1"]
