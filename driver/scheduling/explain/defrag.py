@@ -30,7 +30,7 @@ class Move:
 
     @property
     def is_pending(self) -> bool:
-        """Whether its replacement has to wait."""
+        """True if its replacement has to wait."""
         return isinstance(self.result, allocator_types.Unschedulable)
 
 

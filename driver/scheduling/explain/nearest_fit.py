@@ -114,7 +114,7 @@ def _evictable(holder_index: holders.HolderIndex, node: nodes.Node) -> list[hold
 
 
 class _EmptyCluster:
-    """Whether nodes would fit if they were empty; of equivalent nodes one is evaluated."""
+    """Results of nodes as if they were empty; of equivalent nodes one is evaluated."""
 
     def __init__(
         self,

@@ -32,7 +32,7 @@ class StepBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.steps >= self.limit
 
 

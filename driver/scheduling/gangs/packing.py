@@ -52,7 +52,7 @@ class Plan:
 
 
 class Packing:
-    """Packing of `count` pods, `depth` levels deep; `entered` are the nodes that the gang is on."""
+    """Packing of `count` pods, `depth` levels deep; the gang is on `occupied` nodes already."""
 
     def __init__(
         self,

@@ -93,7 +93,7 @@ class TentativeState:
 
     @property
     def has_network_devices(self) -> bool:
-        """Whether a placed member has a device that other nodes may reach."""
+        """True if a placed member has a device that other nodes may reach."""
         picks = (pick for _, member in self._placements for pick in member.placement.assignments)
         return any(pick.reach.node is None for pick in picks)
 

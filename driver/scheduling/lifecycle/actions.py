@@ -20,7 +20,7 @@ STALE_RETRY_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class BindTimeouts:
-    """How long to wait for the binding of an allocation, in seconds.
+    """Time to wait for the binding of an allocation, in seconds.
 
     `refused_s` after the scheduler was seen to refuse the pod since our write, if its message does
     not say whether our node was meant; `awaiting_s` if pods that we placed elsewhere lift the

@@ -43,7 +43,7 @@ _MEMORY_TOLERANCE = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ObservedShape:
-    """Of the last live node: slices, allocatable for pods, and the last startup times in s.
+    """Slices, allocatable for pods, and the last startup times in s, of the last live node.
 
     `gpus` is its number of GPUs.
     """

@@ -63,7 +63,7 @@ def _fill_level(basins: Iterable[Basin], amount: Fraction) -> Fraction | None:
 def usable_shares(
     tree: trees.QueueTree, amounts: Mapping[str, resources.Amounts], capacity: resources.Amounts
 ) -> Shares:
-    """Return the share that each queue could use; `asked` is usage and requests of leaves.
+    """Return the share that each queue could use; `amounts` are usage and requests of leaves.
 
     If a limit is less than that, all that it bounds shrinks in proportion.
     """

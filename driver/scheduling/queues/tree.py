@@ -20,7 +20,7 @@ IMPLICIT_QUEUE = queues.Queue(NO_QUEUE)
 
 @dataclass(frozen=True, slots=True)
 class QueueFault:
-    """Why a queue is not accepted: the field, the problem and what is expected."""
+    """Fault of a queue that is not accepted: the field, the problem and what is expected."""
 
     path: str
     problem: str
@@ -49,7 +49,7 @@ class QueueTree:
 
     @property
     def is_implicit_only(self) -> bool:
-        """Whether there is no queue but the implicit one."""
+        """True if there is no queue but the implicit one."""
         return len(self.accepted) == 1
 
     def queue_or_implicit(self, name: str) -> str:

@@ -27,12 +27,12 @@ class PodKind:
 
     @property
     def has_anti_affinity(self) -> bool:
-        """Whether such a pod has required anti-affinity."""
+        """True if such a pod has required anti-affinity."""
         return bool(self.affinity.anti)
 
     @property
     def affects_scores(self) -> bool:
-        """Whether such a pod counts in the scores of others (InterPodAffinity)."""
+        """True if such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 

@@ -39,7 +39,7 @@ class PolicyChain:
 
     @property
     def has_policies(self) -> bool:
-        """Whether there is any policy."""
+        """True if there is any policy."""
         return bool(self._policies)
 
     @property

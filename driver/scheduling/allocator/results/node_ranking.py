@@ -49,9 +49,9 @@ class NodeRanking:
     def best(
         self, limit: int, avoid: Mapping[ids.NodeName, str], reject: RejectNode | None = None
     ) -> list[tuple[ids.NodeName, node_result.Fit]]:
-        """Return at most that many nodes, lowest rank first, without avoided or rejected ones.
+        """Return at most `limit` nodes, lowest rank first, without avoided or rejected ones.
 
-        The `refused` check may depend on other nodes: it is evaluated each time.
+        The `reject` check may depend on other nodes: it is evaluated each time.
         """
         aside: list[Rank] = []
         fits: dict[ids.NodeName, node_result.Fit] = {}

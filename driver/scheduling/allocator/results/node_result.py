@@ -90,7 +90,7 @@ class SignatureResults:
     """Results for one device request, by node signature."""
 
     def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
-        """Create the cache; the same request under other policies may share `chances`."""
+        """Create the cache; the same request under other policies may share `options`."""
         self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
         self._shape = shape
         self._options = DeviceOptionsCache() if options is None else options

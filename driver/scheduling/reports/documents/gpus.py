@@ -15,7 +15,7 @@ _Mode = model.Mode | Literal["free", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a result has of a GPU: a share's consumption, else all of its slot."""
+    """Amounts that a result has of a GPU: a share's consumption, else all of its slot."""
 
     memory: int
     compute: int

@@ -89,7 +89,7 @@ class Pool:
 
     @property
     def complete(self) -> bool:
-        """Whether all slices of the generation exist."""
+        """True if all slices of the generation exist."""
         return self._pool.complete
 
     @functools.cached_property
