@@ -207,7 +207,7 @@ class App:
                 name for name, one in reflectors.items() if not one.synced.is_set()
             )
 
-        explain = explanation.by(decider.explain_queries.explain_now)
+        explain = explanation.explain_by(decider.explain_queries.explain_now)
         minded = web_source.SourceInputs(
             away,
             lambda: _silent(reflectors),

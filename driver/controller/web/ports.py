@@ -17,6 +17,6 @@ class NotLeader(Exception):
 class ReportSource(Protocol):
     """Where reports come from."""
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         """What there is to see now, or was a moment ago. Raises Away."""
         ...

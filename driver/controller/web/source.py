@@ -45,16 +45,16 @@ class ReportSource:
         self._minded = minded
         self._clock = time
         self._lock = threading.Lock()
-        self._last: catalog.Reading | None = None
+        self._last: catalog.Reports | None = None
         self._due = 0.0
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         """What there is to see. Raises Away."""
         self._minded.require_readable()
         with self._lock:
             began = self._clock.monotonic()
             if self._last is None or began >= self._due:
-                self._last = self._look(self._last.found if self._last else None)
+                self._last = self._look(self._last.cluster if self._last else None)
                 took_s = self._clock.monotonic() - began
                 self._due = began + max(INTERVAL_S, _PART * took_s)
             return self._last
@@ -62,7 +62,7 @@ class ReportSource:
     def nodes(self) -> Sequence[model.Node]:
         """Every node with GPUs, for what is counted; none while this replica cannot tell."""
         try:
-            return fleet.nodes(self.read().found)
+            return fleet.node_documents(self.read().cluster)
         except ports.NotLeader:
             return ()
 
@@ -73,7 +73,7 @@ class ReportSource:
         except ports.NotLeader:
             return ()
 
-    def _look(self, before: read_model.Seen | None) -> catalog.Reading:
+    def _look(self, before: read_model.ClusterModel | None) -> catalog.Reports:
         found = self._stores
         objects = read_model.Objects(
             driver=self._driver,
@@ -86,12 +86,12 @@ class ReportSource:
             queues=found.queues.snapshot(),
             reservations=found.reservations.snapshot(),
             missing=tuple(self._minded.stale()),
-            offer=self._minded.offer(),
+            shape_status=self._minded.offer(),
             plan=self._minded.plan(),
         )
         at, minded = clock.rfc3339(self._clock.now()), self._minded
-        made = catalog.Reading(
-            read_model.Seen(objects, before), at, minded.explain, minded.moments()
+        made = catalog.Reports(
+            read_model.ClusterModel(objects, before), at, minded.explain, minded.moments()
         )
         made.fleet()  # here, where it is timed: most of what any report takes
         return made

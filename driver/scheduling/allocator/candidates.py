@@ -165,7 +165,7 @@ def _add_if_free(
     reason = rejection(subrequest, device, device_filter)
     allocated = _is_allocated(device) and not subrequest.request.admin_access
     if isinstance(matched, cel.Failed):
-        # One in use is not looked at (the reference skips it first), so it fails nobody.
+        # A device in use is skipped first, as in the reference, so it is no error.
         options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
         if not allocated:
             options.selector_errors[index] = matched.why

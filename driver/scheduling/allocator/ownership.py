@@ -22,7 +22,7 @@ class Ownership(Enum):
     """Allocator of a claim."""
 
     OURS = auto()
-    SHARED = auto()  # untainted devices would do as well: kube-scheduler goes first
+    SHARED = auto()  # untainted devices match as well: kube-scheduler goes first
     FOREIGN = auto()
     MIXED = auto()
 

@@ -204,7 +204,7 @@ class _Relocation:
         self._free = free
         self._allocated: dict[ids.Key, claims.Claim] = {}
         self._allocator = dra_allocator.Allocator(world.allocator_settings)
-        # A pod without claims goes to nodes without GPUs too.
+        # A pod without claims may go to nodes without GPUs too.
         self._any_node = dra_allocator.Allocator(
             replace(world.allocator_settings, rules=settings.NoRules())
         )

@@ -60,7 +60,7 @@ def find_nearest_fit(
 
     None too if a cordon is in the way: uncordoned devices would fit.
     """
-    # Whether it fits is asked, not which devices are best.
+    # No policies: only feasibility matters.
     query = step_budget.workload_query(
         view, workload, replace(allocator_settings, policy_chain=ranking.PolicyChain(()))
     )
@@ -80,7 +80,7 @@ def find_nearest_fit(
         search, ((node, _evictable(holder_index, node)) for node in fitting_nodes)
     )
     if best.victims is not None and not best.victims.victims:
-        return None  # it fits now
+        return None  # it fits already
     node = fitting_nodes[0] if best.victims is None else view.nodes[best.victims.node]
     return NearestFit(
         node=node.name,

@@ -134,7 +134,7 @@ def next_action(gang: index.Gang, members: Sequence[Member], now: dt.datetime) -
     short = _pending_reason(gang, members, unbound)
     begun = bool(written) and all(_is_ready(member) for member in written)
     if short and begun:
-        # All could be bound, and one of them was done before the others were.
+        # The gang was ready, and one member finished before the others were bound.
         return _await_binding(gang, members, written, now)
     if short:
         return Fail(written, short) if written else Wait(short)

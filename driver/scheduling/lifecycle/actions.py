@@ -192,7 +192,7 @@ def _refused_s(message: str, patience: BindTimeouts) -> float:
 def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Action:
     """Clear unreserved claims; a pod that another binding may count on is unreserved first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
-        return Nothing()  # another pod has it; its end changes the claim
+        return Nothing()  # another pod uses it; its end changes the claim
     reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
         return RemoveReservation(reserved)

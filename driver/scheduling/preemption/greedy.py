@@ -295,7 +295,7 @@ def _site_steps(
     for number in range(min(len(prices) // count, most)):
         step_devices = prices[number * count : (number + 1) * count]
         price = sum([price for price, _ in step_devices])
-        # Rounded down where the scale does not divide: still nothing costs less.
+        # Rounded down if the scale does not divide: it remains a lower bound.
         price = (
             price * part
             if part * ground.scale == _COST_PARTS

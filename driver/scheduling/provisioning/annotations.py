@@ -70,7 +70,7 @@ def is_applied(node: nodes.Node, desired: NodeMetadata) -> bool:
 def apply_body(node: nodes.Node, desired: NodeMetadata) -> dict[str, Any]:
     """Return the server-side apply body: all our keys, so that dropped ones are removed."""
     fields_by_name = {"labels": desired.labels, "annotations": desired.annotations}
-    # An empty map would be a field of ours: it is left out.
+    # An empty map would be an owned field: it is left out.
     meta: dict[str, Any] = {key: dict(values) for key, values in fields_by_name.items() if values}
     meta |= {"name": node.name, "uid": node.uid}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta}

@@ -164,7 +164,7 @@ def _memory_errors(
         yield path, f"says {shape.memory}, and GPUs of {node_text} have {observed}"
 
 
-# As it is kept.
+# Storage format.
 
 
 def encode(observed: ObservedShape) -> bytes:
@@ -227,7 +227,7 @@ def _parse_slice(document: Mapping[str, Any]) -> slices.Slice:
         "nodeName": "seen",
         "pool": {"name": "", "generation": 1, **document["pool"]},
     }
-    # The API knows no empty name of a pool; ours is given when the shape is (`Shape.slices_of`).
+    # The API has no empty pool names; `NodeTemplate.build_slices` sets the name.
     spec["pool"]["name"] = "seen"
     type_meta = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
     read = slices.parse({**type_meta, "metadata": {"name": "seen"}, "spec": spec})

@@ -128,7 +128,7 @@ class _Planning:
             if not unplaced:
                 break
             self._add_nodes(state, unplaced[:_MAX_DEMANDS])
-            # As it will be looked at once they are on their way: from the first wish on again.
+            # As the next plan will see it: from the first demand on again.
             state = self._simulate(self._chosen, self._demands)
         self._limited |= state.result.limited
         if self._chosen:
@@ -174,7 +174,7 @@ class _Planning:
         state.place_all(node_demands)
         return state
 
-    # One wish more.
+    # One more demand.
 
     def _add_for_demand(
         self,
@@ -356,7 +356,7 @@ class _Planning:
             for index, template in enumerate(templates, begin)
         }
 
-    # What is chosen, cheaper.
+    # Cost reduction.
 
     def _reduce_cost(self, state: fill_simulation.FillSimulation) -> fill_simulation.FillSimulation:
         """Remove nodes, or replace them by cheaper ones, as long as all placements remain."""
@@ -372,7 +372,7 @@ class _Planning:
                 if len(other.result.placements) == len(placed_demands):
                     self._chosen, better = nodes, other
                     break
-        # The last trial has counted its places: what queues may have is counted anew.
+        # The last trial has reserved headroom: count it again.
         return self._simulate(self._chosen, placed_demands)
 
     def _variants(

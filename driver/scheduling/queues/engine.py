@@ -50,7 +50,7 @@ class QueueEngine:
         self._requested: dict[object, resources.Amounts] = {}
         self._advanced_at = -math.inf
 
-    # What it is fed with.
+    # Updates.
 
     def set_queue(self, name: str, queue: queues.Queue | None) -> None:
         """Set or delete a Queue. A change of its status alone affects its usage history only."""
@@ -71,7 +71,7 @@ class QueueEngine:
         self._history.set_half_life(queue.name, queue.half_life_s)
         if usage is None or not self._capacity.gpus:
             return
-        # Who wrote something else there has no past.
+        # A foreign value leaves the queue without history.
         with contextlib.suppress(ValueError):
             timestamp = dt.datetime.fromisoformat(usage.at).timestamp()
             seconds = max(0.0, usage.gpu_seconds) * resources.FULL / self._capacity.gpus
@@ -109,7 +109,7 @@ class QueueEngine:
             more = self._usage_by_tree.usage(own_queue).gpus > previous
             self._order.update_charges(queue, changed, more=more)
 
-    # What it answers.
+    # Queries.
 
     @property
     def tree(self) -> trees.QueueTree:

@@ -204,7 +204,7 @@ def _distribute_siblings(
         remaining = most[name] - deserved_fill[name]
         weight = Fraction(tree.accepted[name].weight)
         if name in past:
-            # Half of what counts is past, half is now: the level rises twice as fast.
+            # Past and current usage count half each: the level rises twice as fast.
             basins[name] = Basin(2 * weight, remaining, past[name] / (2 * weight))
         else:
             basins[name] = Basin(weight, remaining)

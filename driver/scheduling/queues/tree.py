@@ -193,7 +193,7 @@ def _settle_deserved(
     for name in ready:
         ready += children.get(name, ())
     for name in reversed(ready):
-        # In the order in which they were made: the first that is too much is left out.
+        # In creation order: the first that exceeds the limit is left out.
         taken = quota.sum_amounts(())
         for child in sorted(
             children.get(name, ()), key=lambda queue: _creation_order(by_name[queue])

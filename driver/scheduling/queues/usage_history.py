@@ -34,7 +34,7 @@ class UsageHistory:
         if record is None:
             self._records[name] = _Record(half_life_s)
             return
-        # The average stays, whatever the time over which it is taken.
+        # The average does not depend on the half-life.
         record.usage_seconds *= half_life_s / record.half_life_s
         record.half_life_s = half_life_s
 

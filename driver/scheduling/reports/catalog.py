@@ -17,107 +17,119 @@ Explain = Callable[[ids.Key], model.Explanation | None]
 """Why a pod is where it is, or is nowhere; None where that is not known."""
 
 
-def unexplained(_: ids.Key) -> model.Explanation | None:
+def no_explanation(_: ids.Key) -> model.Explanation | None:
     """Return None: no explanation is known."""
     return None
 
 
 @dataclass(frozen=True)
-class Reading:
+class Reports:
     """Reports on what was read at a time (RFC 3339). `moments` are the newest first."""
 
-    found: read_model.Seen
-    at: str
-    explain: Explain = unexplained
-    moments: Sequence[model.Moment] = field(default_factory=tuple)
+    cluster: read_model.ClusterModel
+    read_at: str
+    explain: Explain = no_explanation
+    events: Sequence[model.Moment] = field(default_factory=tuple)
 
     def fleet(self) -> model.Fleet:
         """Return the figures of the fleet."""
-        return self.found.once("fleet", lambda: fleet.fleet(self.found, self.at))
+        return self.cluster.cached(
+            "fleet", lambda: fleet.fleet_document(self.cluster, self.read_at)
+        )
 
     def nodes(
-        self, part: selection.Part = selection.ALL, node_filter: selection.Wanted = selection.ANY
+        self,
+        part: selection.PageRequest = selection.ALL,
+        node_filter: selection.NodeFilter = selection.ANY,
     ) -> model.Nodes:
         """Return nodes with GPUs, by name."""
-        matching = [node for node in fleet.nodes(self.found) if node_filter.has(node)]
-        items, following = paging.part(matching, lambda node: node.name, part.after, part.limit)
+        matching = [
+            node for node in fleet.node_documents(self.cluster) if node_filter.matches(node)
+        ]
+        items, following = paging.page(matching, lambda node: node.name, part.after, part.limit)
         return model.Nodes(total=len(matching), next=following, items=items)
 
     def node(self, name: str) -> model.Node | None:
         """Return one node with GPUs."""
-        return gpus.node(self.found, name)
+        return gpus.node_document(self.cluster, name)
 
     def gpu(self, node: str, name: str) -> model.Gpu | None:
         """Return one GPU, by name, UUID or PCI address."""
-        return gpus.gpu(self.found, node, name)
+        return gpus.gpu_document(self.cluster, node, name)
 
-    def claims(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Claims:
+    def claims(
+        self, namespace: str = "", part: selection.PageRequest = selection.ALL
+    ) -> model.Claims:
         """Return claims of our devices, by key."""
-        keys = [*claims.every(self.found, namespace)]
-        shown, following = paging.part(keys, str, part.after, part.limit)
-        return model.Claims(total=len(keys), next=following, items=self._known(shown, self.claim))
+        keys = [*claims.claim_keys(self.cluster, namespace)]
+        shown, following = paging.page(keys, str, part.after, part.limit)
+        return model.Claims(
+            total=len(keys), next=following, items=self._documents(shown, self.claim)
+        )
 
     def claim(self, key: str) -> model.Claim | None:
         """Return one claim."""
-        return claims.claim(self.found, key)
+        return claims.claim_document(self.cluster, key)
 
-    def pods(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.PageRequest = selection.ALL) -> model.Pods:
         """Return pods of our devices, by key."""
-        keys = [pod.key for pod in pods.every(self.found, namespace)]
+        keys = [pod.key for pod in pods.device_pods(self.cluster, namespace)]
         return self._pods(keys, part)
 
-    def waiting(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
+    def waiting(
+        self, namespace: str = "", part: selection.PageRequest = selection.ALL
+    ) -> model.Pods:
         """Return pods without their devices, the oldest first."""
         pending = sorted(
-            pods.waiting(self.found, namespace), key=lambda pod: (pod.created, pod.key)
+            pods.waiting_pods(self.cluster, namespace), key=lambda pod: (pod.created, pod.key)
         )
         return self._pods([pod.key for pod in pending], part)
 
-    def _pods(self, keys: Sequence[ids.Key], part: selection.Part) -> model.Pods:
-        shown, following = paging.part(keys, str, part.after, part.limit)
-        return model.Pods(total=len(keys), next=following, items=self._known(shown, self._pod))
+    def _pods(self, keys: Sequence[ids.Key], part: selection.PageRequest) -> model.Pods:
+        shown, following = paging.page(keys, str, part.after, part.limit)
+        return model.Pods(total=len(keys), next=following, items=self._documents(shown, self._pod))
 
     def pod(self, key: str) -> model.Pod | None:
         """Return one pod, explained."""
         return self._pod(key, self.explain(ids.Key(key)))
 
     def _pod(self, key: str, explained: model.Explanation | None = None) -> model.Pod | None:
-        pod = self.found.objects.pods.get(ids.Key(key))
-        return None if pod is None else pods.pod(self.found, pod, explained)
+        pod = self.cluster.objects.pods.get(ids.Key(key))
+        return None if pod is None else pods.pod_document(self.cluster, pod, explained)
 
     def queues(self) -> model.Queues:
         """Return queues, each before its children."""
-        items = queues.every(self.found)
+        items = queues.queue_documents(self.cluster)
         return model.Queues(total=len(items), items=items)
 
     def queue(self, name: str) -> model.Queue | None:
         """Return one queue, with its pods that have devices or wait for some."""
-        document = queues.queue(self.found, name)
+        document = queues.queue_document(self.cluster, name)
         if document is None:
             return None
         queue_pods = (
-            pods.pod(self.found, pod)
-            for pod in pods.every(self.found)
-            if self.found.queue_of(pod) == name and not pod.finished
+            pods.pod_document(self.cluster, pod)
+            for pod in pods.device_pods(self.cluster)
+            if self.cluster.pod_queue(pod) == name and not pod.finished
         )
         return document.model_copy(update={"pods": tuple(queue_pods)})
 
     def reservations(self) -> model.Reservations:
         """Return Reservations, by key."""
-        items = document_reservations.reservations_of(self.found)
+        items = document_reservations.reservation_documents(self.cluster)
         return model.Reservations(total=len(items), items=items)
 
     def shapes(self) -> model.Shapes:
         """Return the shapes of nodes that can be requested."""
-        items = self.found.once("shapes", lambda: node_shapes.every(self.found))
-        on = self.found.objects.offer is not None
+        items = self.cluster.cached("shapes", lambda: node_shapes.shape_documents(self.cluster))
+        on = self.cluster.objects.shape_status is not None
         return model.Shapes(total=len(items), items=items, on=on)
 
-    def timeline(self, part: selection.Part = selection.ALL) -> model.Timeline:
+    def timeline(self, part: selection.PageRequest = selection.ALL) -> model.Timeline:
         """Return recent events, the newest first."""
-        items = tuple(self.moments[: part.limit])
-        return model.Timeline(total=len(self.moments), items=items)
+        items = tuple(self.events[: part.limit])
+        return model.Timeline(total=len(self.events), items=items)
 
     @staticmethod
-    def _known(keys: Iterable[str], find: Callable[[str], T | None]) -> tuple[T, ...]:
+    def _documents(keys: Iterable[str], find: Callable[[str], T | None]) -> tuple[T, ...]:
         return tuple(document for key in keys if (document := find(key)) is not None)

@@ -5,13 +5,13 @@ from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST = 1000
+MAX_LIMIT = 1000
 """Of one part."""
-USUAL = 100
+DEFAULT_LIMIT = 100
 
 
-def part(
-    items: Sequence[T], key: Callable[[T], str], after: str = "", limit: int = USUAL
+def page(
+    items: Sequence[T], key: Callable[[T], str], after: str = "", limit: int = DEFAULT_LIMIT
 ) -> tuple[tuple[T, ...], str]:
     """Return at most `limit` items after a key, in the order given; the last key if more follow.
 

@@ -41,12 +41,12 @@ class Objects:
     queues: Mapping[ids.Key, queues.Queue]
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
-    offer: shape_status.ShapeStatus | None = None
+    shape_status: shape_status.ShapeStatus | None = None
     plan: backfill_plan.BackfillPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenDevice:
     """A result of a claim's allocation that is a device of ours."""
 
     claim: resource_claims.Claim
@@ -54,61 +54,67 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class ReservedDevice:
     """A device, or a share of one, that a Reservation keeps."""
 
     reservation: reservations.Reservation
     held: reservations.Held
 
 
-class Seen:
+class ClusterModel:
     """Lookups are computed on first use. Any thread may read it."""
 
-    def __init__(self, objects: Objects, previous: "Seen | None" = None) -> None:
+    def __init__(self, objects: Objects, previous: "ClusterModel | None" = None) -> None:
         self.objects = objects
-        self._made: dict[Hashable, Any] = {}
-        self._before = previous.pools if previous is not None else {}
+        self._cache: dict[Hashable, Any] = {}
+        self._previous_pools = previous.pools if previous is not None else {}
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
         """Return the value of a key, computed on first use."""
-        if key not in self._made:
-            self._made[key] = make()
-        value: T = self._made[key]
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
         return value
 
     @functools.cached_property
-    def pools(self) -> Mapping[ids.NodeName, slots.Pool]:
+    def pools(self) -> Mapping[ids.NodeName, slots.PublishedPool]:
         """Our pools by node, sorted by name."""
         managed = (
             pool for pool in self.objects.slices.values() if pool.driver == self.objects.driver
         )
         laid = taint_rules.applied(managed, self.objects.rules.values())
-        pools_by_node: dict[ids.NodeName, slots.Pool] = {}
+        pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
         for pool in dra_pools.gather(laid):
             node = pool.slices[0].node
             if node is not None:
-                previous = self._before.get(node)
+                previous = self._previous_pools.get(node)
                 pools_by_node[node] = (
-                    previous if previous and previous.is_of(pool) else slots.Pool(pool)
+                    previous
+                    if previous and previous.is_parsed_from(pool)
+                    else slots.PublishedPool(pool)
                 )
         return dict(sorted(pools_by_node.items()))
 
     @functools.cached_property
-    def taken(self) -> Mapping[tuple[str, str], tuple[Taken, ...]]:
+    def taken_devices(self) -> Mapping[tuple[str, str], tuple[TakenDevice, ...]]:
         """Claims' results with devices of ours, by pool and GPU, the oldest first."""
-        by_gpu: dict[tuple[str, str], list[Taken]] = {}
+        by_gpu: dict[tuple[str, str], list[TakenDevice]] = {}
         for claim in self.objects.claims.values():
-            for result in self.ours(claim):
-                by_gpu.setdefault(self._place(result.device), []).append(Taken(claim, result))
+            for result in self.managed_results(claim):
+                by_gpu.setdefault(self._gpu_key(result.device), []).append(
+                    TakenDevice(claim, result)
+                )
         return {key: tuple(sorted(several, key=_age)) for key, several in by_gpu.items()}
 
     @functools.cached_property
-    def promised(self) -> Mapping[tuple[str, str], tuple[Promised, ...]]:
+    def reserved_devices(self) -> Mapping[tuple[str, str], tuple[ReservedDevice, ...]]:
         """Devices of Reservations, by pool and GPU."""
-        by_gpu: dict[tuple[str, str], list[Promised]] = {}
+        by_gpu: dict[tuple[str, str], list[ReservedDevice]] = {}
         for reservation in self.objects.reservations.values():
             for held in reservation.held if reservation.phase == "Held" else ():
-                by_gpu.setdefault(self._place(held.device), []).append(Promised(reservation, held))
+                by_gpu.setdefault(self._gpu_key(held.device), []).append(
+                    ReservedDevice(reservation, held)
+                )
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
@@ -117,7 +123,7 @@ class Seen:
         plan = self.objects.plan
         by_gpu: dict[tuple[str, str], list[reservations.Held]] = {}
         for held in plan.devices if plan is not None else ():
-            by_gpu.setdefault(self._place(held.device), []).append(held)
+            by_gpu.setdefault(self._gpu_key(held.device), []).append(held)
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
@@ -128,26 +134,26 @@ class Seen:
             return ""
         if plan.kind == "pod":
             pod = self.objects.pods.get(plan.key)
-            return self.queue_of(pod) if pod is not None else ""
+            return self.pod_queue(pod) if pod is not None else ""
         namespace, _, gang = plan.key.partition("/")
         members = (
             pod
             for _, pod in sorted(self.objects.pods.items())
             if (pod.namespace, pod.gang) == (namespace, gang)
         )
-        return next(map(self.queue_of, members), "")
+        return next(map(self.pod_queue, members), "")
 
-    def _place(self, device: resource_claims.DeviceId) -> tuple[str, str]:
-        return device.pool, slots.gpu_of(device.device)
+    def _gpu_key(self, device: resource_claims.DeviceId) -> tuple[str, str]:
+        return device.pool, slots.gpu_name(device.device)
 
-    def ours(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
+    def managed_results(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
         """Yield a claim's devices of ours."""
         for result in claim.allocation.results if claim.allocation else ():
             if result.device.driver == self.objects.driver:
                 yield result
 
     @functools.cached_property
-    def naming(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:
+    def pods_by_claim(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:
         """Pods that name each claim, in order."""
         by_claim: dict[ids.Key, list[pods.Pod]] = {}
         for _, pod in sorted(self.objects.pods.items()):
@@ -155,13 +161,13 @@ class Seen:
                 by_claim.setdefault(key, []).append(pod)
         return {key: tuple(several) for key, several in by_claim.items()}
 
-    def pods_of(self, claim: resource_claims.Claim) -> tuple[pods.Pod, ...]:
+    def claim_users(self, claim: resource_claims.Claim) -> tuple[pods.Pod, ...]:
         """Return the pods that have reserved a claim; without any, the pods that name it."""
         reserved = {consumer.uid for consumer in claim.consumers if consumer.is_pod}
-        named = self.naming.get(claim.key, ())
+        named = self.pods_by_claim.get(claim.key, ())
         return tuple(pod for pod in named if pod.uid in reserved) if reserved else named
 
-    def claims_of(self, pod: pods.Pod) -> tuple[resource_claims.Claim, ...]:
+    def pod_claims(self, pod: pods.Pod) -> tuple[resource_claims.Claim, ...]:
         """Return the existing claims that a pod names."""
         pod_claims = (self.objects.claims.get(key) for key in pod.claim_keys)
         return tuple(claim for claim in pod_claims if claim is not None)
@@ -171,22 +177,24 @@ class Seen:
         """The queue tree, as the controller builds it."""
         return tree.build_tree(self.objects.queues.values())
 
-    def queue_of(self, pod: pods.Pod) -> str:
+    def pod_queue(self, pod: pods.Pod) -> str:
         """Return the queue of a pod, "" for none."""
         return "" if self.queues.is_implicit_only else self.queues.pod_queue(pod)
 
-    def asks_ours(self, claim: resource_claims.Claim) -> bool:
+    def requests_managed(self, claim: resource_claims.Claim) -> bool:
         """Return whether a claim has devices of ours, or requests a class that can select some.
 
         A class without driver can, and so can a missing one.
         """
         if claim.allocation is not None:
-            return any(True for _ in self.ours(claim))
+            return any(True for _ in self.managed_results(claim))
         subrequests = (subrequest for request in claim.spec.requests for subrequest in request.ways)
-        return any(subrequest.device_class not in self._foreign for subrequest in subrequests)
+        return any(
+            subrequest.device_class not in self._foreign_classes for subrequest in subrequests
+        )
 
     @functools.cached_property
-    def _foreign(self) -> frozenset[str]:
+    def _foreign_classes(self) -> frozenset[str]:
         """Classes that cannot select devices of ours, by the text of their selectors."""
         return frozenset(
             device_class.name
@@ -196,6 +204,6 @@ class Seen:
         )
 
 
-def _age(taken: Taken) -> tuple[str, ids.Key, str]:
+def _age(taken: TakenDevice) -> tuple[str, ids.Key, str]:
     stamped = taken.claim.allocation.stamped if taken.claim.allocation else ""
     return stamped, taken.claim.key, taken.result.share_id

@@ -6,18 +6,18 @@ from driver.scheduling.reports import model, paging
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PageRequest:
     """Part of a list: what follows the key `after`, at most `limit`."""
 
     after: str = ""
-    limit: int = paging.USUAL
+    limit: int = paging.DEFAULT_LIMIT
 
 
-ALL = Part(limit=paging.MOST)
+ALL = PageRequest(limit=paging.MAX_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class NodeFilter:
     """Filter of nodes: those with a GPU that has all of it; "" for any.
 
     `name` is a part of the node's name, `mode` one of `model.Mode` or "free", `health` one of
@@ -29,14 +29,14 @@ class Wanted:
     mode: str = ""
     health: str = ""
 
-    def has(self, node: model.Node) -> bool:
+    def matches(self, node: model.Node) -> bool:
         """Return whether a node is selected."""
         return self.name in node.name and (
             not (self.product or self.mode or self.health)
-            or any(self.fits(gpu) for gpu in node.gpus)
+            or any(self.matches_gpu(gpu) for gpu in node.gpus)
         )
 
-    def fits(self, gpu: model.Gpu) -> bool:
+    def matches_gpu(self, gpu: model.Gpu) -> bool:
         """Return whether a GPU matches all of it, whatever its node's name."""
         return (
             self.product in {"", gpu.product}
@@ -45,5 +45,5 @@ class Wanted:
         )
 
 
-ANY = Wanted()
+ANY = NodeFilter()
 """Every node."""

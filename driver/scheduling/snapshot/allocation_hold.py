@@ -72,6 +72,6 @@ def consumer_pod(
 def _uid(pod_uid: str) -> str:
     try:
         space = uuid.UUID(pod_uid)
-    except ValueError:  # whoever made the pod chose its UID
+    except ValueError:  # the UID was chosen by the pod's creator
         space = uuid.uuid5(uuid.NAMESPACE_OID, pod_uid)
     return str(uuid.uuid5(space, "hold"))

@@ -289,7 +289,7 @@ class PlacedPods:
             self._pending = {}
             for key, placed in pending.items():
                 self._update_counts(key, placed)
-            self._revision = mark  # it was raised when they came
+            self._revision = mark  # it was raised when they were set
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         target = pod.nominated if pod is not None and not pod.finished else None

@@ -96,7 +96,7 @@ class StackedCounts:
         if key not in self._counts:
             self._counts[key] = make().copy(), []
         counts, applied = self._counts[key]
-        # A step that is still in its place on the stack has all those below it in theirs.
+        # If a step is unchanged on the stack, so are all below it.
         while applied and (len(applied) > len(steps) or applied[-1] is not steps[len(applied) - 1]):
             kind, node, number = applied.pop()
             counts.add(kind, node, -number)

@@ -24,7 +24,7 @@ def nodes(found: Sequence[model.Node], wanted: queries.NodeQuery) -> model.Nodes
         meant = [one for one in meant if any(is_match(gpu, wanted) for gpu in one.gpus)]
     if wanted.sort != "name":
         meant.sort(key=_used, reverse=wanted.sort == "used")
-    items, following = paging.part(meant, lambda one: one.name, wanted.after, wanted.limit)
+    items, following = paging.page(meant, lambda one: one.name, wanted.after, wanted.limit)
     return model.Nodes(total=len(meant), next=following, items=items)
 
 
@@ -70,5 +70,5 @@ def filter_by_name(
 ) -> Part[T]:
     """Those whose name has a part, by keys that end with the name."""
     meant = [one for one in found if wanted.name in key(one).rpartition("/")[2]]
-    items, following = paging.part(meant, key, wanted.after, wanted.limit)
+    items, following = paging.page(meant, key, wanted.after, wanted.limit)
     return Part(len(meant), following, items)

@@ -13,23 +13,23 @@ _State = Literal["pending", "allocated", "reserved", "deleting"]
 _CONDITIONS = (names.CONDITION_STALLED, names.CONDITION_READY, names.CONDITION_WITHIN_SHARE)
 
 
-def every(cluster: read_model.Seen, namespace: str = "") -> Iterator[ids.Key]:
+def claim_keys(cluster: read_model.ClusterModel, namespace: str = "") -> Iterator[ids.Key]:
     """Yield the keys of claims of our devices, in order; of one namespace, or of all."""
     for key, claim in sorted(cluster.objects.claims.items()):
-        if namespace in {"", claim.namespace} and cluster.asks_ours(claim):
+        if namespace in {"", claim.namespace} and cluster.requests_managed(claim):
             yield key
 
 
-def claim(cluster: read_model.Seen, key: str) -> model.Claim | None:
+def claim_document(cluster: read_model.ClusterModel, key: str) -> model.Claim | None:
     """Return one claim, of any driver; None if it does not exist."""
     resource_claim = cluster.objects.claims.get(ids.Key(key))
     if resource_claim is None:
         return None
-    users = cluster.pods_of(resource_claim)
-    devices = tuple(_held(cluster, resource_claim))
-    reason, message = _word(resource_claim)
+    users = cluster.claim_users(resource_claim)
+    devices = tuple(_devices(cluster, resource_claim))
+    reason, message = _problem(resource_claim)
     if not reason and resource_claim.allocation is None:
-        reason, message = _of_pods(cluster, resource_claim)
+        reason, message = _pod_problem(cluster, resource_claim)
     return model.Claim(
         namespace=resource_claim.namespace,
         name=resource_claim.name,
@@ -39,7 +39,7 @@ def claim(cluster: read_model.Seen, key: str) -> model.Claim | None:
         devices=devices,
         node=next((device.node for device in devices if device.node), ""),
         pods=tuple(pod.key for pod in users),
-        queue=cluster.queue_of(users[0]) if users else "",
+        queue=cluster.pod_queue(users[0]) if users else "",
         since=resource_claim.allocation.stamped if resource_claim.allocation else "",
         holds=any(entry.is_hold for entry in resource_claim.consumers),
         reason=reason,
@@ -56,12 +56,14 @@ def _state(resource_claim: claims.Claim) -> _State:
     return "reserved" if any(entry.is_pod for entry in resource_claim.consumers) else "allocated"
 
 
-def _held(cluster: read_model.Seen, resource_claim: claims.Claim) -> Iterator[model.Held]:
+def _devices(
+    cluster: read_model.ClusterModel, resource_claim: claims.Claim
+) -> Iterator[model.Held]:
     """Yield its devices, each of ours with its place on the GPU."""
     for result in resource_claim.allocation.results if resource_claim.allocation else ():
         driver, pool, device = result.device
         is_managed = driver == cluster.objects.driver
-        gpu = gpus.gpu(cluster, pool, slots.gpu_of(device)) if is_managed else None
+        gpu = gpus.gpu_document(cluster, pool, slots.gpu_name(device)) if is_managed else None
         part_of_claim = next(
             (
                 part
@@ -81,7 +83,7 @@ def _held(cluster: read_model.Seen, resource_claim: claims.Claim) -> Iterator[mo
         )
 
 
-def _word(resource_claim: claims.Claim) -> tuple[str, str]:
+def _problem(resource_claim: claims.Claim) -> tuple[str, str]:
     """Return what is wrong with it by its drivers' conditions, the gravest first."""
     for kind in _CONDITIONS:
         for device_status in resource_claim.said:
@@ -92,9 +94,9 @@ def _word(resource_claim: claims.Claim) -> tuple[str, str]:
     return "", ""
 
 
-def _of_pods(cluster: read_model.Seen, resource_claim: claims.Claim) -> tuple[str, str]:
+def _pod_problem(cluster: read_model.ClusterModel, resource_claim: claims.Claim) -> tuple[str, str]:
     """Return what the controller reports on a pod that waits for it."""
-    for pod in cluster.naming.get(resource_claim.key, ()):
+    for pod in cluster.pods_by_claim.get(resource_claim.key, ()):
         if pod.waits is not None:
             return pod.waits.reason, pod.waits.message
     return "", ""
@@ -114,11 +116,11 @@ def _conditions(resource_claim: claims.Claim) -> Iterator[model.Condition]:
 
 
 def _request(request: dra_requests.Request) -> model.Request:
-    subrequests = [_way(subrequest) for subrequest in request.ways]
+    subrequests = [_request_text(subrequest) for subrequest in request.ways]
     return model.Request(name=request.name, text=", else ".join(subrequests))
 
 
-def _way(request: dra_requests.Request) -> str:
+def _request_text(request: dra_requests.Request) -> str:
     """`2 of gpu.ration.dev`, `gpu-mps.ration.dev memory 20Gi`."""
     many = "all of " if request.everything else f"{request.count} of " if request.count > 1 else ""
     amounts = ", ".join(

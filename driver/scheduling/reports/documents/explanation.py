@@ -8,26 +8,26 @@ from driver.scheduling.explain import explanation, nearest_fit
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.reports import model
 
-Answers = Callable[[ids.Key], explanation.Explanation | None]
-_MOST_NAMED = 8
-_MOST_REFUSALS = 50
+FindExplanation = Callable[[ids.Key], explanation.Explanation | None]
+_MAX_NAMED = 8
+_MAX_REFUSALS = 50
 
 
-def by(answers: Answers) -> Callable[[ids.Key], model.Explanation | None]:
+def explain_by(answers: FindExplanation) -> Callable[[ids.Key], model.Explanation | None]:
     """Return a lookup of the scheduler's last result for a pod as a document."""
 
     def explain(pod: ids.Key) -> model.Explanation | None:
         answer = answers(pod)
         if answer is None:
             return None
-        return of(answer.result, answer.time, answer.nearest).model_copy(
+        return explanation_document(answer.result, answer.time, answer.nearest).model_copy(
             update={"message": answer.text}
         )
 
     return explain
 
 
-def of(
+def explanation_document(
     answer: explanation.Result, timestamp: str, nearest: nearest_fit.NearestFit | None = None
 ) -> model.Explanation:
     """Return a result of the allocator at a time (RFC 3339), with the nearest fit."""
@@ -45,7 +45,7 @@ def of(
         at=timestamp,
         reason=answer.blocker.value if answer.blocker else "",
         detail=answer.detail,
-        refusals=tuple(_refusals(answer))[:_MOST_REFUSALS],
+        refusals=tuple(_refusals(answer))[:_MAX_REFUSALS],
         nearest=_nearest(nearest) if nearest else None,
     )
 
@@ -57,7 +57,7 @@ def _refusals(answer: allocator_types.Unschedulable) -> Iterator[model.Refusal]:
     ):
         yield model.Refusal(
             count=len(node_names),
-            nodes=tuple(node_names[:_MOST_NAMED]),
+            nodes=tuple(node_names[:_MAX_NAMED]),
             reason=rejection.node_reason.value if rejection.node_reason else "",
             detail=rejection.detail,
             fits=rejection.fits,

@@ -7,17 +7,17 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.reports.documents import claims, gpus, pods
 
 
-def fleet(cluster: read_model.Seen, timestamp: str) -> model.Fleet:
+def fleet_document(cluster: read_model.ClusterModel, timestamp: str) -> model.Fleet:
     """Return the whole fleet, as of a time (RFC 3339)."""
-    node_documents = nodes(cluster)
-    all_gpus = [gpu for node_document in node_documents for gpu in node_document.gpus]
+    documents = node_documents(cluster)
+    all_gpus = [gpu for document in documents for gpu in document.gpus]
     parts = [part for gpu in all_gpus for part in gpu.parts]
-    waiting = sum(1 for _ in pods.waiting(cluster))
+    waiting = sum(1 for _ in pods.waiting_pods(cluster))
     return model.Fleet(
         at=timestamp,
         driver=cluster.objects.driver,
-        nodes=len(node_documents),
-        nodes_ready=sum(not node_document.problem for node_document in node_documents),
+        nodes=len(documents),
+        nodes_ready=sum(not document.problem for document in documents),
         gpus=len(all_gpus),
         modes=dict(sorted(Counter(gpu.mode for gpu in all_gpus).items())),
         unhealthy=sum(gpu.health == "unhealthy" for gpu in all_gpus),
@@ -25,7 +25,7 @@ def fleet(cluster: read_model.Seen, timestamp: str) -> model.Fleet:
         memory=sum(gpu.memory for gpu in all_gpus),
         memory_allocated=sum(gpu.memory_allocated for gpu in all_gpus),
         compute_allocated=sum(gpu.compute_allocated for gpu in all_gpus),
-        claims=sum(1 for _ in claims.every(cluster)),
+        claims=sum(1 for _ in claims.claim_keys(cluster)),
         pods=len({pod for part in parts for pod in part.pods}),
         waiting=waiting,
         idle=len({part.claim for part in parts if part.use and part.use.idle_since}),
@@ -36,9 +36,9 @@ def fleet(cluster: read_model.Seen, timestamp: str) -> model.Fleet:
     )
 
 
-def nodes(cluster: read_model.Seen) -> tuple[model.Node, ...]:
+def node_documents(cluster: read_model.ClusterModel) -> tuple[model.Node, ...]:
     """Return every node with GPUs of ours, by name."""
-    documents = (gpus.node(cluster, name) for name in cluster.pools)
+    documents = (gpus.node_document(cluster, name) for name in cluster.pools)
     return tuple(document for document in documents if document is not None)
 
 

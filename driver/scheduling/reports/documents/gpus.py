@@ -22,18 +22,23 @@ class _Share:
     shares: int
 
 
-def node(cluster: read_model.Seen, name: str) -> model.Node | None:
+def node_document(cluster: read_model.ClusterModel, name: str) -> model.Node | None:
     """Return one node; None if it publishes no GPUs of ours."""
     pool = cluster.pools.get(ids.NodeName(name))
     return (
-        None if pool is None else cluster.once(("node", name), lambda: _node(cluster, name, pool))
+        None
+        if pool is None
+        else cluster.cached(("node", name), lambda: _build_node(cluster, name, pool))
     )
 
 
-def _node(cluster: read_model.Seen, name: str, pool: slots.Pool) -> model.Node:
+def _build_node(
+    cluster: read_model.ClusterModel, name: str, pool: slots.PublishedPool
+) -> model.Node:
     kubernetes_node = cluster.objects.nodes.get(ids.Key(name))
     gpus = tuple(
-        _gpu(cluster, name, index, shell, len(pool.gpus)) for index, shell in enumerate(pool.gpus)
+        _build_gpu(cluster, name, index, shell, len(pool.gpus))
+        for index, shell in enumerate(pool.gpus)
     )
     users = sorted({pod for gpu in gpus for part in gpu.parts for pod in part.pods})
     return model.Node(
@@ -55,15 +60,15 @@ def _node(cluster: read_model.Seen, name: str, pool: slots.Pool) -> model.Node:
     )
 
 
-def gpu(cluster: read_model.Seen, node_name: str, name: str) -> model.Gpu | None:
+def gpu_document(cluster: read_model.ClusterModel, node_name: str, name: str) -> model.Gpu | None:
     """Return one GPU, by name, UUID or PCI address; None if the node has none such."""
-    node_document = node(cluster, node_name)
-    if node_document is None:
+    parent = node_document(cluster, node_name)
+    if parent is None:
         return None
     return next(
         (
             document
-            for document in node_document.gpus
+            for document in parent.gpus
             if name in {document.name, document.uuid, document.pci}
         ),
         None,
@@ -78,11 +83,15 @@ def _problem(kubernetes_node: nodes.Node | None) -> str:
     return "the node is cordoned" if kubernetes_node.cordoned else ""
 
 
-def _gpu(
-    cluster: read_model.Seen, node_name: str, index: int, shell: slots.Shell, total: int
+def _build_gpu(
+    cluster: read_model.ClusterModel,
+    node_name: str,
+    index: int,
+    shell: slots.PublishedGpu,
+    total: int,
 ) -> model.Gpu:
     key = node_name, shell.name
-    parts = _laid([*_parts(cluster, shell, cluster.taken.get(key, ()))])
+    parts = _lay_out([*_parts(cluster, shell, cluster.taken_devices.get(key, ()))])
     exclusive = [
         document for document in parts if not document.admin and document.mode != "monitor"
     ]
@@ -101,7 +110,7 @@ def _gpu(
         memory_slices=shell.memory_slices,
         mode=mode,
         allocator="controller" if shell.allocator == "controller" else "scheduler",
-        offers=shell.offers,
+        offers=shell.modes,
         health=shell.health,
         taints=shell.taints,
         memory_allocated=sum(document.memory for document in exclusive),
@@ -113,23 +122,27 @@ def _gpu(
 
 
 def _parts(
-    cluster: read_model.Seen, shell: slots.Shell, taken: Sequence[read_model.Taken]
+    cluster: read_model.ClusterModel,
+    shell: slots.PublishedGpu,
+    taken: Sequence[read_model.TakenDevice],
 ) -> Iterator[model.Part]:
     for taken_device in taken:
         slot = shell.slots.get(taken_device.result.device.device)
         if slot is not None:
-            yield part(cluster, taken_device, slot)
+            yield part_document(cluster, taken_device, slot)
 
 
-def part(cluster: read_model.Seen, taken_device: read_model.Taken, slot: slots.Slot) -> model.Part:
+def part_document(
+    cluster: read_model.ClusterModel, taken_device: read_model.TakenDevice, slot: slots.Slot
+) -> model.Part:
     """Return what a result has of its GPU; shares are not laid out yet."""
     claim, result, share = (
         taken_device.claim,
         taken_device.result,
         _share(taken_device.result, slot),
     )
-    users = cluster.pods_of(claim)
-    device_status = _said(claim, result)
+    users = cluster.claim_users(claim)
+    device_status = _device_status(claim, result)
     ready, problem = _readiness(device_status)
     wide = slot.width
     if slot.mode in {"mps", "time-slicing"} and slot.memory:
@@ -148,12 +161,12 @@ def part(cluster: read_model.Seen, taken_device: read_model.Taken, slot: slots.S
         shares=share.shares,
         profile=slot.profile,
         pods=tuple(pod.key for pod in users),
-        queue=cluster.queue_of(users[0]) if users else "",
+        queue=cluster.pod_queue(users[0]) if users else "",
         since=claim.allocation.stamped if claim.allocation else "",
         ready=ready,
         problem=problem,
         admin=result.admin_access,
-        use=use(device_status),
+        use=use_document(device_status),
     )
 
 
@@ -170,7 +183,7 @@ def _share(result: claims.Result, slot: slots.Slot) -> _Share:
     )
 
 
-def _said(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
+def _device_status(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
     device = device_status.Device(*result.device, result.share_id)
     return next((entry for entry in claim.said if entry.device == device), None)
 
@@ -187,7 +200,7 @@ def _readiness(reported: device_status.DeviceStatus | None) -> tuple[bool | None
     return False, f"{ready.reason}: {ready.message}"
 
 
-def use(reported: device_status.DeviceStatus | None) -> model.Use | None:
+def use_document(reported: device_status.DeviceStatus | None) -> model.Use | None:
     """Return the reported activity of a device."""
     activity = reported.activity if reported else None
     if activity is None:
@@ -200,7 +213,7 @@ def use(reported: device_status.DeviceStatus | None) -> model.Use | None:
     )
 
 
-def _laid(documents: list[model.Part]) -> list[model.Part]:
+def _lay_out(documents: list[model.Part]) -> list[model.Part]:
     """Lay shares out side by side; if they exceed the GPU, each gets less of the bar."""
     shared = [document for document in documents if document.mode in {"mps", "time-slicing"}]
     most = max(sum(document.width for document in shared), model.WHOLE_BAR)
@@ -216,15 +229,15 @@ def _laid(documents: list[model.Part]) -> list[model.Part]:
 
 
 def _kept(
-    cluster: read_model.Seen, shell: slots.Shell, key: tuple[str, str]
+    cluster: read_model.ClusterModel, shell: slots.PublishedGpu, key: tuple[str, str]
 ) -> Iterator[model.Kept]:
     """Yield entries of Reservations, then of backfill."""
-    for promised in cluster.promised.get(key, ()):
+    for promised in cluster.reserved_devices.get(key, ()):
         slot = shell.slots.get(promised.held.device.device)
         if slot is not None:
             yield model.Kept(
                 reservation=promised.reservation.key,
-                holder=reservations.holder(promised.reservation.holder),
+                holder=reservations.holder_text(promised.reservation.holder),
                 device=slot.device,
                 mode=slot.mode,
                 start=slot.start,

@@ -17,7 +17,7 @@ from driver.scheduling.reports.documents import explanation
 from driver.scheduling.snapshot import cluster_state, snapshot
 
 
-class Working:
+class LocalExplainer:
     """Lookup of explanations, from objects as they were at a time (RFC 3339)."""
 
     def __init__(self, driver: str, caches: cluster_state.CachedObjects, timestamp: str) -> None:
@@ -32,28 +32,30 @@ class Working:
         if subject is None or pod_claims is None:
             return None
         if subject.node is not None:
-            return self._of_bound(subject) if self._caches.nodes else None
+            return self._explain_bound(subject) if self._caches.nodes else None
         unmet = tuple(claim for claim in pod_claims if claim.allocation is None)
         managed = ownership.OwnershipResolver().managed_claims(self._view, subject, unmet)
         if isinstance(managed, allocator_types.Unschedulable):
-            return explanation.of(managed, self._at)
+            return explanation.explanation_document(managed, self._at)
         if not managed:
             return None
         settled = tuple(claim for claim in pod_claims if claim.allocation is not None)
-        return self._answer(allocator_types.Workload(subject, managed, settled))
+        return self._explain(allocator_types.Workload(subject, managed, settled))
 
-    def _of_bound(self, pod: pods.Pod) -> model.Explanation | None:
+    def _explain_bound(self, pod: pods.Pod) -> model.Explanation | None:
         find_claim, find_pod = self._caches.claims.get, self._caches.pods.get
         owners = ownership.OwnershipResolver()
-        reader = bound_pod_refusal.Reader(self._view, self._deciding, find_claim, find_pod, owners)
+        reader = bound_pod_refusal.RefusalReader(
+            self._view, self._allocator_settings, find_claim, find_pod, owners
+        )
         refused = reader.refusal(pod)
         if refused is None:
             return None
-        document = explanation.of(refused.answer, self._at, refused.near)
+        document = explanation.explanation_document(refused.result, self._at, refused.nearest)
         return document.model_copy(update={"message": refused.text})
 
-    def _answer(self, workload: allocator_types.Workload) -> model.Explanation:
-        allocator_settings = self._deciding
+    def _explain(self, workload: allocator_types.Workload) -> model.Explanation:
+        allocator_settings = self._allocator_settings
         result = dra_allocator.Allocator(allocator_settings).decide(self._view, workload)
         nearest = None
         if isinstance(result, allocator_types.Unschedulable) and result.blocker is None:
@@ -61,13 +63,13 @@ class Working:
                 allocator_settings, self._caches.claims.get, self._caches.pods.get
             )
             nearest = fit_explainer.explain(self._view, workload, result)
-        return explanation.of(result, self._at, nearest)
+        return explanation.explanation_document(result, self._at, nearest)
 
     @functools.cached_property
     def _view(self) -> cluster_state.ClusterState:
         return cluster_state.build(self._driver, self._caches)
 
     @functools.cached_property
-    def _deciding(self) -> settings.Settings:
+    def _allocator_settings(self) -> settings.Settings:
         policy_chain = ranking.parse_policies(",".join(policies.DEFAULT))
         return settings.Settings(policy_chain, device_filter.ControllerRules(self._driver))

@@ -9,22 +9,22 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.snapshot import node_usage
 
 
-def every(cluster: read_model.Seen) -> tuple[model.Shape, ...]:
+def shape_documents(cluster: read_model.ClusterModel) -> tuple[model.Shape, ...]:
     """Return the shapes of the document, in order; none without a document."""
-    status = cluster.objects.offer
+    status = cluster.objects.shape_status
     if status is None:
         return ()
     coming: dict[str, list[model.Coming]] = {template.name: [] for template in status.templates}
-    for requested_node in _asked(cluster, status):
-        coming.setdefault(requested_node.shape, []).append(_coming(requested_node))
+    for requested_node in _requested_nodes(cluster, status):
+        coming.setdefault(requested_node.shape, []).append(_coming_document(requested_node))
     return tuple(
-        _of(cluster, status, template, tuple(coming[template.name]))
+        _shape_document(cluster, status, template, tuple(coming[template.name]))
         for template in status.templates
     )
 
 
-def _asked(
-    cluster: read_model.Seen, status: shape_status.ShapeStatus
+def _requested_nodes(
+    cluster: read_model.ClusterModel, status: shape_status.ShapeStatus
 ) -> Iterator[placeholder.Placeholder]:
     """Yield requested nodes, the oldest first."""
     all_pods = cluster.objects.pods.values()
@@ -33,7 +33,7 @@ def _asked(
     return map(placeholder.Placeholder, sorted(live, key=lambda pod: (pod.created, pod.name)))
 
 
-def _coming(requested_node: placeholder.Placeholder) -> model.Coming:
+def _coming_document(requested_node: placeholder.Placeholder) -> model.Coming:
     return model.Coming(
         wanted_for=requested_node.demand,
         since=requested_node.pod.created,
@@ -41,8 +41,8 @@ def _coming(requested_node: placeholder.Placeholder) -> model.Coming:
     )
 
 
-def _of(
-    cluster: read_model.Seen,
+def _shape_document(
+    cluster: read_model.ClusterModel,
     status: shape_status.ShapeStatus,
     template: node_template.NodeTemplate,
     coming: tuple[model.Coming, ...],
@@ -68,13 +68,13 @@ def _of(
         measured=template.name in status.measured,
         learned=template.is_observed,
         nodes=len(live),
-        gpus_there=sum(_gpus_on(cluster, name) for name in live),
+        gpus_there=sum(_gpu_count(cluster, name) for name in live),
         coming=coming,
         resting=status.paused.get(template.name, ""),
     )
 
 
-def _gpus_on(cluster: read_model.Seen, name: ids.NodeName) -> int:
+def _gpu_count(cluster: read_model.ClusterModel, name: ids.NodeName) -> int:
     pool = cluster.pools.get(name)
     return len(pool.gpus) if pool is not None else 0
 

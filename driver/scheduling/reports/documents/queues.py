@@ -9,22 +9,22 @@ from driver.scheduling.queues import format as queue_format
 from driver.scheduling.reports import model, read_model
 
 
-def every(cluster: read_model.Seen) -> tuple[model.Queue, ...]:
+def queue_documents(cluster: read_model.ClusterModel) -> tuple[model.Queue, ...]:
     """Return all queues, each before its children; those not accepted last."""
     tree = cluster.queues
     by_name = cluster.objects.queues
-    order = [name for name in _deep(tree.children) if ids.Key(name) in by_name]
+    order = [name for name in _depth_first(tree.children) if ids.Key(name) in by_name]
     left_out = sorted(name for name in by_name if name not in order)
-    return tuple(_of(cluster, by_name[ids.Key(name)]) for name in [*order, *left_out])
+    return tuple(_build_queue(cluster, by_name[ids.Key(name)]) for name in [*order, *left_out])
 
 
-def queue(cluster: read_model.Seen, name: str) -> model.Queue | None:
+def queue_document(cluster: read_model.ClusterModel, name: str) -> model.Queue | None:
     """Return one queue; None if it does not exist."""
     spec = cluster.objects.queues.get(ids.Key(name))
-    return None if spec is None else _of(cluster, spec)
+    return None if spec is None else _build_queue(cluster, spec)
 
 
-def _deep(children: Mapping[str | None, Any]) -> Iterator[str]:
+def _depth_first(children: Mapping[str | None, Any]) -> Iterator[str]:
     """Yield every queue, each followed by its children."""
     left = [*reversed(children.get(None, ()))]
     while left:
@@ -33,7 +33,7 @@ def _deep(children: Mapping[str | None, Any]) -> Iterator[str]:
         left += reversed(children.get(name, ()))
 
 
-def _of(cluster: read_model.Seen, spec: queues.Queue) -> model.Queue:
+def _build_queue(cluster: read_model.ClusterModel, spec: queues.Queue) -> model.Queue:
     tree, status = cluster.queues, spec.status
     fault = tree.faults.get(spec.name)
     path = tree.path(spec.name) if spec.name in tree.accepted else (spec.name,)
@@ -65,12 +65,12 @@ def _of(cluster: read_model.Seen, spec: queues.Queue) -> model.Queue:
     )
 
 
-def _planned(cluster: read_model.Seen, name: str) -> tuple[str, str]:
+def _planned(cluster: read_model.ClusterModel, name: str) -> tuple[str, str]:
     """Return the GPUs that backfill keeps idle for a queue, and until when; "" for none."""
     plan = cluster.objects.plan
     if plan is None or cluster.planned_queue != name:
         return "", ""
-    return str(sum(key not in cluster.taken for key in cluster.planned)), plan.end
+    return str(sum(key not in cluster.taken_devices for key in cluster.planned)), plan.end
 
 
 def _text(status: fields.Raw, key: str) -> str:

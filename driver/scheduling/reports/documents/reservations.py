@@ -6,13 +6,13 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.reports.documents import slots
 
 
-def reservation(subject: reservations.Reservation) -> model.Reservation:
+def reservation_document(subject: reservations.Reservation) -> model.Reservation:
     """Return one Reservation, with its devices."""
     return model.Reservation(
         namespace=subject.namespace,
         name=subject.name,
         phase=subject.phase,
-        holder=holder(subject.holder),
+        holder=holder_text(subject.holder),
         start=subject.start,
         created=subject.created,
         count=subject.count,
@@ -23,16 +23,18 @@ def reservation(subject: reservations.Reservation) -> model.Reservation:
 
 def _held(held: reservations.Held) -> model.Held:
     driver, pool, device = held.device
-    gpu = slots.gpu_of(device)
+    gpu = slots.gpu_name(device)
     return model.Held(driver=driver, pool=pool, device=device, node=held.node, gpu=gpu)
 
 
-def reservations_of(cluster: read_model.Seen) -> tuple[model.Reservation, ...]:
+def reservation_documents(cluster: read_model.ClusterModel) -> tuple[model.Reservation, ...]:
     """Return all Reservations, by key."""
-    return tuple(reservation(entry) for _, entry in sorted(cluster.objects.reservations.items()))
+    return tuple(
+        reservation_document(entry) for _, entry in sorted(cluster.objects.reservations.items())
+    )
 
 
-def holder(spec: api.Holder) -> str:
+def holder_text(spec: api.Holder) -> str:
     """Return the holder in words: `gang train`, `pods with team=vision`."""
     if spec.labels:
         labels_text = ",".join(f"{key}={value}" for key, value in sorted(spec.labels.items()))

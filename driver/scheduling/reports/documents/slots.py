@@ -17,7 +17,7 @@ _MODES: Mapping[str, model.Mode] = {
     names.SHARING_MPS: "mps",
     names.SHARING_TIME_SLICING: "time-slicing",
 }
-_SICK = frozenset(
+_FAULT_TAINTS = frozenset(
     {
         names.TAINT_LOST,
         names.TAINT_XID,
@@ -27,7 +27,7 @@ _SICK = frozenset(
         names.TAINT_QUARANTINE,
     }
 )
-_SILENT = names.OWN_TAINTS | {names.WITHDRAWN_TAINT}
+_HIDDEN_TAINTS = names.OWN_TAINTS | {names.WITHDRAWN_TAINT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
+class PublishedGpu:
     """A GPU as it is published, without its claims; `offers` in the order of its devices."""
 
     name: str
@@ -61,7 +61,7 @@ class Shell:
     taints: tuple[model.Taint, ...]
 
     @property
-    def offers(self) -> tuple[model.Mode, ...]:
+    def modes(self) -> tuple[model.Mode, ...]:
         """Modes of its devices, each once."""
         return tuple(dict.fromkeys(slot.mode for slot in self.slots.values()))
 
@@ -69,18 +69,18 @@ class Shell:
     def health(self) -> model.Health:
         """Health by the taints that exclude new claims: our fault taints, or any other."""
         keys = {taint.key for taint in self.taints if taint.effect != "None"}
-        if keys & _SICK:
+        if keys & _FAULT_TAINTS:
             return "unhealthy"
         return "cordoned" if keys else "healthy"
 
 
-class Pool:
+class PublishedPool:
     """The pool of one node, parsed once."""
 
     def __init__(self, pool: pools.Pool) -> None:
         self._pool = pool
 
-    def is_of(self, other: pools.Pool) -> bool:
+    def is_parsed_from(self, other: pools.Pool) -> bool:
         """Return whether it was parsed from these same slices."""
         own_slices, other_slices = self._pool.slices, other.slices
         return len(own_slices) == len(other_slices) and all(
@@ -93,17 +93,19 @@ class Pool:
         return self._pool.complete
 
     @functools.cached_property
-    def gpus(self) -> tuple[Shell, ...]:
+    def gpus(self) -> tuple[PublishedGpu, ...]:
         """GPUs in PCI order, which is the order of names."""
         by_gpu: dict[str, list[slices.Device]] = {}
         for resource_slice in self._pool.slices:
             for device in resource_slice.devices:
-                by_gpu.setdefault(gpu_of(device.name), []).append(device)
+                by_gpu.setdefault(gpu_name(device.name), []).append(device)
         total = _memory_slices(self._pool)
-        return tuple(_shell(name, by_gpu[name], total.get(name, 0)) for name in sorted(by_gpu))
+        return tuple(
+            _published_gpu(name, by_gpu[name], total.get(name, 0)) for name in sorted(by_gpu)
+        )
 
 
-def gpu_of(device: str) -> str:
+def gpu_name(device: str) -> str:
     """Return the GPU of a device; the device itself if it is not named as ours are."""
     return faces.gpu_name(device) or device
 
@@ -117,20 +119,20 @@ def _memory_slices(pool: pools.Pool) -> dict[str, int]:
     return counts
 
 
-def _shell(name: str, devices: list[slices.Device], memory_slices: int) -> Shell:
+def _published_gpu(name: str, devices: list[slices.Device], memory_slices: int) -> PublishedGpu:
     facts = {key: value for entry in reversed(devices) for key, value in entry.attributes.items()}
     numa = facts.get(names.ATTR_NUMA_NODE)
     peers = facts.get(names.ATTR_NVLINK_PEERS)
     slots = tuple(_slot(entry, memory_slices) for entry in devices)
     whole = [entry.memory for entry in slots if entry.mode != "mig"]
-    return Shell(
+    return PublishedGpu(
         name=name,
         uuid=_uuid(devices),
         product=str(facts.get(names.ATTR_PRODUCT, "")),
         pci=str(facts.get(names.ATTR_PCI_BUS_ID, "")),
         pcie_root=str(facts.get(names.ATTR_PCIE_ROOT, "")),
         numa=numa if isinstance(numa, int) else None,
-        memory=max(whole, default=0) or _of_parts(slots),
+        memory=max(whole, default=0) or _memory_of_parts(slots),
         memory_slices=memory_slices,
         peers=peers if isinstance(peers, int) else 0,
         allocator="controller"
@@ -192,7 +194,7 @@ def _amount(device: slices.Device, name: str) -> int:
     return capacity.value.units if capacity else 0
 
 
-def _of_parts(slots: Iterable[Slot]) -> int:
+def _memory_of_parts(slots: Iterable[Slot]) -> int:
     """Return the memory of a GPU published in MIG devices alone: that of its slices."""
     most = (slot.memory * model.WHOLE_BAR // slot.width for slot in slots if slot.width)
     return max(most, default=0)
@@ -206,6 +208,6 @@ def _taints(devices: list[slices.Device]) -> tuple[model.Taint, ...]:
         )
         for device in devices
         for taint in device.taints
-        if taint.key not in _SILENT
+        if taint.key not in _HIDDEN_TAINTS
     }
     return tuple(by_key[key] for key in sorted(by_key))
