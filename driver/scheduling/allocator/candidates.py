@@ -32,7 +32,7 @@ class NodeDevice(NamedTuple):
 
 
 DeviceCheck = Callable[[NodeDevice, requests.SubRequest], reasons.Reason | None]
-"""Why a device must not be given to a request, beyond what the API says; None where it may."""
+"""Returns why a device is rejected for a request beyond the API's rules; None if it is not."""
 
 
 def allow_all(_spot: NodeDevice, _way: requests.SubRequest) -> None:
@@ -40,7 +40,7 @@ def allow_all(_spot: NodeDevice, _way: requests.SubRequest) -> None:
 
 
 ByNeedCheck = Callable[[requests.SubRequest], bool]
-"""Whether a request leaves open which kind of part of a GPU it gets."""
+"""Returns whether a request leaves the kind of part of a GPU open."""
 
 
 def never_by_need(_way: requests.SubRequest) -> bool:

@@ -25,7 +25,7 @@ from driver.scheduling.snapshot import placed_pods, snapshot
 
 _MAX_SCORE = 100
 _HARD_WEIGHT = 1
-"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+"""Weight of a placed pod's required affinity (hardPodAffinityWeight)."""
 _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 

@@ -15,7 +15,7 @@ from driver.scheduling.snapshot import snapshot
 
 _Matchers = tuple[selector_match.Matcher, ...]
 _PoolMatches = tuple[bool, bool]
-"""Whether devices that match are ours to allocate, and whether any is another's."""
+"""Two flags: matching devices are ours to allocate, some are foreign."""
 
 
 class Ownership(Enum):

@@ -9,7 +9,7 @@ from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 
 ReasonCounts = tuple[tuple[reasons.Reason, int], ...]
-"""How many devices each reason keeps away, by reason."""
+"""Number of rejected devices per reason."""
 
 
 @dataclass(frozen=True, slots=True)

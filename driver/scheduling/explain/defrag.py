@@ -18,7 +18,7 @@ from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import snapshot
 
 MAX_STEPS = 2_000_000
-"""About forty seconds."""
+"""About 40 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,7 @@ def _workload_query(
 class _RankedPlan:
     plan: Plan
     rank: tuple[int, cost.Cost]
-    """How many wait, then the price."""
+    """Number of pending replacements, then the cost."""
 
 
 class _Candidates:

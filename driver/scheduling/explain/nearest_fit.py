@@ -24,9 +24,9 @@ from driver.scheduling.explain import (
 from driver.scheduling.snapshot import snapshot
 
 MAX_STEPS = 800
-"""At most, about 20 microseconds each."""
+"""Step budget; a step is about 20 us."""
 _EMPTY_SHARE = 3
-"""A third of them, at most, goes into whether it could ever fit."""
+"""At most a third of the budget is spent on empty nodes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ EVICTION_CURABLE = frozenset(
         reasons.Reason.NODE_VOLUME_LIMIT,
     }
 )
-"""Why a node does not do that pods' going may change."""
+"""Rejections that evictions may lift."""
 
 
 @dataclass(frozen=True, slots=True)

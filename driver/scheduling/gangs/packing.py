@@ -19,7 +19,7 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.gangs import topology
 
 _DIGIT_BITS = 40
-"""Bits for each part of a cost, the most important first: one that never runs over."""
+"""Bits for each part of a cost, the most important first: enough for any sum."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from driver.scheduling.lifecycle import scheduler_message
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 STALE_RETRY_S = 1.0
-"""Until who allocates what may be known again."""
+"""Until the ownership of claims is known again."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from driver.scheduling.preemption import lower_bounds, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 _COST_PARTS = 720_720
-"""A cost in parts: 1 to 16 divide it."""
+"""Parts of a cost: divisible by 1 to 16."""
 
 
 @dataclass(frozen=True, slots=True)

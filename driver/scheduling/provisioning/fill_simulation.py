@@ -18,7 +18,7 @@ from driver.scheduling.snapshot import overlay as snapshot_overlay
 from driver.scheduling.snapshot import snapshot
 
 Nodes = Mapping[ids.NodeName, node_template.NodeTemplate]
-"""Nodes that are not there yet, by the names that they have until they are."""
+"""Hypothetical nodes, by provisional names."""
 
 
 @dataclass(slots=True)

@@ -16,16 +16,16 @@ from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
 
 _UNLIMITED = 1 << 60
-"""Of what the document does not say: it is not what keeps a pod away."""
+"""Amount of a resource that the document does not name: it rejects no pod."""
 _DEFAULT_PODS = 110
-"""As kubelets have it by default."""
+"""Default of the kubelet."""
 _UNKNOWN_ATTRIBUTES = frozenset(
     {
         *(names.ATTR_UUID, names.ATTR_PARENT_UUID, names.ATTR_BRAND, names.ATTR_ARCHITECTURE),
         *(names.ATTR_CUDA_CAPABILITY, names.ATTR_CUDA_DRIVER_VERSION, names.ATTR_PCI_BUS_ID),
     }
 )
-"""What a document does not tell: who asks it finds no such device before a node was seen."""
+"""Attributes unknown to a document: selectors on them match nothing before a node was observed."""
 _DEFAULT_ALLOCATABLE = {
     "cpu": _UNLIMITED,
     "memory": _UNLIMITED,

@@ -22,14 +22,14 @@ from driver.scheduling.provisioning import node_template
 _VERSION = 1
 _MAX_STARTS = 5
 _MAX_BYTES = 16 << 20
-"""Of what is kept of a shape, unzipped: a node of eight GPUs with all faces has half a megabyte."""
+"""Limit of a stored shape, decompressed: a node of eight GPUs with all faces has 0.5 MB."""
 _UNREADABLE = (
     *(zlib.error, RecursionError, OverflowError),
     *(ValueError, TypeError, KeyError, AttributeError),
 )
 _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 _TRANSIENT_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
-"""Domains of taints that come and go with a node's life."""
+"""Domains of transient taints in a node's life cycle."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 _ANONYMOUS: Mapping[str, Any] = {
     "name": "",
@@ -38,7 +38,7 @@ _ANONYMOUS: Mapping[str, Any] = {
     "reach": node_selectors.NOWHERE,
 }
 _MEMORY_TOLERANCE = 0.1
-"""Memory that differs by no more is the same: documents say 80Gi, GPUs a little less."""
+"""Tolerated relative difference of memory: documents say 80Gi, GPUs a little less."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ _NOT_COMPLETE = node_selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
 _TEMPLATE = node_selectors.Expression(
     "cluster-autoscaler.kubernetes.io/template-node", "In", ("true",)
 )
-"""On what Cluster Autoscaler makes of a live node to see what a new one would be like.
+"""Label on the template that Cluster Autoscaler derives from a live node.
 
 It has that node's labels, and no node has this one (kubernetes/autoscaler #9702).
 """
@@ -28,9 +28,9 @@ _KEEP_ANNOTATIONS = {
     names.KARPENTER_KEEP: "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
-"""Annotations of the autoscalers' own: the node that has just come is not taken for unused."""
+"""Annotations of the autoscalers: a new node does not count as unused."""
 _SIZED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""What is asked for by amount: all else a node has only once its own plugins run."""
+"""Resources requested by amount: all others exist only once the node's plugins run."""
 _MAX_NAME = 63
 
 

@@ -28,12 +28,12 @@ from driver.scheduling.provisioning import (
 from driver.scheduling.snapshot import snapshot
 
 _MAX_DEMANDS = 64
-"""Wishes without a place that are looked at in one plan: the others have their turn in the next."""
+"""Maximum number of unplaced demands per plan: the others follow in the next."""
 _MAX_FOLLOWERS = 32
 _MAX_ROUNDS = 3
-"""Seated together, wishes take other places than one by one, and one may be left without."""
+"""Placed together, demands take other places than one by one, and one may be left over."""
 _MAX_STEPS = 400
-"""Fillings and placings after the first choice: past it, it stays as it is."""
+"""Budget of simulations after the first choice: past it, the choice stays."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,7 @@ from driver.scheduling.snapshot import snapshot
 _UNDER_DESERVED, _OVER_DESERVED = 0, 1
 _MAX_CACHED = 4096
 _MIN_ADVANCE_S = 1.0
-"""What is used for so short a time does not count: many charges come at nearly one moment."""
+"""Shorter usage does not count: many charges arrive almost at once."""
 
 
 class QueueEngine:

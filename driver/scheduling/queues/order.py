@@ -14,7 +14,7 @@ from driver.scheduling.queues import resources
 from driver.scheduling.queues import tree as trees
 
 TurnKey = tuple[int, float, str]
-"""Of queues beside each other the least is next."""
+"""Sort key among sibling queues, lowest first."""
 
 
 class PendingEntry(NamedTuple):

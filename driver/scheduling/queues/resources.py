@@ -237,7 +237,7 @@ class _DeviceKind(NamedTuple):
 
 
 _DeviceKinds = Mapping[_DeviceKind, pool_layout.Face]
-"""One device of each."""
+"""One device of each kind."""
 
 
 def _device_kinds(pool: pools.Pool) -> _DeviceKinds:

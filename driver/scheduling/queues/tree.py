@@ -14,7 +14,7 @@ from driver.scheduling.queues import format as words
 from driver.scheduling.queues import quota
 
 NO_QUEUE = ""
-"""The leaf of pods that no queue takes: weight 1 beside the topmost queues, nothing deserved."""
+"""Leaf of pods without a queue: weight 1 beside the topmost queues, nothing deserved."""
 IMPLICIT_QUEUE = queues.Queue(NO_QUEUE)
 
 

@@ -15,7 +15,7 @@ from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
 _MANAGED = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
-"""kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
+"""kube-scheduler allocates nothing for a bound pod, whatever other devices match."""
 _FREE_DEVICES = "its devices are free there, and the controller allocates them"
 
 

@@ -14,7 +14,7 @@ from driver.scheduling.reports.documents import reservations as document_reserva
 
 T = TypeVar("T")
 Explain = Callable[[ids.Key], model.Explanation | None]
-"""Why a pod is where it is, or is nowhere; None where that is not known."""
+"""Returns the explanation of a pod; None if it is not known."""
 
 
 def no_explanation(_: ids.Key) -> model.Explanation | None:

@@ -11,9 +11,9 @@ import pydantic
 from pydantic import alias_generators
 
 Mode: TypeAlias = Literal["whole", "mig", "mps", "time-slicing", "monitor"]
-"""How a claim has a GPU, or a part of it."""
+"""Mode in which a claim has a GPU, or a part of it."""
 Health: TypeAlias = Literal["healthy", "cordoned", "unhealthy"]
-"""`cordoned`: kept from new claims by somebody's wish alone; `unhealthy`: something is wrong."""
+"""`cordoned`: excluded from new claims on request alone; `unhealthy`: something is wrong."""
 WHOLE_BAR = 1000
 """The width of a GPU drawn as a bar."""
 

@@ -6,7 +6,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 MAX_LIMIT = 1000
-"""Of one part."""
+"""Maximum number of items of one part."""
 DEFAULT_LIMIT = 100
 
 

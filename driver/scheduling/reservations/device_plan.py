@@ -17,7 +17,7 @@ from driver.scheduling.reservations import overlay, term
 from driver.scheduling.snapshot import snapshot
 
 _ANY_NODE = (tolerations.Toleration("", "Exists", "", "", {}),)
-"""Which taints the pods will tolerate is not known yet."""
+"""The pods' tolerations are not known yet."""
 _CLAIM_ENTRY = "reserved"
 _ANYWHERE = topology.Topology()
 

@@ -14,7 +14,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 
 _MAX_CACHED = 1024
-"""Pods whose holds are remembered: each is compared many times while its pod is placed."""
+"""Cached holds: each is compared many times while its pod is placed."""
 
 
 def pod_hold(pod: pods.Pod) -> claims.Consumer:

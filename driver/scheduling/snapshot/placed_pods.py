@@ -38,7 +38,7 @@ class PodKind:
 
 
 KindCounts = tuple[PodKind, Mapping[ids.NodeName, int]]
-"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
+"""Number of pods of a kind per node; an overlay removes some by negative numbers."""
 
 
 _Placement = tuple[ids.NodeName, pods.Pod]

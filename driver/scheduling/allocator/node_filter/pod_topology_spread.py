@@ -16,7 +16,7 @@ from driver.scheduling.snapshot import placed_pods
 
 Nodes = Mapping[ids.NodeName, nodes.Node]
 Eligible = Mapping[ids.NodeName, str]
-"""The domain of each node that counts."""
+"""Domain of each eligible node."""
 
 
 class State:

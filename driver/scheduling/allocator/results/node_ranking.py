@@ -14,7 +14,7 @@ from driver.scheduling.snapshot import snapshot
 Rank = tuple[node_result.RankKey, ids.NodeName]
 """Lower is better; of equals the lower name."""
 _SPARE = 64
-"""Ranks that hold no more may stay: only those before the best ones are met, and go."""
+"""Outdated ranks that may stay: those before the best ones are dropped when met."""
 EvaluateNode = Callable[[ids.NodeName], node_result.NodeResult]
 RejectNode = Callable[[ids.NodeName], allocator_types.NodeRejection | None]
 

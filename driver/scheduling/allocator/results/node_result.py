@@ -18,8 +18,8 @@ from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import snapshot
 
 RankKey = tuple[int, int, ranking.Scores, int]
-"""Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
-by need take, worse scores, idle GPUs (D6)."""
+"""Lower is better: positions of selected alternatives, bytes of GPU memory that requests
+by need use, negated scores, idle GPUs (D6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ NodeResult = Fit | allocator_types.NodeRejection | None
 
 _MAX_RESULTS = 4096
 _MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
-"""In all chances that are kept: 25 to 50 MB of the most."""
+"""Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
 _DEVICE_FACTOR = 8
-"""So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
+"""Maximum mean number of options per device of the cluster: more are rarely used."""
 
 
 class DeviceOptionsCache:

@@ -12,7 +12,7 @@ from driver.scheduling.snapshot import snapshot
 
 _State: TypeAlias = Literal["waiting", "placed", "running", "finished", "leaving"]
 _Problem = tuple[str, str]
-"""A reason and a message; ("", "") where there is nothing to say."""
+"""A reason and a message; ("", "") without a problem."""
 _RECOMPUTED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_ANSWERED.value})
 _NO_PROBLEM: _Problem = ("", "")
 
