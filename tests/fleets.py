@@ -347,7 +347,7 @@ def objects_of(found: Iterable[Raw]) -> read_model.Objects:
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
     made = local.objects_of(names.DRIVER, caches.caches, teams, kept)
-    return dataclasses.replace(made, shape_status=node_shapes.read(known, names.DRIVER, []))
+    return dataclasses.replace(made, shapes=node_shapes.read(known, names.DRIVER, []))
 
 
 def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reports:

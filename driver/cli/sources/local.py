@@ -157,7 +157,7 @@ def _reading(
     kinds = node_shapes.read(unfolded, driver, problems)
     problems += _plans(objects, time) or possible(objects)
     return catalog.Reports(
-        read_model.ClusterModel(replace(objects, missing=tuple(problems), shape_status=kinds)),
+        read_model.ClusterModel(replace(objects, missing=tuple(problems), shapes=kinds)),
         time,
         local_explanation.LocalExplainer(driver, read.caches, time),
     )

@@ -86,7 +86,7 @@ class ReportSource:
             queues=found.queues.snapshot(),
             reservations=found.reservations.snapshot(),
             missing=tuple(self._minded.stale()),
-            shape_status=self._minded.offer(),
+            shapes=self._minded.offer(),
             plan=self._minded.plan(),
         )
         at, minded = clock.rfc3339(self._clock.now()), self._minded

@@ -122,7 +122,7 @@ class Reports:
     def shapes(self) -> model.Shapes:
         """Return the shapes of nodes that can be requested."""
         items = self.cluster.cached("shapes", lambda: node_shapes.shape_documents(self.cluster))
-        on = self.cluster.objects.shape_status is not None
+        on = self.cluster.objects.shapes is not None
         return model.Shapes(total=len(items), items=items, on=on)
 
     def timeline(self, part: selection.PageRequest = selection.ALL) -> model.Timeline:

@@ -27,7 +27,7 @@ T = TypeVar("T")
 class Objects:
     """Parsed objects by key. `missing`: kinds that could not be read, and why, in words.
 
-    `offer` are the shapes of nodes that can be requested; None if there are none, as far as known.
+    `shapes` are the shapes of nodes that can be requested; None if there are none, as far as known.
     `plan` is the backfill plan; None without one, or if the reader is not the controller.
     """
 
@@ -41,7 +41,7 @@ class Objects:
     queues: Mapping[ids.Key, queues.Queue]
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
-    shape_status: shape_status.ShapeStatus | None = None
+    shapes: shape_status.ShapeStatus | None = None
     plan: backfill_plan.BackfillPlan | None = None
 
 

@@ -11,7 +11,7 @@ from driver.scheduling.snapshot import node_usage
 
 def shape_documents(cluster: read_model.ClusterModel) -> tuple[model.Shape, ...]:
     """Return the shapes of the document, in order; none without a document."""
-    status = cluster.objects.shape_status
+    status = cluster.objects.shapes
     if status is None:
         return ()
     coming: dict[str, list[model.Coming]] = {template.name: [] for template in status.templates}

@@ -187,10 +187,10 @@ def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> Non
 
 def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
     known = DEMAND.cluster.objects
-    assert known.shape_status is not None
-    rests = dataclasses.replace(known.shape_status, paused={"h100-1": "is left alone for a while"})
+    assert known.shapes is not None
+    rests = dataclasses.replace(known.shapes, paused={"h100-1": "is left alone for a while"})
     found = catalog.Reports(
-        read_model.ClusterModel(dataclasses.replace(known, shape_status=rests)), fleets.AT
+        read_model.ClusterModel(dataclasses.replace(known, shapes=rests)), fleets.AT
     )
     shown = text_of(nodes.answer(found), wide=True).splitlines()
     assert shown[2].split()[0] == "h100-1"
