@@ -130,7 +130,7 @@ class Metrics:
 
     def count_refusals(self, why: Iterable[reasons.Reason]) -> None:
         """A pod was not placed; each reason counts once."""
-        for reason in dict.fromkeys(one if one in REFUSALS else None for one in why):
+        for reason in dict.fromkeys(reason if reason in REFUSALS else None for reason in why):
             self._refusals[OTHER if reason is None else reason.value].inc()
 
     def count_eviction(self, reason: reasons.Reason) -> None:
@@ -150,8 +150,11 @@ class Metrics:
 def _by_reason(
     name: str,
     about: str,
-    known: Iterable[reasons.Reason],
+    expected: Iterable[reasons.Reason],
     registry: prometheus.CollectorRegistry,
 ) -> dict[str, prometheus.Counter]:
     counter = prometheus.Counter(name, about, ["reason"], registry=registry)
-    return {one: counter.labels(reason=one) for one in (*(one.value for one in known), OTHER)}
+    return {
+        reason: counter.labels(reason=reason)
+        for reason in (*(reason.value for reason in expected), OTHER)
+    }

@@ -58,7 +58,7 @@ class NodeRequestMetrics:
         self._failed.labels(shape, why).inc()
 
     def _expect(self, shape: str) -> None:
-        for one in (self._requested, self._arrived, self._starts):
-            one.labels(shape)
+        for metric in (self._requested, self._arrived, self._starts):
+            metric.labels(shape)
         for why in FAILURES:
             self._failed.labels(shape, why)

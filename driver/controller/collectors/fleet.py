@@ -60,21 +60,21 @@ def figures(nodes: Iterable[model.Node]) -> Figures:
     for node in nodes:
         for gpu in node.gpus:
             sums.setdefault(gpu.product, _Sum()).count(gpu)
-    return _told(sums)
+    return _figures(sums)
 
 
-def _told(sums: Mapping[str, _Sum]) -> Figures:
-    free = {product: one.whole + one.pieces for product, one in sums.items()}
+def _figures(sums: Mapping[str, _Sum]) -> Figures:
+    free = {product: total.whole + total.pieces for product, total in sums.items()}
     return {
         GPUS.name: {
             (product, mode): count
-            for product, one in sums.items()
-            for mode, count in one.gpus.items()
+            for product, total in sums.items()
+            for mode, count in total.gpus.items()
         },
-        MEMORY.name: {(product,): one.memory for product, one in sums.items()},
+        MEMORY.name: {(product,): total.memory for product, total in sums.items()},
         MEMORY_FREE.name: {(product,): bytes_ for product, bytes_ in free.items()},
         FRAGMENTATION.name: {
-            (product,): one.pieces / free[product] if free[product] else 0.0
-            for product, one in sums.items()
+            (product,): total.pieces / free[product] if free[product] else 0.0
+            for product, total in sums.items()
         },
     }

@@ -25,22 +25,22 @@ class EventHandlers:
         self._on_demand = on_demand
         self._by_claim = stores.PodsByClaim()
 
-    def attach(self, found: stores.Stores) -> None:
+    def attach(self, caches: stores.Stores) -> None:
         """Hear of every change."""
-        found.pods.subscribe(self.on_pod)
-        found.claims.subscribe(self.on_claim)
-        found.nodes.subscribe(self.on_node)
-        found.slices.subscribe(self.on_slice)
-        found.taint_rules.subscribe(self.on_rule)
-        found.reservations.subscribe(self.on_reservation)
-        found.queues.subscribe(self.on_queue)
-        for groups in (found.native_pod_groups, found.coscheduling):
+        caches.pods.subscribe(self.on_pod)
+        caches.claims.subscribe(self.on_claim)
+        caches.nodes.subscribe(self.on_node)
+        caches.slices.subscribe(self.on_slice)
+        caches.taint_rules.subscribe(self.on_rule)
+        caches.reservations.subscribe(self.on_reservation)
+        caches.queues.subscribe(self.on_queue)
+        for groups in (caches.native_pod_groups, caches.coscheduling):
             groups.subscribe(self.on_group)
-        for one in (found.classes, found.volume_claims, found.volumes, found.namespaces):
-            one.subscribe(self.on_cluster_change)
-        for refining in (found.storage_classes, found.csi_nodes, found.csi_drivers):
+        for store in (caches.classes, caches.volume_claims, caches.volumes, caches.namespaces):
+            store.subscribe(self.on_cluster_change)
+        for refining in (caches.storage_classes, caches.csi_nodes, caches.csi_drivers):
             refining.subscribe(self.on_cluster_change)
-        for counted in (found.capacities, found.attachments):
+        for counted in (caches.capacities, caches.attachments):
             counted.subscribe(self.on_cluster_change)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
@@ -48,14 +48,14 @@ class EventHandlers:
         self._by_claim.update(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(write_pool.WorkItem("pod", key))
-        for gang in {gang_index.gang_key(one) for one in (old, new) if one is not None}:
+        for gang in {gang_index.gang_key(pod) for pod in (old, new) if pod is not None}:
             if gang is not None:
                 self._items.add(write_pool.WorkItem("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(write_pool.WorkItem("claim", claim))
-        if self._on_demand and any(_asks_for_node(one) for one in (old, new)):
+        if self._on_demand and any(_is_placeholder(pod) for pod in (old, new)):
             self._items.add_after(write_pool.PROVISIONING, _SETTLE_S)
-        if _place_of(old) != _place_of(new):
+        if _occupied_node(old) != _occupied_node(new):
             self._wake()
 
     def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
@@ -77,7 +77,11 @@ class EventHandlers:
 
     def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
         """What fits may change, and what is said of the node's GPUs."""
-        named = (one.node for one in (old, new) if one is not None and one.node is not None)
+        named = (
+            resource_slice.node
+            for resource_slice in (old, new)
+            if resource_slice is not None and resource_slice.node is not None
+        )
         for node in {*named}:
             self._items.add_after(write_pool.WorkItem("node", ids.Key(node)), _SETTLE_S)
             if old != new:
@@ -113,10 +117,10 @@ class EventHandlers:
         self._items.add_after(write_pool.WAKE, _SETTLE_S)
 
 
-def _asks_for_node(pod: pods.Pod | None) -> bool:
+def _is_placeholder(pod: pods.Pod | None) -> bool:
     return pod is not None and names.PLACEHOLDER_LABEL in pod.labels
 
 
-def _place_of(pod: pods.Pod | None) -> ids.NodeName | None:
+def _occupied_node(pod: pods.Pod | None) -> ids.NodeName | None:
     """The node on which a pod takes room; None when it takes none."""
     return None if pod is None or pod.finished else pod.node

@@ -23,7 +23,7 @@ class SnapshotUpdater:
     """`attach` before the reflectors run, `bring` before every decision."""
 
     def __init__(
-        self, found: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
+        self, caches: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
     ) -> None:
         def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
             shown.set_pod(key, pod)
@@ -32,20 +32,20 @@ class SnapshotUpdater:
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}
         self._puts: dict[str, Put] = {
-            "node": (found.nodes, shown.set_node),
-            "slice": (found.slices, shown.set_slice),
-            "class": (found.classes, shown.set_device_class),
-            "rule": (found.taint_rules, shown.set_taint_rule),
-            "claim": (found.claims, shown.set_claim),
-            "pod": (found.pods, put_pod),
-            "bound": (found.volume_claims, shown.set_volume_claim),
-            "volume": (found.volumes, shown.set_volume),
-            "storage class": (found.storage_classes, shown.set_storage_class),
-            "csi node": (found.csi_nodes, shown.set_csi_node),
-            "csi driver": (found.csi_drivers, shown.set_csi_driver),
-            "capacity": (found.capacities, shown.set_storage_capacity),
-            "attachment": (found.attachments, shown.set_attachment),
-            "namespace": (found.namespaces, shown.set_namespace),
+            "node": (caches.nodes, shown.set_node),
+            "slice": (caches.slices, shown.set_slice),
+            "class": (caches.classes, shown.set_device_class),
+            "rule": (caches.taint_rules, shown.set_taint_rule),
+            "claim": (caches.claims, shown.set_claim),
+            "pod": (caches.pods, put_pod),
+            "bound": (caches.volume_claims, shown.set_volume_claim),
+            "volume": (caches.volumes, shown.set_volume),
+            "storage class": (caches.storage_classes, shown.set_storage_class),
+            "csi node": (caches.csi_nodes, shown.set_csi_node),
+            "csi driver": (caches.csi_drivers, shown.set_csi_driver),
+            "capacity": (caches.capacities, shown.set_storage_capacity),
+            "attachment": (caches.attachments, shown.set_attachment),
+            "namespace": (caches.namespaces, shown.set_namespace),
         }
         for kind, (source, _) in self._puts.items():
             self._follow(kind, source)

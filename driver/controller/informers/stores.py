@@ -71,27 +71,29 @@ def empty() -> Stores:
     )
 
 
-def node_slices(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
+def node_slices(caches: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
     """The slices of a node's own pool, with the taints that rules lay over them."""
     mine = (
-        one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
+        entry
+        for entry in caches.slices.snapshot().values()
+        if entry.node == node and entry.driver == driver
     )
-    return tuple(taint_rules.applied(mine, found.taint_rules.snapshot().values()))
+    return tuple(taint_rules.applied(mine, caches.taint_rules.snapshot().values()))
 
 
-def pod_claims(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+def pod_claims(caches: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
     """The claims that a pod names, as far as they are there."""
-    there = (found.claims.get(key) for key in pod.claim_keys)
-    return tuple(one for one in there if one is not None)
+    maybe_claims = (caches.claims.get(key) for key in pod.claim_keys)
+    return tuple(claim for claim in maybe_claims if claim is not None)
 
 
-def claim_users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
+def claim_users(caches: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
     """The live pods that have reserved a claim, or for which it is held; each once."""
-    held = found.claims.get(claim)
+    held = caches.claims.get(claim)
     users: dict[ids.PodUid, pods.Pod] = {}
     for entry in held.consumers if held is not None else ():
         pod = (
-            allocation_hold.consumer_pod(held, entry, found.pods.get) if held is not None else None
+            allocation_hold.consumer_pod(held, entry, caches.pods.get) if held is not None else None
         )
         if pod is not None:
             users[pod.uid] = pod

@@ -43,21 +43,21 @@ def unmet_requests(pod: pods.Pod) -> tuple[str, ...]:
     )
 
 
-def message(asked: Sequence[str]) -> str:
+def message(resources: Sequence[str]) -> str:
     """What to tell a pod that waits for `asked` in a namespace that is kept out."""
     return (
-        f"asks {', '.join(asked)}, which no node has left; it was not converted to a claim, for "
-        f"its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without the "
+        f"asks {', '.join(resources)}, which no node has left; it was not converted to a claim, "
+        f"for its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without the "
         "label, or with a ResourceClaim"
     )
 
 
 def _lacks(words: str, name: str) -> bool:
     """`1 Insufficient nvidia.com/gpu.` names it, and not `nvidia.com/gpu.shared`."""
-    found = words.replace(",", " ").split()
+    tokens = words.replace(",", " ").split()
     return any(
-        before == "Insufficient" and one.rstrip(".") == name
-        for before, one in itertools.pairwise(found)
+        previous == "Insufficient" and token.rstrip(".") == name
+        for previous, token in itertools.pairwise(tokens)
     )
 
 
@@ -75,7 +75,7 @@ class UnconvertedPodReporter:
         self._labels = labels
         self._recorder = recorder
         self._clock = time
-        self._told: set[ids.PodUid] = set()
+        self._reported: set[ids.PodUid] = set()
 
     def run(self, stop: threading.Event) -> None:
         """Look every half minute until `stop` is set."""
@@ -84,16 +84,16 @@ class UnconvertedPodReporter:
 
     def report(self) -> None:
         """Tell those that have not been told; a namespace is asked about once a look."""
-        found = self._pods().values()
-        self._told &= {one.uid for one in found}
+        live = self._pods().values()
+        self._reported &= {pod.uid for pod in live}
         labels = functools.cache(self._labels)
-        for pod in found:
-            asked = () if pod.uid in self._told else unmet_requests(pod)
-            if asked and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
-                self._told.add(pod.uid)
+        for pod in live:
+            resources = () if pod.uid in self._reported else unmet_requests(pod)
+            if resources and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
+                self._reported.add(pod.uid)
                 reason = reasons.Reason.NOT_CONVERTED.value
                 self._recorder.event(
-                    commit_events.pod_ref(pod), reason, message(asked), warning=True
+                    commit_events.pod_ref(pod), reason, message(resources), warning=True
                 )
 
 
@@ -102,8 +102,8 @@ def namespace_labels(kube: client.KubeClient) -> Labels:
 
     def labels(namespace: str) -> Mapping[str, str]:
         try:
-            found = kube.get(gvr.NAMESPACES, namespace)
-            return fields.text_map(fields.mapping(found, "metadata"), "labels", "metadata")
+            obj = kube.get(gvr.NAMESPACES, namespace)
+            return fields.text_map(fields.mapping(obj, "metadata"), "labels", "metadata")
         except errors.RationError as e:
             _log.info("namespace not read", namespace=namespace, error=str(e))
             return {}

@@ -33,7 +33,7 @@ QuotaCheck = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 
 
-def _nothing() -> str:
+def _no_note() -> str:
     return ""
 
 
@@ -47,7 +47,7 @@ class PendingWorkload:
     item: write_pool.WorkItem
     workloads: tuple[allocator_types.Workload, ...]
     gang: gang_index.Gang | None = None
-    note: Callable[[], str] = _nothing
+    note: Callable[[], str] = _no_note
 
     @property
     def demand_key(self) -> str:
@@ -82,7 +82,7 @@ class PendingWorkload:
     @property
     def open_claims(self) -> tuple[claims.Claim, ...]:
         """The claims to be allocated, of all its pods."""
-        return tuple(claim for one in self.workloads for claim in one.open_claims)
+        return tuple(claim for workload in self.workloads for claim in workload.open_claims)
 
 
 def parse_time(text: str) -> float:

@@ -48,9 +48,9 @@ def build_app(parts: AppDeps) -> flask.Flask:
     templates.configure(app, parts.clock)
     for view in views.VIEWS:
         shown = functools.partial(_page, parts, view)
-        told = functools.partial(_json, parts, view)
+        json_view = functools.partial(_json, parts, view)
         app.add_url_rule(view.rule, f"page.{view.name}", shown)
-        app.add_url_rule(paths.API + view.rule, f"json.{view.name}", told)
+        app.add_url_rule(paths.API + view.rule, f"json.{view.name}", json_view)
     by_name = {view.name: view for view in views.VIEWS}
     app.add_url_rule("/", "page.first", functools.partial(_page, parts, by_name["overview"]))
     app.add_url_rule(paths.API, "json.index", _index)

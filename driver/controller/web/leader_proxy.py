@@ -40,8 +40,8 @@ class LeaderProxy:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             _log.info("leader not reached", url=f"{scheme}://{host}:{self._port}", error=str(error))
             return None
-        kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
-        return flask.Response(answer.data, answer.status, kept)
+        headers_kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
+        return flask.Response(answer.data, answer.status, headers_kept)
 
     def _pool(self) -> urllib3.PoolManager:
         """Of the certificate as it is now: it is replaced from time to time."""

@@ -13,31 +13,31 @@ from driver.scheduling.reports import model
 CAPACITY = 1000
 
 
-class _Told(NamedTuple):
+class _Entry(NamedTuple):
     """An event; a document of it would be several times as large."""
 
-    at: dt.datetime
-    times: int
+    timestamp: dt.datetime
+    repeats: int
     regarding: event_recorder.ObjectRef
     reason: str
     message: str
     warning: bool
 
-    def again(self, other: "_Told") -> bool:
+    def is_same(self, other: "_Entry") -> bool:
         """Whether it tells the same, but for when."""
         return self[2:] == other[2:]
 
     def document(self) -> model.Moment:
         """As the API tells it."""
         return model.Moment(
-            at=clock.rfc3339(self.at),
+            at=clock.rfc3339(self.timestamp),
             reason=self.reason,
             warning=self.warning,
             kind=self.regarding.kind,
             namespace=self.regarding.namespace,
             name=self.regarding.name,
             message=self.message,
-            count=self.times,
+            count=self.repeats,
         )
 
 
@@ -48,7 +48,7 @@ class RecentEvents:
         self._recorder = recorder
         self._clock = time
         self._lock = threading.Lock()
-        self._kept: collections.deque[_Told] = collections.deque(maxlen=CAPACITY)
+        self._entries: collections.deque[_Entry] = collections.deque(maxlen=CAPACITY)
 
     def event(
         self,
@@ -60,17 +60,17 @@ class RecentEvents:
         related: event_recorder.ObjectRef | None = None,
     ) -> None:
         """Tell it, and remember it; the same again is counted."""
-        told = _Told(self._clock.now(), 1, regarding, reason, message, warning)
+        entry = _Entry(self._clock.now(), 1, regarding, reason, message, warning)
         with self._lock:
-            last = self._kept[0] if self._kept else None
-            if last is not None and last.again(told):
-                self._kept[0] = told._replace(times=last.times + 1)
+            last = self._entries[0] if self._entries else None
+            if last is not None and last.is_same(entry):
+                self._entries[0] = entry._replace(repeats=last.repeats + 1)
             else:
-                self._kept.appendleft(told)
+                self._entries.appendleft(entry)
         self._recorder.event(regarding, reason, message, warning=warning, related=related)
 
     def newest(self) -> tuple[model.Moment, ...]:
         """The newest first."""
         with self._lock:
-            kept = tuple(self._kept)
-        return tuple(one.document() for one in kept)
+            entries = tuple(self._entries)
+        return tuple(entry.document() for entry in entries)

@@ -38,11 +38,11 @@ class ReportSource:
     """A source of reports. Thread safe; readers wait for one another's look, and nobody else."""
 
     def __init__(
-        self, found: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
+        self, caches: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
     ) -> None:
-        self._stores = found
+        self._stores = caches
         self._driver = driver
-        self._minded = minded
+        self._inputs = minded
         self._clock = time
         self._lock = threading.Lock()
         self._last: catalog.Reading | None = None
@@ -50,11 +50,11 @@ class ReportSource:
 
     def read(self) -> catalog.Reading:
         """What there is to see. Raises Away."""
-        self._minded.require_readable()
+        self._inputs.require_readable()
         with self._lock:
             began = self._clock.monotonic()
             if self._last is None or began >= self._due:
-                self._last = self._look(self._last.found if self._last else None)
+                self._last = self._read(self._last.found if self._last else None)
                 took_s = self._clock.monotonic() - began
                 self._due = began + max(INTERVAL_S, _PART * took_s)
             return self._last
@@ -73,28 +73,28 @@ class ReportSource:
         except ports.NotLeader:
             return ()
 
-    def _look(self, before: read_model.Seen | None) -> catalog.Reading:
-        found = self._stores
+    def _read(self, previous: read_model.Seen | None) -> catalog.Reading:
+        caches = self._stores
         objects = read_model.Objects(
             driver=self._driver,
-            nodes=found.nodes.snapshot(),
-            slices=found.slices.snapshot(),
-            classes=found.classes.snapshot(),
-            claims=found.claims.snapshot(),
-            pods=found.pods.snapshot(),
-            rules=found.taint_rules.snapshot(),
-            queues=found.queues.snapshot(),
-            reservations=found.reservations.snapshot(),
-            missing=tuple(self._minded.stale()),
-            offer=self._minded.offer(),
-            plan=self._minded.plan(),
+            nodes=caches.nodes.snapshot(),
+            slices=caches.slices.snapshot(),
+            classes=caches.classes.snapshot(),
+            claims=caches.claims.snapshot(),
+            pods=caches.pods.snapshot(),
+            rules=caches.taint_rules.snapshot(),
+            queues=caches.queues.snapshot(),
+            reservations=caches.reservations.snapshot(),
+            missing=tuple(self._inputs.stale()),
+            offer=self._inputs.offer(),
+            plan=self._inputs.plan(),
         )
-        at, minded = clock.rfc3339(self._clock.now()), self._minded
-        made = catalog.Reading(
-            read_model.Seen(objects, before), at, minded.explain, minded.moments()
+        timestamp, minded = clock.rfc3339(self._clock.now()), self._inputs
+        reading = catalog.Reading(
+            read_model.Seen(objects, previous), timestamp, minded.explain, minded.moments()
         )
-        made.fleet()  # here, where it is timed: most of what any report takes
-        return made
+        reading.fleet()  # here, where it is timed: most of what any report takes
+        return reading
 
 
 def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None:

@@ -19,7 +19,7 @@ _SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
+class _Recorded:
     """Words, the monotonic time at which they last held, and the mark of the view of then."""
 
     text: str
@@ -32,14 +32,14 @@ class MessageRefresh:
 
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
-        self._spoken: dict[ids.PodUid, _Spoken] = {}
+        self._recorded: dict[ids.PodUid, _Recorded] = {}
         self._tokens = _BURST
         self._filled = time.monotonic()
         self.behind = False
 
     def is_due(self, uid: ids.PodUid, view: cluster_state.ClusterState) -> bool:
         """Tell if a pod's words are to be made anew now; such a look is paid for."""
-        spoken = self._spoken.get(uid)
+        spoken = self._recorded.get(uid)
         if spoken is None or spoken.mark == view.revision:
             return False
         moment = self._clock.monotonic()
@@ -53,11 +53,11 @@ class MessageRefresh:
 
     def record(self, uid: ids.PodUid, text: str, view: cluster_state.ClusterState) -> bool:
         """Note that words hold in a view; True where they are others than before."""
-        last = self._spoken.get(uid)
-        self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.revision)
+        last = self._recorded.get(uid)
+        self._recorded[uid] = _Recorded(text, self._clock.monotonic(), view.revision)
         return last is None or last.text != text
 
     def prune(self, uids: Collection[ids.PodUid]) -> None:
         """Forget all others, once they are many."""
-        if len(self._spoken) > 2 * len(uids) + _SPARE:
-            self._spoken = {uid: spoken for uid, spoken in self._spoken.items() if uid in uids}
+        if len(self._recorded) > 2 * len(uids) + _SPARE:
+            self._recorded = {uid: spoken for uid, spoken in self._recorded.items() if uid in uids}

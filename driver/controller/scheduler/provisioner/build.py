@@ -73,7 +73,7 @@ def build_provisioner(
         reporter.ProvisioningReporter(world, tools, around.results, around.demand),
         queue_headroom.QueueHeadroom(around.engine),
     )
-    made = provisioner.Provisioner(world, hands, deciding, how)
+    built = provisioner.Provisioner(world, hands, deciding, how)
     to.register("placeholder", (world.stores.pods, flying.set_pod))
-    to.register("brought", (world.stores.nodes, made.put_node))
-    return made
+    to.register("brought", (world.stores.nodes, built.put_node))
+    return built

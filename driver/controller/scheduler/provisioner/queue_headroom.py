@@ -14,8 +14,8 @@ class QueueHeadroom:
 
     def reset(self) -> None:
         """Nothing was taken yet."""
-        for place, leaf in enumerate(self._taken):
-            self._engine.charge_hypothetical(("brought", place), leaf, None)
+        for index, leaf in enumerate(self._taken):
+            self._engine.charge_hypothetical(("brought", index), leaf, None)
         self._taken.clear()
 
     def reserve(self, leaf: str, taken: queue_resources.Amounts) -> str:

@@ -75,21 +75,21 @@ _UNAUTHORIZED = 401
 
 
 def _login(guard: Guard) -> Any:  # noqa: ANN401
-    after = _own(flask.request.values.get("next", "/"))
+    after = _local_path(flask.request.values.get("next", "/"))
     if flask.request.method != "POST":
         return templates.login("", after)
     if flask.request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
         return web_errors.error_response(403, "log in from the page's own form")
-    given = flask.request.form.get("token", "").strip()
-    if len(given) > _MOST_COOKIE:
+    token_text = flask.request.form.get("token", "").strip()
+    if len(token_text) > _MOST_COOKIE:
         why = "the token is too long for a cookie: send it as `Authorization: Bearer`"
         return flask.Response(templates.login(why, after), 400)
     assert guard.reviewer is not None  # noqa: S101 - there is no form otherwise
-    verdict = guard.reviewer.verdict(given)
+    verdict = guard.reviewer.verdict(token_text)
     if isinstance(verdict, rules.Refused):
         return flask.Response(templates.login(verdict.why, after), verdict.code)
     answer = flask.redirect(after, 303)
-    answer.set_cookie(COOKIE, given, httponly=True, samesite="Strict", secure=guard.secure)
+    answer.set_cookie(COOKIE, token_text, httponly=True, samesite="Strict", secure=guard.secure)
     return answer
 
 
@@ -99,7 +99,7 @@ def _logout() -> Any:  # noqa: ANN401
     return answer
 
 
-def _own(path: str) -> str:
+def _local_path(path: str) -> str:
     """A path of ours; what leads elsewhere is the overview."""
     own = path.startswith("/") and not path.startswith(("//", "/\\", "/login"))
     return path if own and path.isprintable() else "/"

@@ -31,7 +31,7 @@ class TokenReviewer:
         self._api = api
         self._clock = time
         self._lock = threading.Lock()
-        self._known: dict[bytes, tuple[float, rules.Verdict]] = {}
+        self._verdicts: dict[bytes, tuple[float, rules.Verdict]] = {}
 
     def verdict(self, token: str) -> rules.Verdict:
         """Whether its bearer may read. Raises ApiError where the API server cannot be asked."""
@@ -40,17 +40,17 @@ class TokenReviewer:
         digest = hashlib.sha256(token.encode()).digest()
         now = self._clock.monotonic()
         with self._lock:
-            found = self._known.get(digest)
-        if found is not None and now - found[0] < CACHE_S:
-            return found[1]
-        made = self._ask(token)
+            cached = self._verdicts.get(digest)
+        if cached is not None and now - cached[0] < CACHE_S:
+            return cached[1]
+        answer = self._review(token)
         with self._lock:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[digest] = now, made
-        return made
+            if len(self._verdicts) >= _MOST:
+                self._verdicts.clear()
+            self._verdicts[digest] = now, answer
+        return answer
 
-    def _ask(self, token: str) -> rules.Verdict:
+    def _review(self, token: str) -> rules.Verdict:
         user = rules.identity(self._api.create(TOKEN_REVIEWS, rules.token_review(token)))
-        asked = rules.access_reviews(user) if user is not None else ()
-        return rules.verdict(user, [self._api.create(ACCESS_REVIEWS, one) for one in asked])
+        reviews = rules.access_reviews(user) if user is not None else ()
+        return rules.verdict(user, [self._api.create(ACCESS_REVIEWS, review) for review in reviews])

@@ -41,26 +41,28 @@ def segments(gpu: model.Gpu) -> tuple[Segment, ...]:
 
 def title(part: model.Part) -> str:
     """`team/claim: MIG 1g.10gb, 10 GiB, pod team/a, idle`."""
-    what = render_format.mode(part.mode) + (f" {part.profile}" if part.profile else "")
-    told = [what]
+    label = render_format.mode(part.mode) + (f" {part.profile}" if part.profile else "")
+    words = [label]
     if part.memory:
-        told.append(render_format.memory(part.memory))
+        words.append(render_format.memory(part.memory))
     if part.pods:
         more = f" and {len(part.pods) - 1} more" if len(part.pods) > 1 else ""
-        told.append(f"pod {part.pods[0]}{more}")
+        words.append(f"pod {part.pods[0]}{more}")
     if part.use and part.use.idle_since:
-        told.append("idle")
+        words.append("idle")
     if part.problem:
-        told.append(part.problem)
-    return f"{part.claim}: {', '.join(told)}"
+        words.append(part.problem)
+    return f"{part.claim}: {', '.join(words)}"
 
 
 def ticks(gpu: model.Gpu) -> tuple[int, ...]:
     """Where MIG's memory slices meet; none where it is not cut into MIG devices."""
-    cut = gpu.mode == "mig" or any(one.mode == "mig" for one in gpu.kept)
+    cut = gpu.mode == "mig" or any(holder.mode == "mig" for holder in gpu.kept)
     if not cut or not gpu.memory_slices:
         return ()
-    return tuple(round(at * WHOLE / gpu.memory_slices) for at in range(1, gpu.memory_slices))
+    return tuple(
+        round(number * WHOLE / gpu.memory_slices) for number in range(1, gpu.memory_slices)
+    )
 
 
 def share(part: float, whole: float) -> int:
@@ -78,34 +80,34 @@ class QueueBar:
     fair: int | None
 
 
-def queue_bars(found: Sequence[model.Queue]) -> dict[str, QueueBar]:
+def queue_bars(queues: Sequence[model.Queue]) -> dict[str, QueueBar]:
     """By name, all of one scale."""
-    most = max((max(_amounts(one), default=0.0) for one in found), default=0.0)
-    made = {}
-    for one in found:
+    most = max((max(_amounts(queue), default=0.0) for queue in queues), default=0.0)
+    bars = {}
+    for queue in queues:
         allocated, borrowed = (
-            render_format.number(one.allocated) or 0.0,
-            render_format.number(one.borrowed) or 0.0,
+            render_format.number(queue.allocated) or 0.0,
+            render_format.number(queue.borrowed) or 0.0,
         )
         deserved, fair = (
-            render_format.number(one.deserved_share),
-            render_format.number(one.fair_share),
+            render_format.number(queue.deserved_share),
+            render_format.number(queue.fair_share),
         )
         used = share(allocated, most)
-        made[one.name] = QueueBar(
+        bars[queue.name] = QueueBar(
             used,
             min(share(borrowed, most), used),
             None if deserved is None else share(deserved, most),
             None if fair is None else share(fair, most),
         )
-    return made
+    return bars
 
 
-def _amounts(one: model.Queue) -> Iterator[float]:
-    for text in (one.allocated, one.deserved_share, one.fair_share):
-        found = render_format.number(text)
-        if found is not None:
-            yield found
+def _amounts(queue: model.Queue) -> Iterator[float]:
+    for text in (queue.allocated, queue.deserved_share, queue.fair_share):
+        amount = render_format.number(text)
+        if amount is not None:
+            yield amount
 
 
 Reach = Literal["self", "nvlink", "pcie", "numa", "system"]
@@ -113,15 +115,15 @@ Reach = Literal["self", "nvlink", "pcie", "numa", "system"]
 
 def reaches(gpus: Iterable[model.Gpu]) -> tuple[tuple[Reach, ...], ...]:
     """How each GPU of a node reaches each other: the nearest way there is."""
-    known = tuple(gpus)
-    return tuple(tuple(_reach(one, other) for other in known) for one in known)
+    all_gpus = tuple(gpus)
+    return tuple(tuple(_reach(gpu, other) for other in all_gpus) for gpu in all_gpus)
 
 
-def _reach(one: model.Gpu, other: model.Gpu) -> Reach:
-    if one.index == other.index:
+def _reach(gpu: model.Gpu, other: model.Gpu) -> Reach:
+    if gpu.index == other.index:
         return "self"
-    if other.index in one.nvlink:
+    if other.index in gpu.nvlink:
         return "nvlink"
-    if one.pcie_root and one.pcie_root == other.pcie_root:
+    if gpu.pcie_root and gpu.pcie_root == other.pcie_root:
         return "pcie"
-    return "numa" if one.numa is not None and one.numa == other.numa else "system"
+    return "numa" if gpu.numa is not None and gpu.numa == other.numa else "system"

@@ -12,9 +12,9 @@ def node(name: str) -> str:
     return f"/nodes/{_quoted(name)}"
 
 
-def gpu(of: str, name: str) -> str:
+def gpu(node_name: str, name: str) -> str:
     """The page of a node's GPU."""
-    return f"{node(of)}/gpus/{_quoted(name)}"
+    return f"{node(node_name)}/gpus/{_quoted(name)}"
 
 
 def claim(key: str) -> str:
@@ -49,10 +49,10 @@ def twin(path: str, query: str = "") -> str:
     return API + ("/nodes" if path == "/" else path) + (f"?{query}" if query else "")
 
 
-def with_query(path: str, wanted: dict[str, object]) -> str:
+def with_query(path: str, values: dict[str, object]) -> str:
     """A path with a query; what is empty is left out."""
-    told = {key: value for key, value in wanted.items() if value not in {"", None}}
-    return f"{path}?{urlencode(told)}" if told else path
+    parameters = {key: value for key, value in values.items() if value not in {"", None}}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def _keyed(kind: str, key: str) -> str:

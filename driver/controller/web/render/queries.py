@@ -30,8 +30,14 @@ class Query(pydantic.BaseModel):
 
     def changed(self, **changes: object) -> dict[str, object]:
         """The same with changes, by the names of the URL; from the first page on."""
-        told = {key: value for key, value in self.url_parameters().items() if key != "continue"}
-        return {key: value for key, value in {**told, **changes}.items() if value not in {"", None}}
+        parameters = {
+            key: value for key, value in self.url_parameters().items() if key != "continue"
+        }
+        return {
+            key: value
+            for key, value in {**parameters, **changes}.items()
+            if value not in {"", None}
+        }
 
 
 class NodeQuery(Query):
@@ -71,19 +77,19 @@ class NoFilters(Query):
     """Of one thing: nothing but `live`."""
 
 
-def read(model: type[T], given: Mapping[str, str]) -> T:
+def read(model: type[T], parameters: Mapping[str, str]) -> T:
     """The query. Raises BadInput, which names every parameter that is wrong."""
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(dict(parameters))
     except pydantic.ValidationError as e:
-        found = "; ".join(_problem(model, dict(one)) for one in e.errors())
-        raise errors.BadInput("query", found) from e
+        problems = "; ".join(_problem(model, dict(error)) for error in e.errors())
+        raise errors.BadInput("query", problems) from e
 
 
-def _problem(model: type[Query], one: Mapping[str, object]) -> str:
-    location = one["loc"]
+def _problem(model: type[Query], error: Mapping[str, object]) -> str:
+    location = error["loc"]
     name = str(location[0]) if isinstance(location, tuple) and location else "?"
-    if one["type"] == "extra_forbidden":
-        known = ", ".join(sorted(field.alias or key for key, field in model.model_fields.items()))
-        return f"{name} is not known; there are {known}"
-    return f"{name} is {one['input']!r}: {str(one['msg'])[:1].lower()}{str(one['msg'])[1:]}"
+    if error["type"] == "extra_forbidden":
+        names = ", ".join(sorted(field.alias or key for key, field in model.model_fields.items()))
+        return f"{name} is not known; there are {names}"
+    return f"{name} is {error['input']!r}: {str(error['msg'])[:1].lower()}{str(error['msg'])[1:]}"
