@@ -129,21 +129,21 @@ class Metrics:
         self._decisions[result].inc()
 
     def count_refusals(self, why: Iterable[reasons.Reason]) -> None:
-        """A pod was not placed; each reason counts once."""
+        """Count a pod that was not placed, once for each reason."""
         for reason in dict.fromkeys(reason if reason in REFUSALS else None for reason in why):
             self._refusals[OTHER if reason is None else reason.value].inc()
 
     def count_eviction(self, reason: reasons.Reason) -> None:
-        """A pod was evicted."""
+        """Count an evicted pod."""
         self.count_decision("evicted")
         self._evictions[reason.value if reason in EVICTIONS else OTHER].inc()
 
     def set_queue_values(self, figures: Figures) -> None:
-        """How queues stand now, all of them."""
+        """Set the current values of all queues."""
         self._queues = figures
 
     def queue_values(self) -> Figures:
-        """How queues stood last; from any thread."""
+        """Return the last values of the queues; from any thread."""
         return self._queues
 
 

@@ -36,7 +36,7 @@ FAMILIES: Final = (GPUS, MEMORY, MEMORY_FREE, FRAGMENTATION)
 
 @dataclass(slots=True)
 class _Sum:
-    """Of a product: GPUs by mode, and bytes."""
+    """Totals of one product: GPUs by mode, and bytes of memory."""
 
     gpus: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MODES, 0))
     memory: int = 0
@@ -44,7 +44,7 @@ class _Sum:
     pieces: int = 0
 
     def count(self, gpu: model.Gpu) -> None:
-        """One more."""
+        """Add a GPU."""
         self.memory += gpu.memory
         mode = _KEPT.get(gpu.health, gpu.mode) if gpu.mode in _UNUSED else gpu.mode
         self.gpus[mode] += 1

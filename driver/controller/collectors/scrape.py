@@ -30,7 +30,7 @@ FAMILIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the figures come from; all may be asked by any thread and wait for nobody."""
+    """Callables that supply the values. Each may be called from any thread and does not block."""
 
     is_leading: Callable[[], bool]
     nodes: Callable[[], Sequence[model.Node]]

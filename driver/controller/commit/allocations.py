@@ -1,6 +1,7 @@
-"""commit: the only mutation of a decision (D3). Finalizer first, then one status patch a claim.
+"""Allocation writer: the only code that mutates claims after a decision (D3).
 
-Patches only, never whole objects; every status patch is fenced by the writer (D22).
+Adds the finalizer first, then patches the status once per claim. Patches only, never whole
+objects; every status patch is fenced by the writer (D22).
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,9 @@ _log = structlog.get_logger(__name__)
 
 
 def is_in_doubt(failure: Exception) -> bool:
-    """Whether the write may have happened all the same, or may yet: nobody said no to it.
+    """Return whether a failed write may have happened, or may still happen.
 
-    A server error may be of etcd, or of a proxy on the way, that gave up waiting.
+    True without an answer, and for server errors: etcd, or a proxy on the way, may have timed out.
     """
     return isinstance(failure, errors.Unreachable | errors.ServerError)
 
@@ -75,9 +76,9 @@ def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.De
 
 
 class AllocationWriter:
-    """Writes allocations, takes them back, and drops holds.
+    """Writes allocations, clears them, and drops holds.
 
-    `observe` is told every object the server answers, so that the caches see our own writes.
+    Passes each object that the server returns to `observe`, so that the caches see these writes.
     """
 
     def __init__(self, writer: ports.Writer, observe: ports.Observe) -> None:
@@ -272,7 +273,7 @@ class AllocationWriter:
         )
 
     def retry_prepare(self, pod: pods.Pod, stamp: str) -> None:
-        """Change the annotation at which the kubelet looks at a pod again."""
+        """Change the annotation that makes the kubelet sync the pod again."""
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)
 
@@ -289,7 +290,7 @@ class AllocationWriter:
         )
 
     def evict(self, pod: pods.Pod) -> None:
-        """Ask for the pod to leave, by the Eviction API. Raises ApiError."""
+        """Request the pod's eviction by the Eviction API. Raises ApiError."""
         self._writer.create_eviction(pod.name, pod.namespace, uid=pod.uid)
 
     def _patch_status(

@@ -1,4 +1,4 @@
-"""Telling users: one event on the pod and one on each of its claims (D19)."""
+"""Event reporter: one event on the pod and one on each of its claims (D19)."""
 
 from driver import reasons
 from driver.controller import ports
@@ -19,18 +19,18 @@ _WARNINGS = frozenset(
 
 
 class EventReporter:
-    """Writes the same words where a user may look for them."""
+    """Reports the same message on each object where a user may look."""
 
     def __init__(self, recorder: ports.Recorder, saying: ports.ConditionWriter) -> None:
         self._recorder = recorder
         self._conditions = saying
 
     def report_pending(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
-        """A pod waits: said in its condition for as long as it does."""
+        """Set the pod's pending condition."""
         self._conditions.report_pending(pod, reason.value, message)
 
     def report_allocated(self, pod: pods.Pod) -> None:
-        """A pod waits no more."""
+        """Remove the pod's pending condition."""
         self._conditions.report_allocated(pod)
 
     def normal(
@@ -40,7 +40,7 @@ class EventReporter:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Something went as asked."""
+        """Emit Normal events."""
         self._report(pod, pod_claims, reason, message, warning=False)
 
     def warning(
@@ -50,13 +50,13 @@ class EventReporter:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Something did not go as asked."""
+        """Emit Warning events."""
         self._report(pod, pod_claims, reason, message, warning=True)
 
     def report_on(
         self, regarding: event_recorder.ObjectRef, reason: reasons.Reason, message: str
     ) -> None:
-        """On an object of our own kinds."""
+        """Emit an event on an object of Ration's own kinds."""
         warning = reason in _WARNINGS
         self._recorder.event(regarding, reason.value, message, warning=warning)
 

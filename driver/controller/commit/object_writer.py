@@ -1,4 +1,4 @@
-"""Writes of our own kinds, and evictions for another's sake: on the pool, fenced (D22)."""
+"""Writer of Ration's own kinds and of evictions: on the write pool, fenced (D22)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ObjectWriter:
-    """Thread safe. Every call returns at once; what was refused brings its item back."""
+    """Thread safe. Calls return at once; a refused write re-enqueues its item."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class ObjectWriter:
         self._items = items
 
     def write_queue_status(self, queue: queues.Queue, status: Mapping[str, Any]) -> None:
-        """Say how a Queue stands."""
+        """Patch a Queue's status."""
         body = {"metadata": {"uid": queue.uid}, "status": status}
         self._submit(
             write_pool.QUEUES,
@@ -44,7 +44,7 @@ class ObjectWriter:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Say how a Reservation stands, in its status and by an event."""
+        """Patch a Reservation's status and emit an event."""
 
         def write() -> None:
             body = {"metadata": {"uid": reservation.uid}, "status": status}
@@ -62,9 +62,9 @@ class ObjectWriter:
     def create_reservation(
         self, namespace: str, body: Mapping[str, Any], status: Mapping[str, Any]
     ) -> None:
-        """Make a Reservation that holds something from the first moment on.
+        """Create a Reservation that holds devices from the start.
 
-        What it holds is a second write; until that is done nobody is evicted for it.
+        The held devices are a second write; nobody is evicted before it is done.
         """
 
         def write() -> None:
@@ -97,7 +97,7 @@ class ObjectWriter:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Have a pod leave, and say why on it and its claims; `item` comes back if it may not."""
+        """Evict a pod and report the reason on it and its claims; `item` is retried if refused."""
 
         def write() -> None:
             self._deps.commit.evict(pod)
@@ -114,7 +114,7 @@ class ObjectWriter:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Tell a pod and its claims something."""
+        """Emit a Warning event on a pod and its claims."""
         self._deps.reporter.warning(pod, pod_claims, reason, message)
 
     def _submit(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:

@@ -1,7 +1,6 @@
-"""Says on pods what they wait for: the condition `ration.dev/Allocated`, while they wait (D19).
+"""Writes the pod condition `ration.dev/Allocated` while pods are pending (D19).
 
-The newest word for a pod takes the place of one that was not written yet, and words are written so
-many a second: however many pods wait, the API server hears little of it.
+Updates are coalesced per pod (latest wins) and limited to 20 per second.
 """
 
 import threading
@@ -30,7 +29,7 @@ class ConditionWriter:
         self._written: set[ids.PodUid] = set()
 
     def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
-        """A pod waits, for a reason."""
+        """Set the condition: the pod is pending, for `reason`."""
         since = clock.rfc3339(self._clock.now())
         desired = pods.waits(reason, message, pod.waits.since if pod.waits else since)
         with self._lock:
@@ -39,7 +38,7 @@ class ConditionWriter:
                 self._due[pod.uid] = pod, desired
 
     def report_allocated(self, pod: pods.Pod) -> None:
-        """A pod waits no more."""
+        """Remove the condition: the pod is no longer pending."""
         with self._lock:
             self._due.pop(pod.uid, None)
             if pod.waits is not None or pod.uid in self._written:
@@ -53,7 +52,7 @@ class ConditionWriter:
                     break
 
     def write_next(self) -> bool:
-        """Write the oldest word that is due; whether there was one that was taken."""
+        """Write the oldest due condition; return whether one was written."""
         with self._lock:
             if not self._due:
                 return False
@@ -81,6 +80,6 @@ class ConditionWriter:
         )
 
     def _requeue(self, pod: pods.Pod, condition: pods.Waits | None) -> None:
-        """For the next time, unless there is a newer word by now."""
+        """Write the condition later, unless a newer one is due."""
         with self._lock:
             self._due.setdefault(pod.uid, (pod, condition))

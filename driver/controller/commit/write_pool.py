@@ -71,12 +71,12 @@ class WriteResult:
 
     @property
     def pod(self) -> pods.Pod:
-        """Whose claims they are."""
+        """Pod whose claims were written."""
         return self.decision.workload.pod
 
     @property
     def in_doubt(self) -> bool:
-        """Whether some of it may be written although nobody said so.
+        """Return whether part of the decision may be written although no answer came.
 
         A conflict ends every doubt: the claims were read again, and no earlier write can come.
         """
@@ -87,7 +87,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WriteDeps:
-    """What writing takes."""
+    """Dependencies of the writers."""
 
     writer: ports.Writer
     commit: commit_allocations.AllocationWriter
@@ -105,10 +105,10 @@ class WritePool:
         self._written: queue.SimpleQueue[WriteResult] = queue.SimpleQueue()
 
     def drain_results(self) -> Iterator[WriteResult]:
-        """What ended since the last call.
+        """Yield the results since the last call.
 
         Raises:
-            Exception: a fault of ours on the pool; it belongs to the decider's thread.
+            Exception: a programming error on the pool; re-raised on the decider's thread.
         """
         while not self._written.empty():
             done = self._written.get()
@@ -206,7 +206,7 @@ class WritePool:
             self._submit(claim, lambda held: self._deps.commit.unreserve_pod(held, pod))
 
     def set_node_condition(self, node: nodes.Node, condition: nodes.GpuCondition, now: str) -> None:
-        """Say on a Node how its GPUs are."""
+        """Write a Node's GPU condition."""
         body = nodes.render_gpu_condition(condition, node.gpu_condition, now)
         item = WorkItem("node", ids.Key(node.name))
         self._deps.pool.submit(
@@ -218,7 +218,7 @@ class WritePool:
         self._submit(claim, lambda current: self._deps.commit.drop_holds(current, holds))
 
     def set_gang_condition(self, claim: claims.Claim, failed: str, now: str) -> None:
-        """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
+        """Write on a claim that its gang is ready to be bound, or why it was released."""
         self._submit(
             claim, lambda current: self._deps.commit.set_gang_condition(current, failed, now)
         )
@@ -238,7 +238,7 @@ class WritePool:
         _log.info("kubelet asked to try again", pod=pod.key, cleared=stamp)
 
     def evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
-        """Have a pod leave, and say why on it and on its claim."""
+        """Evict a pod and report the reason on it and its claim."""
         self._submit(claim, lambda _: self._evict(claim, pod, message))
 
     def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
@@ -248,7 +248,7 @@ class WritePool:
         self._deps.reporter.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
 
     def report_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
-        """Say that a pod stays which should leave."""
+        """Report that a pod stays although it should be evicted."""
         self._deps.reporter.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
 
     def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:

@@ -1,4 +1,4 @@
-"""What changed -> which keys to look at. Handlers only enqueue; they never act on an event."""
+"""Event handlers: enqueue the keys that a change concerns. Handlers never act on an event."""
 
 from driver import ids, names
 from driver.controller.commit import write_pool
@@ -13,9 +13,9 @@ _SETTLE_S = 0.05
 
 
 class EventHandlers:
-    """Subscribes to the stores; `attach` before the reflectors run.
+    """Subscribes to the stores; call `attach` before the reflectors run.
 
-    `on_demand`: whether nodes are asked for, and by their taints may be about to be taken away.
+    `on_demand`: nodes are provisioned, so taints may announce that a node is taken away.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class EventHandlers:
         self._by_claim = stores.PodsByClaim()
 
     def attach(self, caches: stores.Stores) -> None:
-        """Hear of every change."""
+        """Subscribe to every store."""
         caches.pods.subscribe(self.on_pod)
         caches.claims.subscribe(self.on_claim)
         caches.nodes.subscribe(self.on_node)
@@ -44,7 +44,7 @@ class EventHandlers:
             counted.subscribe(self.on_cluster_change)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
-        """A pod is looked at, and its claims: their holds may have served."""
+        """Enqueue the pod, its gang and its claims, whose holds may be obsolete."""
         self._by_claim.update(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(write_pool.WorkItem("pod", key))
@@ -59,7 +59,7 @@ class EventHandlers:
             self._wake()
 
     def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
-        """A claim is looked at, and the pods that name it; freed devices wake the others."""
+        """Enqueue the claim and the pods that name it; freed devices wake all pending pods."""
         self._items.add(write_pool.WorkItem("claim", key))
         for pod in self._by_claim.pods(key):
             self._items.add(write_pool.WorkItem("pod", pod))
@@ -68,7 +68,7 @@ class EventHandlers:
             self._wake()
 
     def on_node(self, key: ids.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
-        """What fits may change, and another may have written the condition that is ours."""
+        """Enqueue the node's condition and faults, and wake pending pods."""
         if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
             self._items.add_after(write_pool.WorkItem("node", key), _SETTLE_S)
         if self._on_demand and new is not None and (old is None or old.taints != new.taints):
@@ -76,7 +76,7 @@ class EventHandlers:
         self.on_cluster_change(key, old, new)
 
     def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
-        """What fits may change, and what is said of the node's GPUs."""
+        """Enqueue the condition and faults of the slice's nodes, and wake pending pods."""
         named = (
             resource_slice.node
             for resource_slice in (old, new)
@@ -89,27 +89,27 @@ class EventHandlers:
         self.on_cluster_change(key, old, new)
 
     def on_rule(self, key: ids.Key, old: object, new: object) -> None:
-        """A rule may be for any device of any node."""
+        """Enqueue all nodes: a rule may apply to any device."""
         if old != new:
             self._items.add_after(write_pool.NODES, _SETTLE_S)
         self.on_cluster_change(key, old, new)
 
     def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
-        """What it holds is free for its holder, or for everybody again."""
+        """Enqueue the Reservation, and wake pending pods: its devices may be usable."""
         self._items.add(write_pool.WorkItem("reservation", key))
         self.on_cluster_change(key, old, new)
 
     def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
-        """Whose turn it is may be another's."""
+        """Enqueue the queues' status, and wake pending pods: their order may change."""
         self._items.add_after(write_pool.QUEUES, _SETTLE_S)
         self.on_cluster_change(key, old, new)
 
     def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
-        """A gang may be another."""
+        """Enqueue the gang of a PodGroup."""
         self._items.add(write_pool.WorkItem("gang", key))
 
     def on_cluster_change(self, _key: ids.Key, old: object, new: object) -> None:
-        """Whatever may make something fit."""
+        """Wake pending pods when an object that affects fitting changed."""
         if old != new:
             self._wake()
 

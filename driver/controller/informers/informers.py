@@ -1,4 +1,4 @@
-"""What the controller watches: one reflector a kind, each filling its store."""
+"""Informers of the controller: one reflector per kind, each filling its store."""
 
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ Reflectors = dict[str, reflector.Reflector[object]]
 
 @dataclass(frozen=True, slots=True)
 class InformerFactory:
-    """How everything is watched; Kubernetes' own PodGroups only with `pod_groups`."""
+    """Builds the reflectors; Kubernetes' own PodGroups only with `pod_groups`."""
 
     kube: client.KubeClient
     time: clock.Clock
@@ -33,7 +33,7 @@ class InformerFactory:
     pod_groups: bool = False
 
     def build_reflectors(self, caches: stores.Stores) -> Reflectors:
-        """Of all kinds; of those that not every server serves, too."""
+        """Return the reflectors of all kinds by name, optional kinds included."""
         options = reflector.Options(
             relist_s=self.relist_s, jitter=self.jitter, on_invalid=_unreadable
         )

@@ -1,7 +1,7 @@
-"""From the caches to the picture: which keys changed, and their newest values when it is asked.
+"""Applies changes of the stores to the snapshot.
 
-Handlers run on the reflectors' and writers' threads and only note keys; values are read from the
-stores by the thread that owns the picture, so that an old word never follows a newer one.
+Handlers run on the reflectors' and writers' threads and only record keys. The thread that owns
+the snapshot reads the values from the stores, so an older value never follows a newer one.
 """
 
 import threading
@@ -20,7 +20,7 @@ Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 
 
 class SnapshotUpdater:
-    """`attach` before the reflectors run, `bring` before every decision."""
+    """Call `attach` before the reflectors run, and `apply` before every decision."""
 
     def __init__(
         self, caches: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
@@ -51,7 +51,7 @@ class SnapshotUpdater:
             self._follow(kind, source)
 
     def register(self, kind: str, to: Put) -> None:
-        """Of another kind, too, before the reflectors run."""
+        """Follow another kind, too; before the reflectors run."""
         self._puts[kind] = to
         self._follow(kind, to[0])
 
@@ -61,12 +61,12 @@ class SnapshotUpdater:
         source.subscribe(lambda key, _old, _new: self.mark_changed(kind, key))
 
     def mark_changed(self, kind: str, key: ids.Key) -> None:
-        """Something changed; its value is read when the picture is brought up to date."""
+        """Record a changed key; `apply` reads its value."""
         with self._lock:
             self._changed[kind, key] = None
 
     def apply(self) -> None:
-        """Bring the picture up to date."""
+        """Apply all recorded changes to the snapshot."""
         with self._lock:
             changed, self._changed = self._changed, {}
         for kind, key in changed:

@@ -1,4 +1,4 @@
-"""The Node condition that sums up its GPUs' health: what `kubectl describe node` shows. Pure."""
+"""The Node condition that sums up its GPUs' health, shown by `kubectl describe node`. Pure."""
 
 from collections.abc import Iterable
 
@@ -11,10 +11,10 @@ _SHOWN = 8
 
 
 def gpu_condition(resource_slices: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
-    """What the slices of our driver on one node say; None where there is no GPU.
+    """Return the condition for the driver's slices of one node; None without a GPU.
 
-    A GPU is unhealthy when one of its faces is kept from new claims by more than the question of
-    who allocates it, or somebody who cordoned it.
+    A GPU is unhealthy when a taint keeps one of its faces from new claims, the taints of D2 and of
+    cordons excepted.
     """
     trouble: dict[str, set[str]] = {}
     for resource_slice in resource_slices:

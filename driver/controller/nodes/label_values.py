@@ -19,10 +19,10 @@ _LONGEST = 63
 
 
 def gpu_labels(resource_slices: Iterable[slices.Slice]) -> dict[str, str]:
-    """The labels of a node with these slices of our driver; none where no GPU is published.
+    """Return the labels of a node with these slices of the driver; empty without a GPU.
 
-    What GPU feature discovery tells and slices do not (the driver's exact version, the machine's
-    name) is left out, and so is what depends on how a device plugin shares.
+    Leaves out values of GPU feature discovery that slices do not hold (the driver's exact version,
+    the machine's name) or that depend on how a device plugin shares.
     """
     devices = [device for entry in resource_slices for device in entry.devices]
     gpus = sorted({faces.gpu_name(device.name) or device.name for device in devices})
@@ -45,7 +45,7 @@ def gpu_labels(resource_slices: Iterable[slices.Slice]) -> dict[str, str]:
 
 
 def _of_gpu(device: slices.Device) -> Iterator[tuple[str, str]]:
-    """What one GPU says of itself."""
+    """Yield the labels of one GPU's attributes."""
     values = device.attributes
     yield "gpu.product", _word(str(values[names.ATTR_PRODUCT]))
     yield "gpu.family", _word(str(values.get(names.ATTR_ARCHITECTURE, ""))).lower()
@@ -61,7 +61,7 @@ def _of_gpu(device: slices.Device) -> Iterator[tuple[str, str]]:
 def _versions(
     values: Mapping[str, object], attribute: str, *labels: str
 ) -> Iterator[tuple[str, str]]:
-    """Major and minor, under the old name and under the new one."""
+    """Yield major and minor under the old and the new label names."""
     version = values.get(attribute)
     if isinstance(version, attributes.Version):
         major, minor, *_ = str(version).split(".")
@@ -71,5 +71,5 @@ def _versions(
 
 
 def _word(text: str) -> str:
-    """As a label's value may be: `NVIDIA-H100-80GB-HBM3`."""
+    """Return a text as a valid label value: `NVIDIA-H100-80GB-HBM3`."""
     return _NOT_A_LABELS.sub("-", text)[:_LONGEST].strip("-_.")

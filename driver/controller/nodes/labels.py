@@ -1,7 +1,7 @@
-"""Keeps the nodes' labels of `node_labels`, beside whoever else labels them.
+"""Writes the node labels of `label_values` by server-side apply.
 
-Server-side apply knows whose a label is: what we no longer say goes, and a label that somebody else
-has set to another value (GPU feature discovery) is theirs, and the node is left alone.
+Labels that are no longer wanted are removed. Where another manager (GPU feature discovery) set a
+label to another value, the node is left alone.
 """
 
 import threading
@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 class NodeLabeler:
-    """Labels every node whose GPUs are published. `published` gives all slices there are."""
+    """Labels every node with published GPUs. `published` returns all slices."""
 
     def __init__(
         self,
@@ -42,12 +42,12 @@ class NodeLabeler:
         self._conflicts: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Look every ten seconds until `stop` is set."""
+        """Reconcile every ten seconds until `stop` is set."""
         while not self._clock.wait(stop, INTERVAL_S):
             self.reconcile()
 
     def reconcile(self) -> None:
-        """Label what changed: the GPUs, or the labels."""
+        """Apply labels where GPUs or labels changed."""
         live = self._nodes().values()
         self._read = self._read_slices()
         uids = {node.uid for node in live}
@@ -58,7 +58,7 @@ class NodeLabeler:
             self._label(node, read.labels if read else {})
 
     def _read_slices(self) -> dict[ids.NodeName, "_NodeLabels"]:
-        """What each node's slices say; those that are as before are not read again."""
+        """Return each node's slices and labels; unchanged ones are reused."""
         grouped: dict[ids.NodeName, list[slices.Slice]] = {}
         for resource_slice in self._slices().values():
             if resource_slice.driver == self._driver and resource_slice.node is not None:
@@ -107,7 +107,7 @@ class NodeLabeler:
 
 @dataclass(frozen=True, slots=True)
 class _NodeLabels:
-    """A node's slices, and the labels that they come to."""
+    """A node's slices and the labels computed from them."""
 
     slices: list[slices.Slice]
     labels: Mapping[str, str]

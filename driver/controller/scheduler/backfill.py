@@ -1,9 +1,8 @@
-"""Backfill: devices are planned for the first in line that finds none, where and when it may start.
+"""Backfill: reserves devices for the first pending workload that fits nowhere.
 
 Later work uses them only if it declares that it ends before (EASY: Lifka, JSSPP 1995), so small
-work passes large work without delaying it. Where nothing says when the work in its way ends, idle
-devices would wait for ever: then nothing is planned, but for a pod past its starvation bound, and
-for that in rounds (`planned.Rules`).
+work passes large work without delaying it. Without known end times nothing is reserved, except
+in rounds for a pod past its starvation bound (`backfill_plan.Rules`).
 """
 
 import datetime as dt
@@ -38,16 +37,16 @@ _GRACE_S = 300.0
 
 @dataclass(frozen=True, slots=True)
 class _SearchResult:
-    """Answer of one search; another is made from `again` (monotonic seconds) on."""
+    """Result of one search; repeated from `retry_at` (monotonic seconds) on."""
 
     retry_at: float
     start: earliest_start.PlannedStart | None
 
 
 class BackfillReservation:
-    """On the decider's thread, `plan` readable from any. All may be lost: the next look finds it.
+    """On the decider's thread; `plan` is readable from any. State may be lost and is found again.
 
-    A plan is held in the view while those behind it in line have their turns.
+    The plan is in the view while workloads behind it in line are scheduled.
     """
 
     def __init__(
@@ -72,11 +71,11 @@ class BackfillReservation:
 
     @property
     def item(self) -> write_pool.WorkItem | None:
-        """The pod or gang that devices are planned for."""
+        """The pod or gang that devices are reserved for."""
         return write_pool.WorkItem(self.plan.kind, self.plan.key) if self.plan is not None else None
 
     def refresh(self) -> bool:
-        """Drop a plan that is over, or whose holder no longer waits; True where there was one."""
+        """Drop an expired plan, or one whose holder is not pending; True if there was one."""
         plan, item = self.plan, self.item
         if plan is None or item is None:
             return False
@@ -95,7 +94,7 @@ class BackfillReservation:
         return True
 
     def release(self) -> None:
-        """Begin a pass: work before it in line finds the devices free until `settle`."""
+        """Begin a pass: workloads ahead in line may use the devices until `hold`."""
         self._search_count = 0
         moment = self._context.clock.monotonic()
         self._rests = {item: end for item, end in self._rests.items() if end > moment}
@@ -106,17 +105,17 @@ class BackfillReservation:
             self._context.view.set_reserved_devices(KEY, None)
 
     def hold(self) -> None:
-        """Hold the devices against work behind it in line."""
+        """Hold the devices against workloads behind in line."""
         if self.plan is not None:
             self._context.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
 
     def drop(self) -> None:
-        """End the plan."""
+        """Drop the plan."""
         self.plan = self._start = None
         self._context.view.set_reserved_devices(KEY, None)
 
     def reserve(self, candidate: pending.PendingWorkload, *, starves: bool) -> bool:
-        """Plan devices for a candidate that found none; False where it may have no plan."""
+        """Reserve the workload's earliest start. Returns False if it may have no plan."""
         plan = self._plan(candidate, starves=starves)
         if plan is None:
             if candidate.item == self.item:
@@ -129,21 +128,21 @@ class BackfillReservation:
         return True
 
     def allows(self, candidate: pending.PendingWorkload) -> bool:
-        """Tell if a candidate ends before the head starts, by the run times it declares."""
+        """Return whether the workload's declared run times end before the plan starts."""
         start, now = self._start, self._context.clock.now()
         return start is not None and all(
             term.ends_by(work.pod, start, now) for work in candidate.workloads
         )
 
     def next_attempt(self, item: write_pool.WorkItem) -> float | None:
-        """Monotonic time at which a candidate that got no plan is to be looked at again."""
+        """Return when (monotonic seconds) to search again for a workload without a plan."""
         look = self._searches.get(item)
         if item in self._stale and look is not None:
             return look.retry_at
         return self._rests.get(item)
 
     def expires_in_s(self) -> float | None:
-        """Seconds until a plan, or the rest after one, is over; None: neither is."""
+        """Return the seconds until the plan, or the pause after it, ends; None without."""
         if self.plan is not None:
             return max((self.plan.until - self._context.clock.now()).total_seconds(), 0.0)
         left = self._rest_end - self._context.clock.monotonic()
@@ -199,7 +198,7 @@ class BackfillReservation:
     def _bounded(
         self, item: write_pool.WorkItem, answer: earliest_start.PlannedStart
     ) -> backfill_plan.BackfillPlan | None:
-        """A plan with its end; None where it would take too much of the fleet."""
+        """Return the plan with its end; None if it takes too much of the fleet."""
         view, now = self._context.view, self._context.clock.now()
         devices = device_plan.held_devices(view, answer.members)
         users = frozenset(holder.claim for held in devices for holder in view.holders(held.device))

@@ -1,4 +1,4 @@
-"""Whose turn it is: candidates are served in the order of their queues, each as far as it may."""
+"""Scheduling cycle: serves pending workloads in the order of their queues."""
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -65,7 +65,7 @@ class SchedulingCycle:
     def schedule(
         self, due: Sequence[pending.PendingWorkload], guard: Guard
     ) -> Iterator[tuple[write_pool.WorkItem, float]]:
-        """Serve what is due; what finds no place waits, some of it until so many seconds later."""
+        """Schedule due workloads; yield items to enqueue again, each after some seconds."""
         waiting = self._context.memory.waiting
         for workload in due:
             waiting[workload.item] = workload
@@ -83,7 +83,7 @@ class SchedulingCycle:
             yield write_pool.WAKE, refresh.REFRESH_S
 
     def _needs_full_pass(self, due: Sequence[pending.PendingWorkload]) -> bool:
-        """Tell, once for what became free, if others wait for it that are not due."""
+        """Return, once per release of devices, whether workloads that are not due are pending."""
         freed = self._context.view.release_count
         if not due or freed == self._release_count:
             return False
@@ -97,7 +97,7 @@ class SchedulingCycle:
     def _run_pass(
         self, due: Sequence[pending.PendingWorkload], guard: Guard
     ) -> Iterator[tuple[write_pool.WorkItem, float]]:
-        """One round of turns, in order."""
+        """Schedule the due workloads in order."""
         if not due:
             return
         complete = self._covers_pending(due)
@@ -128,7 +128,7 @@ class SchedulingCycle:
     def _iterate_due(
         self, due: Sequence[pending.PendingWorkload]
     ) -> Iterator[tuple[pending.PendingWorkload, bool]]:
-        """What is due, in order, and whether something before it keeps what it waits for."""
+        """Yield due workloads in order, and whether an earlier one holds capacity."""
         by_item = {workload.item: workload for workload in due}
         first = (
             self._context.memory.waiting.get(self._backfill.item) if self._backfill.item else None
@@ -144,7 +144,7 @@ class SchedulingCycle:
     def _update_backfill(
         self, workload: pending.PendingWorkload, served: pending.ScheduleResult, *, later: bool
     ) -> None:
-        """The first that finds no place has that planned for it where it starts soonest."""
+        """Reserve the earliest start for the first workload that fits nowhere."""
         if workload.item == self._backfill.item:
             if served is pending.ScheduleResult.RESTING:
                 self._backfill.hold()
@@ -157,7 +157,7 @@ class SchedulingCycle:
             self._held_by = workload.item
 
     def _starves_in(self, candidate: pending.PendingWorkload) -> float | None:
-        """Seconds until a candidate is past its starvation bound, 0 from then on; None: never."""
+        """Return the seconds to the workload's starvation bound, 0 past it; None: no bound."""
         bound = self._backfill.rules.bound_s(queues=not self._engine.tree.is_implicit_only)
         if bound is None:
             return None
@@ -165,7 +165,7 @@ class SchedulingCycle:
         return max(since + bound - self._now(), 0.0)
 
     def pending_in_order(self) -> list[pending.PendingWorkload]:
-        """All that waits for a place, in the order in which it would be served if all were."""
+        """Return all pending workloads in scheduling order."""
         waiting = self._context.memory.waiting
         everyone = [workload for workload in waiting.values() if workload is not None]
         if self._engine.tree.is_implicit_only:
@@ -181,7 +181,7 @@ class SchedulingCycle:
     def _in_order(
         self, workloads: Mapping[write_pool.WorkItem, pending.PendingWorkload]
     ) -> Iterator[pending.PendingWorkload]:
-        """Of queues the line of all that waits; without any, by priority, age and name."""
+        """Yield workloads in queue order; without queues by priority, age and name."""
         if self._engine.tree.is_implicit_only:
             yield from sorted(workloads.values(), key=self._priority_key)
             return
@@ -203,15 +203,15 @@ class SchedulingCycle:
         )
 
     def _priority_key(self, workload: pending.PendingWorkload) -> tuple[int, str, str]:
-        """By priority, age and name."""
+        """Return the sort key: priority, age and name."""
         return -workload.priority, self._reservations.pending_since(workload), workload.item.key
 
     def workload_queue(self, workload: pending.PendingWorkload) -> str:
-        """The queue of a candidate: of a gang that of its first pod."""
+        """Return the workload's queue: a gang's is that of its first pod."""
         return self._engine.pod_queue(workload.first)
 
     def _retry_after_s(self, workload: pending.PendingWorkload) -> float | None:
-        """Until a node is not left out any more, a gang has rested, or others may go for it."""
+        """Return the seconds until a back-off, a gang's rest or a preemption pause ends."""
         if workload.is_bound:
             return _STRANDED_S
         now = self._context.clock.monotonic()
@@ -228,10 +228,10 @@ class SchedulingCycle:
         return min(ends_ahead) - now if ends_ahead else None
 
     def _schedule_workload(self, workload: pending.PendingWorkload) -> pending.ScheduleResult:
-        """Its turn, unless another pod of its claim has just had one.
+        """Schedule a workload, unless a claim of it is being written.
 
-        A second decision for a claim would hide what the first one gives from everybody. The
-        claim's change brings this pod back.
+        A second decision for a claim would hide the first one's devices. The claim's change enqueues
+        this pod again.
         """
         if any(claim.key in self._context.memory.writing for claim in workload.open_claims):
             return pending.ScheduleResult.RESTING
@@ -270,7 +270,7 @@ class SchedulingCycle:
         held: Sequence[reservations.Reservation],
         vet: pending.QuotaCheck,
     ) -> bool:
-        """On what is reserved for it, or on nodes that came for it."""
+        """Try the devices reserved for the workload, then the nodes provisioned for it."""
         if held and self._try_reservations(workload, held, vet):
             return True
         brought = self._reservations.arrived
@@ -281,7 +281,7 @@ class SchedulingCycle:
     def _try_other_models(
         self, workload: pending.PendingWorkload, leaf: str, vet: pending.QuotaCheck
     ) -> bool:
-        """Where a queue has all it may of a model: on nodes that have none of it."""
+        """Try nodes without the GPU models whose queue limit is reached."""
         full = self._engine.full_models(leaf)
         if not full:
             return False
@@ -292,7 +292,7 @@ class SchedulingCycle:
         )
 
     def _try_backfill(self, workload: pending.PendingWorkload, vet: pending.QuotaCheck) -> bool:
-        """On what is kept for the head, where it is over before that starts."""
+        """Try the devices of the backfill plan if the workload ends before it starts."""
         if self._held_by is None or not self._backfill.allows(workload):
             return False
         return self._try_on_view(
@@ -307,7 +307,7 @@ class SchedulingCycle:
         usable: Sequence[reservations.Reservation],
         vet: pending.QuotaCheck,
     ) -> bool:
-        """On what is reserved: first of its nodes alone."""
+        """Try reserved devices: first on the Reservations' nodes alone."""
         for narrow in (True, False):
             view = self._reservations.view_for(usable, narrow=narrow)
             if self._try_on_view(workload, view, vet):
@@ -344,11 +344,11 @@ class SchedulingCycle:
 
     @property
     def plan(self) -> backfill_plan.BackfillPlan | None:
-        """Devices planned for the first in line."""
+        """The backfill plan."""
         return self._backfill.plan
 
     def pending_note(self, candidate: pending.PendingWorkload) -> str:
-        """Sentences on a candidate's queue, and on a plan for it or in its gang's way."""
+        """Return sentences on the workload's queue, and on a plan for it or in its way."""
         own = candidate.item == self._backfill.item
         meets = candidate.gang is not None and self._held_by is not None
         leaf = self.workload_queue(candidate)

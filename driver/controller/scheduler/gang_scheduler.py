@@ -1,4 +1,4 @@
-"""Gangs: what is due for one, and the placement of all its members at once."""
+"""Gang scheduler: reconciles a gang, and places all its members at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ ManagedClaims = Callable[
 
 
 class NotAGang(Exception):
-    """Its PodGroup lets each pod run by itself."""
+    """Raised when the PodGroup lets each pod run by itself."""
 
 
 class GangScheduler:
@@ -59,9 +59,9 @@ class GangScheduler:
     def reconcile(
         self, item: write_pool.WorkItem, *, stale: bool
     ) -> pending.PendingWorkload | float | None:
-        """A candidate where members are to be placed; else what is due is done.
+        """Return the workload if members are to be placed; else do what is due.
 
-        A number is the seconds until it is to be looked at again. Raises NotAGang.
+        A number is the seconds until the next reconcile. Raises NotAGang.
         """
         self._context.refresh_view()
         live = self._index.members(item.key)
@@ -91,7 +91,7 @@ class GangScheduler:
     def schedule(
         self, candidate: pending.PendingWorkload, gang: gang_index.Gang, vet: pending.QuotaCheck
     ) -> pending.ScheduleResult:
-        """Seat all members, and have them written or told."""
+        """Place all members, and commit or report the result."""
         workloads = self._workloads(candidate)
         answer = self._find_placement(gang, workloads, self._context.view)
         if isinstance(answer, gang_types.GangPlacement):
@@ -115,7 +115,7 @@ class GangScheduler:
         view: snapshot.Snapshot,
         vet: pending.QuotaCheck,
     ) -> bool:
-        """Seat all on another view than everybody's; without places nothing is told."""
+        """Place all members on another view; without a fit nothing is reported."""
         answer = self._find_placement(gang, self._workloads(candidate), view)
         if isinstance(answer, gang_types.GangPlacement):
             return self._commit(candidate, gang, answer, vet)
@@ -156,7 +156,7 @@ class GangScheduler:
         workloads: Sequence[allocator_types.Workload],
         view: snapshot.Snapshot,
     ) -> gang_types.GangPlacement | gang_types.GangUnschedulable:
-        """All of them; of a gang that may have more than it needs, else just enough."""
+        """Place all members; else, if the gang has spare members, just enough."""
         cache = self._fill_cache if view is self._context.view else None
         answer = gang_placement.place_gang(
             workloads, view, gang.topology_request, self._settings, cache
@@ -174,7 +174,7 @@ class GangScheduler:
         return fewer if isinstance(fewer, gang_types.GangPlacement) else answer
 
     def _members(self, live: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
-        """With their claims; None while one is not there yet."""
+        """Return the members with their claims; None while a claim is missing."""
         members = []
         for pod in live:
             has = snapshot.pod_claims(pod, self._context.stores.claims.get)
@@ -209,7 +209,7 @@ class GangScheduler:
         return pending.PendingWorkload(item, tuple(workloads), gang) if workloads else None
 
     def _report_invalid(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:
-        """What the pods say makes no gang: each of them is told."""
+        """Report on every pod that the gang's declaration is invalid."""
         written = tuple(
             member for member in members if member.held_claims and member.pod.node is None
         )
@@ -251,7 +251,7 @@ class GangScheduler:
         return gang_turn.OBSERVED_AFTER_S
 
     def _report_pending(self, members: Sequence[gang_turn.Member], why: str) -> float | None:
-        """Told once it stays so for a moment: the pods of a gang are made one after the other."""
+        """Report the cause once it is stable: a gang's pods are created one after the other."""
         gang, now = gang_index.gang_key(members[0].pod), self._context.clock.monotonic()
         last, since = self._pending_since.get(gang, ("", now))
         if last != why:
@@ -271,7 +271,7 @@ class GangScheduler:
         return None
 
     def _release(self, key: ids.Key, why: str) -> None:
-        """Give up those of a gang that were written for nothing."""
+        """Release the members that were written in vain."""
         members = self._members(self._index.members(key)) or ()
         written = tuple(
             member for member in members if member.held_claims and member.pod.node is None
@@ -296,7 +296,7 @@ class GangScheduler:
                 )
 
     def _set_conditions(self, members: Sequence[gang_turn.Member], *, failed: str) -> None:
-        """On every claim whose binding waits, once for each version of it."""
+        """Set the condition on claims whose binding waits, once per claim version."""
         written, now = (
             self._context.memory.gang_condition_versions,
             clock.rfc3339(self._context.clock.now()),

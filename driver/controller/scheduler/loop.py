@@ -1,7 +1,7 @@
-"""The decider: one thread, one key at a time: view -> decide -> commit (D4).
+"""Scheduling loop: one thread, one key at a time: view -> decide -> commit (D4).
 
-Level-triggered: a key says only *look*, never what happened. Writes fan out on a pool; a decision
-in flight is laid over the view until the server has answered.
+Level-triggered: a key only requests a reconcile. Writes run on a pool; a decision in flight is
+laid over the view until the server has answered.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ _PROVISION_DELAY_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """How the decider decides.
+    """Settings of the scheduling loop.
 
     While it `is_stale` who allocates what (D2), nothing is placed: a node may have changed hands.
     """
@@ -81,7 +81,7 @@ class Settings:
 
 
 class Reconciler:
-    """Owns the memory; everything it does happens on the thread of `run`, writes excepted."""
+    """Owns the scheduler's state; everything but writes runs on the thread of `run`."""
 
     def __init__(
         self,
@@ -185,26 +185,26 @@ class Reconciler:
         )
 
     def run(self, stop: threading.Event) -> None:
-        """Decide until told to stop."""
+        """Process items until `stop` is set."""
         while not stop.is_set():
             first = self._items.get(_IDLE_S)
             if first is not None:
                 self.process([first, *self._drain_queue()])
 
     def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
-        """The last answer to a pod, in full; from any thread. None: not decided for here."""
+        """Return the last explanation of a pod; from any thread. None: not decided for here."""
         return self.explain_queries.last_explanation(pod)
 
     def current_plan(self) -> backfill_plan.BackfillPlan | None:
-        """Devices planned for the first in line; from any thread."""
+        """Return the backfill plan; from any thread."""
         return self._backfill.plan
 
     def shape_offer(self) -> shape_status.ShapeStatus | None:
-        """The kinds of node that can be asked for; None: none are. From any thread."""
+        """Return the status of node shapes; None without provisioning. From any thread."""
         return self._provisioner.offer() if self._provisioner is not None else None
 
     def pending_state(self) -> pending.PendingState:
-        """What waits and what is being written, for its figures; from any thread."""
+        """Return pending workloads and writes in flight for metrics; from any thread."""
         memory = self._memory
         return pending.PendingState(
             tuple(memory.waiting.copy().items()),
@@ -225,7 +225,7 @@ class Reconciler:
         return items
 
     def process(self, batch: list[write_pool.WorkItem]) -> None:
-        """Handle a batch, most urgent first."""
+        """Process a batch, most urgent first."""
         self._finish_writes()
         due: dict[write_pool.WorkItem, scheduler_pending.PendingWorkload] = {}
         for item in sorted(batch, key=self._urgency):
@@ -240,7 +240,7 @@ class Reconciler:
             self._items.done(item)
 
     def _provision(self, batch: list[write_pool.WorkItem]) -> None:
-        """After serving: what found no place then may bring nodes."""
+        """Provision nodes for workloads that found no place in this batch."""
         if self._provisioner is None:
             return
         if write_pool.PROVISIONING in batch:
@@ -254,7 +254,7 @@ class Reconciler:
 
     @contextlib.contextmanager
     def _guard(self, item: write_pool.WorkItem) -> Iterator[None]:
-        """The work loop: one bad key stops no others."""
+        """Guard the loop: a failing key does not stop the others."""
         try:
             yield
         except Exception:  # noqa: BLE001 - whatever it is, the others go on
@@ -263,11 +263,11 @@ class Reconciler:
             self._items.retry(item)
 
     def _urgency(self, item: write_pool.WorkItem) -> int:
-        """Claims first: they free devices."""
+        """Return the rank: claims first, as they free devices."""
         return 1 if item.kind in {"pod", "gang"} else 0
 
     def _handle(self, item: write_pool.WorkItem) -> Iterator[scheduler_pending.PendingWorkload]:
-        """Do what is due for a key; what is to be placed is told."""
+        """Reconcile a key; yield the workloads to place."""
         match item.kind:
             case "pod":
                 workload = self._reconcile_pod(item)
@@ -289,7 +289,7 @@ class Reconciler:
                 self._reconcile_item(item)
 
     def _reconcile_item(self, item: write_pool.WorkItem) -> None:
-        """Do what is due for what is not placed."""
+        """Reconcile a key of a kind that is not placed."""
         again_s: float | None = None
         match item.kind:
             case "reservation":
@@ -315,7 +315,7 @@ class Reconciler:
             self._items.add_after(item, again_s)
 
     def _finish_writes(self) -> None:
-        """Take in what the writers finished, and what the caches were told."""
+        """Apply the results of finished writes."""
         now = self._clock.monotonic()
         for done in self._writers.drain_results():
             if done.in_doubt:
@@ -337,7 +337,7 @@ class Reconciler:
         return max(0.0, self._clock.now().timestamp() - scheduler_pending.parse_time(pod.created))
 
     def _end_write(self, uid: ids.PodUid) -> None:
-        """A write ended: from now on its claims are what the caches say, its own words included."""
+        """End a write: its claims are read from the caches again."""
         decision = self._memory.end_write(uid)
         if decision is not None:
             for key in decision.allocations:
@@ -400,7 +400,7 @@ class Reconciler:
         return None
 
     def _repeat_write(self, item: write_pool.WorkItem, decision: write_pool.Decision) -> None:
-        """Repeat a write that nobody answered, unless its devices are another allocator's now."""
+        """Repeat a write without an answer, unless another allocator manages its devices now."""
         if self._settings.is_stale():
             self._memory.in_doubt[item.key] = decision
             self._items.add_after(item, actions.STALE_RETRY_S)
@@ -447,7 +447,7 @@ class Reconciler:
     # Nodes.
 
     def _reconcile_node(self, name: ids.NodeName) -> None:
-        """Keep the condition that sums up a node's GPUs as its slices are."""
+        """Write the condition that sums up a node's GPUs."""
         node = self._stores.nodes.get(ids.Key(name))
         desired = condition.gpu_condition(
             stores.node_slices(self._stores, name, self._settings.driver)

@@ -1,4 +1,4 @@
-"""Pods that are placed each by itself: what is due for one, and its placement."""
+"""Pod scheduler: reconciles and places pods that belong to no gang."""
 
 from dataclasses import replace
 
@@ -50,9 +50,9 @@ class PodScheduler:
         *,
         stale: bool,
     ) -> pending.PendingWorkload | float | None:
-        """A candidate where claims are to be allocated; else what is due is done.
+        """Return the workload if claims are to be allocated; else do what is due.
 
-        A number is the seconds until it is to be looked at again.
+        A number is the seconds until the next reconcile.
         """
         if pod.node is not None:
             return self._reconcile_bound(item, pod, pod_claims, stale=stale)
@@ -92,7 +92,7 @@ class PodScheduler:
         *,
         stale: bool,
     ) -> pending.PendingWorkload | float | None:
-        """A candidate where a bound pod's claims are to be allocated on its node."""
+        """Return the workload if a bound pod's claims are to be allocated on its node."""
         due = self._bound.reconcile(item, pod, held, stale=stale)
         if not isinstance(due, pending.PendingWorkload):
             self._context.memory.waiting.pop(item, None)
@@ -102,7 +102,7 @@ class PodScheduler:
     def _schedule_bound(
         self, candidate: pending.PendingWorkload, vet: pending.QuotaCheck
     ) -> pending.ScheduleResult:
-        """Allocate on the pod's own node, or tell why not."""
+        """Allocate on the pod's own node, or report why not."""
         (workload,) = candidate.workloads
         node = str(workload.pod.node)
         view = reservation_overlay.WithoutReservations(self._context.view, (), [ids.NodeName(node)])
@@ -118,7 +118,7 @@ class PodScheduler:
     def schedule(
         self, candidate: pending.PendingWorkload, vet: pending.QuotaCheck
     ) -> pending.ScheduleResult:
-        """Decide for a candidate, and have it written or told."""
+        """Decide for a workload, and commit or report the result."""
         if candidate.is_bound:
             return self._schedule_bound(candidate, vet)
         workload = self._workload(candidate)
@@ -134,7 +134,7 @@ class PodScheduler:
     def try_on_view(
         self, candidate: pending.PendingWorkload, view: snapshot.Snapshot, vet: pending.QuotaCheck
     ) -> bool:
-        """Decide on another view than everybody's; without a place nothing is told."""
+        """Decide on another view; without a fit nothing is reported."""
         if candidate.is_bound:
             return False
         workload = self._workload(candidate)
@@ -167,7 +167,7 @@ class PodScheduler:
     def managed_claims(
         self, pod: pods.Pod, open_claims: tuple[claims.Claim, ...]
     ) -> tuple[claims.Claim, ...] | allocator_types.Unschedulable:
-        """Those of a pod's open claims that are the controller's to allocate."""
+        """Return the pod's open claims that the controller allocates."""
         return self._owners.managed_claims(self._context.refresh_view(), pod, open_claims)
 
     def _observe_placed(

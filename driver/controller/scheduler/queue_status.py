@@ -1,4 +1,4 @@
-"""How queues stand, kept in their status: what they have, what is fair, who waits (D7)."""
+"""Writes Queue status: allocation, fair share, pending workloads (D7)."""
 
 from collections.abc import Iterable
 
@@ -34,7 +34,7 @@ class QueueStatusWriter:
         self._written: dict[str, tuple[float, object]] = {}
 
     def reconcile(self) -> float | None:
-        """Write what changed; seconds until it is to be looked at again, None without queues."""
+        """Write changed statuses; return the seconds until the next, None without queues."""
         live = self._context.stores.queues.snapshot().values()
         if not live:
             self._written.clear()

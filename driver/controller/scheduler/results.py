@@ -1,4 +1,4 @@
-"""Acting on answers: a placement is written; a refusal is told, and renewed once it is another."""
+"""Result handler: commits placements, and reports refusals when they change."""
 
 from collections.abc import Callable, Iterable
 
@@ -22,7 +22,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultHandler:
-    """On the decider's thread; the writes are the writers'."""
+    """On the decider's thread; writes run on the pool."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class ResultHandler:
         *,
         gang: bool = False,
     ) -> None:
-        """Write a placement; a member of a gang is not bound before the others can be."""
+        """Commit a placement; a gang member is not bound before the others can be."""
         pod = workload.pod
         memory, view = self._context.memory, self._context.view
         stamped = clock.rfc3339(self._context.clock.now())
@@ -72,7 +72,7 @@ class ResultHandler:
         *,
         note: Callable[[], str] | None = None,
     ) -> None:
-        """Say why, for each new answer and once its rest is old; free what is half decided."""
+        """Report a refusal when it changed or is old; release half-decided claims."""
         message = allocator_messages.unschedulable(answer)
         uid, view = pod.uid, self._context.view
         # Counts change with every pod that comes or goes: they are renewed, as the rest is.
@@ -118,7 +118,7 @@ class ResultHandler:
         message: str,
         note: str = "",
     ) -> None:
-        """Say why a pod is not placed that was not even tried, once for each new answer."""
+        """Report why a pod was not tried, once for each message."""
         self._tools.metrics.count_decision("waits")
         self._tools.metrics.count_refusals((reason,))
         uid, view = pod.uid, self._context.view
@@ -144,7 +144,7 @@ class ResultHandler:
         same_as: str = "",
         answer: allocator_types.Unschedulable | None = None,
     ) -> None:
-        """A warning on a pod and its claims, remembered as what it was told last.
+        """Warn on a pod and its claims, and record it as the last message.
 
         The pod's condition names what of an `answer` holds on every node.
         """
@@ -161,7 +161,7 @@ class ResultHandler:
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
 
     def report_allocated(self, pod: pods.Pod, pod_claims: Iterable[claims.Claim]) -> None:
-        """A pod whose claims all have devices waits no more, whoever gave it those."""
+        """Remove the pending condition of a pod whose claims are all allocated."""
         if pod.waits is not None and all(claim.allocation is not None for claim in pod_claims):
             self._tools.reporter.report_allocated(pod)
 
@@ -172,7 +172,7 @@ class ResultHandler:
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """A warning beside what it was told last."""
+        """Warn on a pod and its claims without recording it."""
         self._tools.reporter.warning(pod, pod_claims, reason, message)
 
     def report_provisioning(
@@ -184,9 +184,9 @@ class ResultHandler:
         *,
         new: bool,
     ) -> None:
-        """How a pod that was refused stands otherwise, as its condition says until it is placed.
+        """Report the provisioning status of a refused pod in its condition.
 
-        An event only where that is `new`; the condition where it says something else.
+        Emits an event only if it is `new`; patches the condition only if it differs.
         """
         if new:
             tell = self._tools.reporter
@@ -206,7 +206,7 @@ class ResultHandler:
         return workload is not None and pod.uid in self._context.memory.unadvised
 
     def _needs_refresh(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
-        """Words that another room has followed, such as nodes on their way, are left to it."""
+        """Return whether to refresh a message; those of another component are left to it."""
         return self._context.memory.pending_reasons.get(
             uid
         ) is reason and self.message_refresh.is_due(uid, self._context.view)
@@ -218,7 +218,7 @@ class ResultHandler:
         note: str = "",
         view: snapshot.Snapshot | None = None,
     ) -> str:
-        """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
+        """Return sentences beside a refusal: holders, nearest fit, queue and plan."""
         node = near.node if near is not None else None
         parts = (
             self.holders.describe_rejection(view or self._context.view, answer, node),
@@ -234,7 +234,7 @@ class ResultHandler:
         near: nearest_fit.NearestFit | None = None,
         text: str = "",
     ) -> explanation.Explanation:
-        """Remember an answer in full, for readers."""
+        """Record an answer in full, for readers."""
         now = clock.rfc3339(self._context.clock.now())
         full = explanation.Explanation(pod.key, now, answer, near, text)
         self._context.memory.explanations[pod.uid] = full
@@ -243,7 +243,7 @@ class ResultHandler:
     def _find_nearest(
         self, workload: allocator_types.Workload | None, answer: allocator_types.Unschedulable
     ) -> nearest_fit.NearestFit | None:
-        """The nearest fit; where looking for it would take too long now, another time."""
+        """Return the nearest fit; deferred where it takes too long now."""
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
@@ -261,7 +261,7 @@ def build_result_handler(
     deciding: settings.Settings,
     plan: Callable[[], backfill_plan.BackfillPlan | None],
 ) -> ResultHandler:
-    """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
+    """Build a `ResultHandler`; `plan` returns the backfill plan."""
     current = in_flight.InFlightClaims(state_now)
     adviser = explainer.FitExplainer(deciding, current.claim, state_now.stores.pods.get)
     return ResultHandler(

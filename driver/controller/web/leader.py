@@ -1,4 +1,4 @@
-"""Who leads, by the Lease: a standby sends its readers there."""
+"""Finds the leader by the Lease: a standby forwards its readers there."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _CALL_S = 2.0
 
 
 class Leader:
-    """The holder of the controllers' Lease, read at most every two seconds. Thread safe."""
+    """Holder of the controllers' Lease, read at most every two seconds. Thread safe."""
 
     def __init__(
         self, kube: client.KubeClient, lease: str, namespace: str, time: clock.Clock
@@ -27,12 +27,12 @@ class Leader:
         self._address = _Cached(time, self._read_address)
 
     def pod(self) -> str:
-        """The name of its pod: its identity without what is new in every process; "" for nobody."""
+        """Return the leader's pod: its identity without the per-process suffix; "" without."""
         with self._lock:
             return self._pod.value()
 
     def address(self) -> str:
-        """The address of its pod; "" where it is not known."""
+        """Return the address of the leader's pod; "" if unknown."""
         with self._lock:
             return self._address.value()
 
@@ -49,7 +49,7 @@ class Leader:
 
 
 class _Cached:
-    """A value that is read anew after two seconds; "" while it cannot be read."""
+    """A value that is read again after two seconds; "" while it cannot be read."""
 
     def __init__(self, time: clock.Clock, read: Callable[[], str]) -> None:
         self._clock = time

@@ -1,4 +1,4 @@
-"""The page, wired: who may read, where from, at which address. Without an address there is none."""
+"""Wires the page: access, source, address. Without an address there is none."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _CALL_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PageConfig:
-    """Where it is: `certificate` and its key, both or none."""
+    """Address and TLS files: `certificate` and its key, both or none."""
 
     address: tuple[str, int]
     token_required: bool
@@ -78,7 +78,7 @@ class Page:
         return self._server.port
 
     def threads(self) -> Iterator[PageThread]:
-        """What has to run."""
+        """Yield the threads to run."""
         config = self._config
         if config.certificate and config.key:
             followed = cert_files.CertificateFiles(

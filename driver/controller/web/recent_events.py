@@ -1,4 +1,4 @@
-"""What this process has told of as events, kept for the timeline: nobody has to be asked for it."""
+"""Recent events of this process, for the timeline without a request to the API server."""
 
 import collections
 import datetime as dt
@@ -14,7 +14,7 @@ CAPACITY = 1000
 
 
 class _Entry(NamedTuple):
-    """An event; a document of it would be several times as large."""
+    """An event; its document would be several times as large."""
 
     timestamp: dt.datetime
     repeats: int
@@ -24,11 +24,11 @@ class _Entry(NamedTuple):
     warning: bool
 
     def is_same(self, other: "_Entry") -> bool:
-        """Whether it tells the same, but for when."""
+        """Return whether it differs in time and count alone."""
         return self[2:] == other[2:]
 
     def document(self) -> model.Moment:
-        """As the API tells it."""
+        """Return it as the API's document."""
         return model.Moment(
             at=clock.rfc3339(self.timestamp),
             reason=self.reason,
@@ -42,7 +42,7 @@ class _Entry(NamedTuple):
 
 
 class RecentEvents:
-    """Passes events on to a recorder and remembers the last of them. Thread safe."""
+    """Forwards events to a recorder and keeps the last of them. Thread safe."""
 
     def __init__(self, recorder: ports.Recorder, time: clock.Clock) -> None:
         self._recorder = recorder
@@ -59,7 +59,7 @@ class RecentEvents:
         warning: bool,
         related: event_recorder.ObjectRef | None = None,
     ) -> None:
-        """Tell it, and remember it; the same again is counted."""
+        """Forward and record an event; repetitions are counted."""
         entry = _Entry(self._clock.now(), 1, regarding, reason, message, warning)
         with self._lock:
             last = self._entries[0] if self._entries else None
@@ -70,7 +70,7 @@ class RecentEvents:
         self._recorder.event(regarding, reason, message, warning=warning, related=related)
 
     def newest(self) -> tuple[model.Moment, ...]:
-        """The newest first."""
+        """Return the events, newest first."""
         with self._lock:
             entries = tuple(self._entries)
         return tuple(entry.document() for entry in entries)

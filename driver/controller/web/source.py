@@ -1,4 +1,4 @@
-"""What there is to see, by the controller's caches, looked at once a second at most."""
+"""Source of reports from the controller's caches, refreshed at most once a second."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +19,10 @@ _PART = 10
 
 @dataclass(frozen=True, slots=True)
 class SourceInputs:
-    """What is known beside the caches.
+    """Inputs beside the caches.
 
-    `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
-    heard of for long; `offer` are the kinds of node that can be asked for; `plan` is what backfill
-    keeps.
+    `require_readable` raises NotLeader where this replica cannot answer; `stale` names, in words,
+    the stale caches; `offer` is the status of node shapes; `plan` the backfill plan.
     """
 
     require_readable: Callable[[], None]
@@ -35,7 +34,7 @@ class SourceInputs:
 
 
 class ReportSource:
-    """A source of reports. Thread safe; readers wait for one another's look, and nobody else."""
+    """Source of reports. Thread safe; readers wait for one another's refresh alone."""
 
     def __init__(
         self, caches: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
@@ -49,7 +48,7 @@ class ReportSource:
         self._due = 0.0
 
     def read(self) -> catalog.Reading:
-        """What there is to see. Raises Away."""
+        """Return the current reports. Raises NotLeader."""
         self._inputs.require_readable()
         with self._lock:
             began = self._clock.monotonic()
@@ -60,14 +59,14 @@ class ReportSource:
             return self._last
 
     def nodes(self) -> Sequence[model.Node]:
-        """Every node with GPUs, for what is counted; none while this replica cannot tell."""
+        """Return every node with GPUs, for metrics; empty while this replica cannot answer."""
         try:
             return fleet.nodes(self.read().found)
         except ports.NotLeader:
             return ()
 
     def shapes(self) -> Sequence[model.Shape]:
-        """Every kind of node that can be asked for, as for `nodes`."""
+        """Return every node shape, as for `nodes`."""
         try:
             return self.read().shapes().items
         except ports.NotLeader:
@@ -98,7 +97,7 @@ class ReportSource:
 
 
 def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None:
-    """Raise Away where this replica does not lead."""
+    """Raise NotLeader where this replica does not lead."""
     if leads():
         return
     name = leader()
@@ -107,7 +106,7 @@ def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None
 
 
 def require_synced(empty: Iterable[str]) -> None:
-    """Raise Away while caches have no listing yet."""
+    """Raise NotLeader while caches have no listing yet."""
     names = ", ".join(empty)
     if names:
         raise ports.NotLeader(

@@ -1,4 +1,4 @@
-"""What each URL shows: its query, its document, its name. One table for the page and the JSON."""
+"""Table of views for the page and the JSON: query, document and name of each URL."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -12,13 +12,13 @@ from driver.scheduling.reports import catalog, model, selection
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
 BuildDocument: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
-"""The document of a query of the view's own kind. Raises Unknown."""
+"""The document of a query of the view's own kind. Raises NotFound."""
 ALL_ITEMS = selection.Part(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
 class NotFound(Exception):
-    """There is no such object: `what`, in words."""
+    """There is no such object: `subject`, in words."""
 
     def __init__(self, subject: str) -> None:
         self.subject = subject
@@ -27,7 +27,7 @@ class NotFound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One report. `name` is its template's too; `title` takes the names of the path."""
+    """A report. `name` is also its template's; `title` is formatted with the path's names."""
 
     name: str
     rule: str
@@ -53,7 +53,7 @@ def _part(query: queries.Query) -> selection.Part:
 def _list_objects(
     report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.ObjectQuery
 ) -> model.Document:
-    """The part of a list that is asked for, of those whose name has a part."""
+    """Return a page of a list, filtered by name."""
     if not query.name:
         return report(query.namespace, _part(query))
     every = report(query.namespace, ALL_ITEMS)

@@ -1,4 +1,4 @@
-"""Repairs pods that are bound away from their claims: `bound` decides, this acts (ADR 18)."""
+"""Repairs pods that are bound away from their claims; `lifecycle.bound_pods` decides (ADR 18)."""
 
 from driver import reasons
 from driver.controller.commit import write_pool
@@ -18,7 +18,7 @@ _NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
 
 
 class BoundPods:
-    """Pods with a node whose claims have none, or another."""
+    """Pods with a node whose claims have no allocation, or one on another node."""
 
     def __init__(
         self,

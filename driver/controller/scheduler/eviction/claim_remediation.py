@@ -1,6 +1,6 @@
-"""Attends to claims that their nodes refused: `refused` decides, this acts, in measure.
+"""Acts on claims that nodes refused; `lifecycle.claim_remediation` decides. Paced per owner.
 
-Owned by the decider's thread; the writes are the writers'.
+Owned by the decider's thread; writes run on the pool.
 """
 
 from typing import assert_never
@@ -14,7 +14,7 @@ from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
 
 
 class ClaimRemediation:
-    """One turn of a claim at a time. What it remembers may be lost."""
+    """Reconciles one claim at a time. Its state may be lost."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class ClaimRemediation:
         self._reported: dict[ids.Key, str] = {}
 
     def reconcile(self, claim: claims.Claim) -> float | None:
-        """Do what is due for the claim's pods; seconds until it is to be looked at again."""
+        """Act on the claim's pods; return the seconds until the next reconcile."""
         if not claim.said:
             self.forget(claim.key)
             return None
@@ -42,7 +42,7 @@ class ClaimRemediation:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def forget(self, claim: ids.Key) -> None:
-        """The claim is gone, or nothing is said of it any more."""
+        """Forget a claim that is gone or has no device status."""
         self._reported.pop(claim, None)
 
     def _act(self, claim: claims.Claim, act: claim_remediation.Action) -> float | None:

@@ -1,4 +1,4 @@
-"""Pods that go for what is reserved: asked to leave, each with the reason, until they are gone."""
+"""Requests the evictions of a Reservation's victims until they are gone."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ RETRY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class EvictionMessages:
-    """Why each pod is evicted, and the reason that all have in common."""
+    """Message per victim, and the common reason."""
 
     by_uid: Mapping[ids.PodUid, str] = field(default_factory=dict)
     reason: reasons.Reason = reasons.Reason.PREEMPTED
@@ -36,17 +36,17 @@ class EvictionRequester:
         self._retry_at: dict[ids.PodUid, float] = {}
 
     def set_messages(self, reservation: ids.Key, words: EvictionMessages) -> None:
-        """Why pods go for a Reservation; the next leader knows but for whom."""
+        """Store the messages of a Reservation's victims; a new leader knows only the holder."""
         self._messages[reservation] = words
 
     def forget(self, reservation: ids.Key) -> None:
-        """It is gone."""
+        """Forget a deleted Reservation."""
         self._messages.pop(reservation, None)
 
     def evict_victims(
         self, item: write_pool.WorkItem, reservation: reservations.Reservation
     ) -> None:
-        """Ask those to leave that are still there; `item` comes back where one may not yet."""
+        """Evict the remaining victims; `item` is retried where that is refused."""
         for victim in reservation.evicting:
             pod = self._context.stores.pods.get(victim.key)
             if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
@@ -62,7 +62,7 @@ class EvictionRequester:
         reservation: reservations.Reservation,
         users: Iterable[pods.Pod],
     ) -> None:
-        """Ask those to leave that were to be over by now: they were lent it no longer."""
+        """Evict pods that exceeded their declared run time on reserved devices."""
         now = self._context.clock.now()
         for pod in users:
             if pod.node and not pod.deleting and term.ends_by(pod, now, now):
@@ -73,7 +73,7 @@ class EvictionRequester:
     def _evict(
         self, item: write_pool.WorkItem, pod: pods.Pod, words: str, reason: reasons.Reason
     ) -> None:
-        """Unless it was a moment ago."""
+        """Evict a pod unless it was requested within `RETRY_S`."""
         now = self._context.clock.monotonic()
         if self._retry_at.get(pod.uid, 0.0) > now:
             return

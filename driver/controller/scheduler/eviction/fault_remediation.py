@@ -1,4 +1,4 @@
-"""Work on what failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
+"""Moves workloads off failed GPUs: reserves a place, then evicts all pods (D7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -56,9 +56,9 @@ class FaultRemediation:
         self._settings = deciding
 
     def reconcile(self, node: ids.NodeName) -> float | None:
-        """Have the work on devices of a node that failed go elsewhere, where it is to.
+        """Move the workloads on a node's failed devices.
 
-        Seconds until it is to be looked at again, where something is there that failed.
+        Returns the seconds until the next reconcile if a failed device is in use.
         """
         view = self._context.refresh_view()
         faults_by_victim: dict[victims.VictimKey, faulty.Fault] = {}
@@ -73,7 +73,7 @@ class FaultRemediation:
         return _RETRY_S if faults_by_victim else None
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
-        """The pods of a claim that run."""
+        """Return the running pods of a claim."""
         users = stores.claim_users(self._context.stores, claim)
         return [pod for pod in users if pod.node and not pod.deleting]
 
@@ -100,14 +100,14 @@ class FaultRemediation:
         )
 
     def _find_placements(self, unit: victims.Victim) -> Sequence[gang_types.MemberPlacement]:
-        """Places for all of it on what works, as if it were gone; none where there are none."""
+        """Return placements on healthy devices as if the workload were gone; empty if none."""
         view = without_pods.WithoutPods(self._context.view, unit.pods)
         members = [self._recreated(holder.pod) for holder in unit.pods]
         placement = gang_placement.place_gang(members, view, _topology(unit), self._settings)
         return placement.members if isinstance(placement, gang_types.GangPlacement) else ()
 
     def _recreated(self, pod: pods.Pod) -> allocator_types.Workload:
-        """A pod as its owner will make it again."""
+        """Return the workload of a pod as its owner recreates it."""
         pod_claims = stores.pod_claims(self._context.stores, pod)
         fresh_claims = tuple(replace(claim, allocation=None, consumers=()) for claim in pod_claims)
         return allocator_types.Workload(replace(pod, node=None), fresh_claims)

@@ -1,4 +1,4 @@
-"""GPUs that do nothing: told, or taken back, as the queue of their pods wants it (D7)."""
+"""Idle GPUs: reported, or reclaimed, by the policy of the pods' queue (D7)."""
 
 import structlog
 
@@ -34,7 +34,7 @@ class IdleReclaim:
         self._reported: dict[victims.VictimKey, str] = {}
 
     def reconcile(self, claim: claims.Claim) -> float | None:
-        """Do what is due for the pods of a claim; seconds until it is to be looked at again."""
+        """Act on the pods of a claim; return the seconds until the next reconcile."""
         if not any(status.activity is not None for status in claim.said):
             return None
         waits = [
@@ -67,7 +67,7 @@ class IdleReclaim:
     def _act(
         self, unit: victims.Victim, leaf: str, policy: queues.IdleReclaim, idle_s: float
     ) -> float | None:
-        """Told once; evicted until it is gone, unless nobody would make it again."""
+        """Report once, or evict until gone if an owner would recreate the pods."""
         words = (
             f"{unit.description} did nothing with its GPUs for {durations.text(idle_s)}; "
             f"queue {leaf} allows {durations.text(policy.after_s)}"

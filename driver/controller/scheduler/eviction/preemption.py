@@ -1,4 +1,4 @@
-"""Making room by preemption: a plan, what it needs held first, and then the evictions (D7)."""
+"""Preemption: plans victims, reserves the devices, then evicts (D7)."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _RETRY_S = 5.0
 
 
 class QueueStates:
-    """The queues as the law of preemption reads them, as of one moment."""
+    """Queue states for the preemption policy, as of one moment."""
 
     def __init__(
         self,
@@ -78,7 +78,7 @@ class QueueStates:
         return replace(leaf, is_idle=self._idle_s(pod) >= idle_reclaim.after_s)
 
     def _idle_s(self, pod: pods.Pod) -> float:
-        """For how long it did nothing, as far as that is known."""
+        """Return how long the pod's GPUs were idle, 0 if unknown."""
         unit = self._victims.all_victims(self._context.view).get(preemption_victims.victim_key(pod))
         since = idle.idle_since(unit, self._context.stores.claims.get) if unit is not None else None
         return (self._context.clock.now() - since).total_seconds() if since is not None else 0.0
@@ -108,9 +108,9 @@ class Preemption:
         self._lowest_priority = (-1, _NO_PRIORITY)
 
     def try_preempt(self, workload: pending.PendingWorkload, leaf: str) -> float | None:
-        """Have pods make room for a candidate that found none, if they may go for it.
+        """Preempt pods for a workload that fits nowhere, if policy allows it.
 
-        Seconds until it is worth another look, where time alone may change the answer.
+        Returns the seconds until a retry, where time alone may change the result.
         """
         moment = self._context.clock.monotonic()
         if not self._may_preempt(workload):
@@ -141,7 +141,7 @@ class Preemption:
         return None
 
     def _forget(self) -> None:
-        """What does not wait any more."""
+        """Forget workloads that are not pending any more."""
         waiting = self._context.memory.waiting
         if len(self._retry_at) > 2 * len(waiting) + _MAX_PREEMPTIONS:
             self._retry_at = {
@@ -154,7 +154,7 @@ class Preemption:
     def _report_not_helpful(
         self, workload: pending.PendingWorkload, outcome: preemption_types.NoPlan
     ) -> None:
-        """Say once why nobody goes for it, where there is anybody at all."""
+        """Report once why preemption does not help, where there are candidates."""
         message = plan_words.no_plan_message(outcome)
         if outcome.ineligible and self._reported.get(workload.item) != message:
             self._reported[workload.item] = message
@@ -174,7 +174,7 @@ class Preemption:
         )
 
     def _find_lowest_priority(self) -> int:
-        """The lowest priority of all that has something."""
+        """Return the lowest priority of all running workloads."""
         mark, lowest = self._lowest_priority
         if mark != self._context.view.revision:
             running = self.victims.all_victims(self._context.view).values()
@@ -208,7 +208,7 @@ class Preemption:
         plan: preemption_types.Plan,
         right: preemption_policy.PreemptionPolicy,
     ) -> None:
-        """What it needs is held first; the evictions follow once that is written."""
+        """Reserve the devices; the evictions follow once that is written."""
         name = f"pod {workload.first.key}" if workload.gang is None else f"gang {workload.gang.key}"
         held = device_plan.held_devices(self._context.view, plan.members)
         messages = {

@@ -1,4 +1,4 @@
-"""Reservations: what they hold is kept in the picture, given to their holders, and given back."""
+"""Reservation controller: holds devices in the view, for their holders, until used or expired."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
@@ -64,7 +64,7 @@ class ReservationController:
         self._evictions = evictions.EvictionRequester(context, hands)
 
     def set_reservation(self, key: ids.Key, reservation: reservations.Reservation | None) -> None:
-        """A Reservation came, changed or went: what it holds is held in the picture."""
+        """Apply a Reservation's change: hold its devices in the view."""
         if reservation is None:
             gone = self._live.pop(key, None)
             self._pending.discard(key)
@@ -76,7 +76,7 @@ class ReservationController:
         self._refresh(reservation)
 
     def _refresh(self, reservation: reservations.Reservation) -> tuple[reservations.Held, ...]:
-        """Hold what nobody has used yet; that."""
+        """Hold the devices that the holder does not use yet; return them."""
         left = term.unused_devices(
             reservation, self._context.view, self._holder_claims(reservation)
         )
@@ -86,7 +86,7 @@ class ReservationController:
     def _hold(
         self, reservation: reservations.Reservation, held: Sequence[reservations.Held]
     ) -> None:
-        """What is held counts for the holder's queue; what goes for it, for its own no more."""
+        """Charge held devices to the holder's queue, and stop charging the victims' claims."""
         allocation = term.held_allocation(held)
         self._context.view.set_reserved_devices(term.holder_key(reservation), allocation)
         self._usage.charge_reservation(
@@ -97,7 +97,7 @@ class ReservationController:
         )
 
     def _holder_queue(self, reservation: reservations.Reservation) -> str:
-        """The queue of its holder: of a pod that is there, else of such a pod."""
+        """Return the queue of an existing holder pod, else of a synthetic one."""
         holder_pods = (
             pod
             for pod in self._context.stores.pods.snapshot().values()
@@ -106,14 +106,14 @@ class ReservationController:
         return self._queue_of(next(holder_pods, term.sample_holder(reservation)))
 
     def _victim_claims(self, reservation: reservations.Reservation) -> Iterator[ids.Key]:
-        """The claims of those that go."""
+        """Yield the claims of the victims."""
         for victim in reservation.evicting:
             pod = self._context.stores.pods.get(victim.key)
             if pod is not None and pod.uid == victim.uid:
                 yield from pod.claim_keys
 
     def _holder_claims(self, reservation: reservations.Reservation) -> Iterator[ids.Key]:
-        """The claims of its holder; not of those who go for it."""
+        """Yield the claims of the holder; the victims' excepted."""
         view = self._context.view
         for key in {
             holder.claim for held in reservation.held for holder in view.holders(held.device)
@@ -135,7 +135,7 @@ class ReservationController:
     # What is due.
 
     def reconcile(self, item: write_pool.WorkItem) -> float | None:
-        """Do what is due for a Reservation; seconds until it is to be looked at again."""
+        """Reconcile a Reservation; return the seconds until the next reconcile."""
         self._context.refresh_view()
         reservation = self._context.stores.reservations.get(item.key)
         if reservation is None:
@@ -166,7 +166,7 @@ class ReservationController:
         left: Sequence[reservations.Held],
         now: dt.datetime,
     ) -> tuple[str, str] | None:
-        """The phase in which it ends now, and why; None: it does not."""
+        """Return the phase in which it ends now, and why; None: it does not end."""
         if reservation.held and not left:
             return "Used", "every device is used"
         if reservation.evicting and not self._is_awaited(reservation, now):
@@ -176,9 +176,9 @@ class ReservationController:
         return None
 
     def _is_awaited(self, reservation: reservations.Reservation, now: dt.datetime) -> bool:
-        """Whether a pod of its holder still has no devices, or is about to be made again.
+        """Return whether a holder pod has no devices yet, or is about to be recreated.
 
-        What somebody else made is awaited for as long as it lasts.
+        User-created Reservations are awaited until they expire.
         """
         if not _is_internal(reservation):
             return True
@@ -207,7 +207,7 @@ class ReservationController:
         held: Sequence[reservations.Held],
         messages: evictions.EvictionMessages,
     ) -> None:
-        """Hold at once, write it, and have the others leave once it is written."""
+        """Hold the devices at once and write the Reservation; evictions follow the write."""
         self._evictions.set_messages(reservation.key, messages)
         self.set_reservation(reservation.key, replace(reservation, held=tuple(held)))
         accepted = reservations.accepted(reservation, "", "", reservation.created)
@@ -217,22 +217,22 @@ class ReservationController:
         )
 
     def evicting_count(self) -> int:
-        """For how many pods go now."""
+        """Return the number of Reservations with victims."""
         return sum(1 for reservation in self._live.values() if reservation.evicting)
 
     def has_pending_eviction(self, candidate: scheduler_pending.PendingWorkload) -> bool:
-        """Whether pods go for a candidate already."""
+        """Return whether pods are being evicted for a workload."""
         return any(
             reservation.evicting and term.may_use(reservation, candidate.first, "")
             for reservation in self._live.values()
         )
 
     def is_victim(self, pod: pods.Pod) -> bool:
-        """Whether a pod is to leave for a Reservation."""
+        """Return whether a pod is to be evicted for a Reservation."""
         return any(pod.uid in _victim_uids(reservation) for reservation in self._live.values())
 
     def pending_since(self, candidate: scheduler_pending.PendingWorkload) -> str:
-        """Since when a candidate waits: one that was evicted for no fault of its own keeps that."""
+        """Return since when a workload is pending; one evicted for a fault keeps its time."""
         times = (
             reservation.since
             for reservation in self._live.values()
@@ -242,14 +242,14 @@ class ReservationController:
         return min((candidate.since, *times))
 
     def _evict(self, item: write_pool.WorkItem, reservation: reservations.Reservation) -> None:
-        """What is not held is not gone for."""
+        """Evict the victims; without held devices delete the Reservation instead."""
         if reservation.held or reservation.name.startswith(REPLACE):
             self._evictions.evict_victims(item, reservation)
         elif _is_internal(reservation):
             self._writer.delete_reservation(reservation)
 
     def _other_users(self, reservation: reservations.Reservation) -> Iterator[pods.Pod]:
-        """Who has what is held for its holder."""
+        """Yield the pods of others that use the held devices."""
         view = self._context.view
         for key in {
             holder.claim for held in reservation.held for holder in view.holders(held.device)
@@ -261,7 +261,7 @@ class ReservationController:
             )
 
     def pending_keys(self) -> tuple[ids.Key, ...]:
-        """Those for which no devices were found yet."""
+        """Return the keys of Reservations without devices."""
         return tuple(sorted(self._pending))
 
     def _plan(self, reservation: reservations.Reservation, now: dt.datetime) -> None:
@@ -286,7 +286,7 @@ class ReservationController:
         self._write_status(reservation, "Held", placement, "")
 
     def _end(self, reservation: reservations.Reservation, phase: str, why: str) -> None:
-        """One of ours goes; one that somebody made stays, and says what became of it."""
+        """End a Reservation: delete an internal one, write the phase of a user's."""
         self._pending.discard(reservation.key)
         self._hold(reservation, ())
         if _is_internal(reservation):
@@ -316,7 +316,7 @@ class ReservationController:
     def held_for(
         self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
-        """The Reservations that hold something for a candidate now."""
+        """Return the Reservations that hold devices for a workload."""
         return tuple(
             reservation
             for reservation in self._live.values()
@@ -330,7 +330,7 @@ class ReservationController:
     def usable_before_start(
         self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
-        """Those that have not started, and will not before a candidate is over."""
+        """Return the Reservations that start after the workload ends."""
         now = self._context.clock.now()
         return tuple(
             reservation
@@ -345,7 +345,7 @@ class ReservationController:
     def view_for(
         self, usable: Sequence[reservations.Reservation], *, narrow: bool
     ) -> snapshot.Snapshot:
-        """The picture without what these hold; `narrow`: of the nodes alone where they hold it."""
+        """Return the view without what these hold; `narrow`: only the nodes where they hold it."""
         only = (
             {held.node for reservation in usable for held in reservation.held} if narrow else None
         )
@@ -354,16 +354,16 @@ class ReservationController:
         )
 
     def refresh_held(self, usable: Sequence[reservations.Reservation]) -> None:
-        """Their holder was just placed."""
+        """Update what is held after a holder was placed."""
         for reservation in usable:
             self._refresh(reservation)
 
 
 def _victim_uids(reservation: reservations.Reservation) -> frozenset[ids.PodUid]:
-    """Of those who go for it."""
+    """Return the UIDs of the victims."""
     return frozenset(victim.uid for victim in reservation.evicting)
 
 
 def _is_internal(reservation: reservations.Reservation) -> bool:
-    """Whether the controller made it."""
+    """Return whether the controller created it."""
     return bool(reservation.evicting) and reservation.name.startswith((PREEMPT, REPLACE))

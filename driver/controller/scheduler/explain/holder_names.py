@@ -1,4 +1,4 @@
-"""Names of those who have devices that a refused pod lacks: a pod, a plan, a Reservation."""
+"""Describes the holders of devices that a refused pod lacks: pod, plan or Reservation."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ _MOST_PODS = 2
 
 
 class HolderNames:
-    """On the decider's thread; `plan` gives the plan of now, if there is one."""
+    """On the decider's thread; `plan` returns the backfill plan."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""Answers to readers (`explain`, the page, the JSON API), made for the picture of now.
+"""Explanations for readers (`explain`, the page, the JSON API), computed for the current view.
 
-Any thread asks; the decider's answers between two turns, once for all who ask for one pod.
+Any thread requests; the decider resolves between two cycles, once for all requests of one pod.
 """
 
 import threading
@@ -34,7 +34,7 @@ PendingExplanation = futures.Future[explanation.Explanation | None]
 
 
 class ExplainQueries:
-    """`ask` from any thread, `answer` on the decider's. One answer costs one decision."""
+    """`request` from any thread, `resolve` on the decider's. One answer costs one decision."""
 
     def __init__(
         self,
@@ -55,14 +55,14 @@ class ExplainQueries:
         self._requests: dict[ids.Key, PendingExplanation] = {}
 
     def request(self, pod: ids.Key) -> PendingExplanation:
-        """The answer to come; None in it: the pod is not decided for here."""
+        """Return the future explanation; None in it: the pod is not decided for here."""
         with self._lock:
             answer = self._requests.setdefault(pod, futures.Future())
         self._items.add(write_pool.WorkItem(KIND, pod))
         return answer
 
     def resolve(self, pod: ids.Key) -> None:
-        """Resolve what was asked of a pod."""
+        """Resolve the request of a pod."""
         with self._lock:
             answer = self._requests.pop(pod, None)
         if answer is None:
@@ -74,14 +74,14 @@ class ExplainQueries:
             answer.set_result(full)
 
     def explain_now(self, pod: ids.Key) -> explanation.Explanation | None:
-        """The answer to a pod; from any thread but the decider's. Waits `PATIENCE_S` at most."""
+        """Return a pod's explanation; not on the decider's thread. Blocks up to `PATIENCE_S`."""
         try:
             return self.request(pod).result(PATIENCE_S)
         except futures.TimeoutError:
             return self.last_explanation(pod)
 
     def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
-        """The last answer to a pod; from any thread."""
+        """Return the last explanation of a pod; from any thread."""
         uid = self._context.memory.uids.get(pod)
         return None if uid is None else self._context.memory.explanations.get(uid)
 
@@ -110,7 +110,7 @@ class ExplainQueries:
         return self._results.record_explanation(work.pod, refusal, near, text)
 
     def _explain_bound(self, key: ids.Key) -> explanation.Explanation | None:
-        """The answer to a pod that is bound where its claims are not allocated: of its own node."""
+        """Explain a pod that is bound where its claims are not allocated, for its own node."""
         memory, pod = self._context.memory, self._context.stores.pods.get(key)
         since = memory.astray.get(pod.uid) if pod is not None else None
         if pod is None or since is None or pod.uid in memory.in_flight:
@@ -138,7 +138,7 @@ class ExplainQueries:
         )
 
     def _candidate(self, pod: ids.Key) -> pending.PendingWorkload | None:
-        """The pod that waits for a place, or its gang."""
+        """Return the pending pod, or its gang."""
         waiting = self._context.memory.waiting
         single = waiting.get(write_pool.WorkItem("pod", pod))
         if single is not None:
@@ -149,7 +149,7 @@ class ExplainQueries:
         return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
     def _view_for(self, candidate: pending.PendingWorkload) -> snapshot.Snapshot:
-        """The picture as the candidate's own turn finds it."""
+        """Return the view that the workload's own turn sees."""
         plan = self._cycle.plan
         if plan is None or candidate.item != write_pool.WorkItem(plan.kind, plan.key):
             return self._context.view
@@ -174,7 +174,7 @@ class ExplainQueries:
         )
 
     def _explain_unplaced(self, work: allocator_types.Workload) -> explanation.Explanation | None:
-        """The answer to one that would fit: what else keeps it, such as its queue's limit."""
+        """Explain a workload that would fit: another cause, such as its queue's limit."""
         memory = self._context.memory
         why, text = memory.pending_reasons.get(work.pod.uid), memory.messages.get(work.pod.uid, "")
         if why is None or why is reasons.Reason.NO_FIT:

@@ -1,4 +1,4 @@
-"""What waits, by why, and how Reservations stand. Pure."""
+"""Values of pending pods by reason, and of Reservations by phase. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ Waits = tuple[write_pool.WorkItem, pending.PendingWorkload | None]
 
 @dataclass(frozen=True, slots=True)
 class PendingState:
-    """What the decider remembers of now. `why` is what pods were told last."""
+    """State of the scheduler now. `pending_reasons` is each pod's last reported reason."""
 
     waiting: tuple[Waits, ...] = ()
     uids: Mapping[ids.Key, ids.PodUid] = field(default_factory=dict)
@@ -70,7 +70,7 @@ class PendingState:
 
 
 def pending_values(state: PendingState, reserved: Iterable[reservations.Reservation]) -> Figures:
-    """The figures of all that."""
+    """Return the metric values."""
     why = Counter(
         _pending_reason(state, uid)
         for reservation in state.waiting
@@ -93,7 +93,7 @@ def pending_values(state: PendingState, reserved: Iterable[reservations.Reservat
 
 
 def _planned(plan: backfill_plan.BackfillPlan | None, why: backfill_plan.PlanReason) -> int:
-    """GPUs of a plan on such grounds."""
+    """Return the GPUs of a plan with this cause."""
     return sum(map(len, plan.gpus.values())) if plan is not None and plan.reason is why else 0
 
 

@@ -1,4 +1,4 @@
-"""How queues stand, as figures: a queue that is gone has none. Pure."""
+"""Values of queues; a deleted queue has none. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -63,7 +63,7 @@ FAMILIES: Final = (
 def queue_values(
     queue_status: Mapping[str, status_types.QueueStatus], by_name: Mapping[str, queues.Queue]
 ) -> Figures:
-    """The figures of the queues that stand; `known` are they by name."""
+    """Return the values of queues with a standing; `by_name` are the Queues."""
     values: dict[str, dict[tuple[str, ...], float]] = {item.name: {} for item in FAMILIES}
     for name, item in queue_status.items():
         labels = (name or NO_QUEUE,)

@@ -1,8 +1,7 @@
-"""What waits for nodes has its places on those that are there kept for it, until it has them all.
+"""Holds arrived capacity for the demand it was provisioned for, until all of it is there.
 
-What is kept lies on the picture by a key that no claim can have, as with Reservations: the others
-of a gang are yet to come, and nobody else is to take the first nodes meanwhile, nor an autoscaler
-one that is idle.
+The devices are reserved in the view by a key that no claim can have, as with Reservations: other
+pods must not take the first nodes of a gang meanwhile, nor an autoscaler remove an idle one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,18 +18,18 @@ from driver.scheduling.snapshot import snapshot
 
 
 class ArrivedCapacity:
-    """On the decider's thread. What it remembers may be lost: the next look finds it again."""
+    """On the decider's thread. State may be lost: the next reconcile finds it again."""
 
     def __init__(self, world: state.SchedulerContext) -> None:
         self._context = world
         self._held: set[str] = set()
 
     def has(self, wish: str) -> bool:
-        """Whether devices are kept for a wish."""
+        """Return whether devices are held for a demand."""
         return wish in self._held
 
     def view_for(self, wish: str) -> snapshot.Snapshot:
-        """The picture as what they are kept for sees it."""
+        """Return the view without what is held for the demand itself."""
         if wish not in self._held:
             return self._context.view
         return reservation_overlay.WithoutReservations(
@@ -43,9 +42,9 @@ class ArrivedCapacity:
         brought: Mapping[str, Iterable[ids.NodeName]],
         arriving: Mapping[ids.NodeName, pools.Pool],
     ) -> None:
-        """Keep the places that wishes have on nodes that are there; of those arriving, all.
+        """Hold the places of demands on existing nodes; on arriving nodes all devices.
 
-        Of wishes that wait for a node yet, or for which one came: the others have no places there.
+        Only for demands that still wait for a node, or for which one arrived.
         """
         allocations: dict[str, claims.Allocation] = {}
         for wish in {**seats, **brought}:
@@ -75,7 +74,7 @@ class ArrivedCapacity:
 
 
 def _whole_gpus(pool: pools.Pool) -> Iterable[claims.Result]:
-    """Every GPU of a pool, by its first face."""
+    """Yield every GPU of a pool by its first face."""
     cards: dict[int, str] = {}
     for name, face in pool_layout.get_layout(pool).faces.items():
         cards.setdefault(face.gpu, name)

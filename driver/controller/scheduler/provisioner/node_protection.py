@@ -1,4 +1,4 @@
-"""Keeps the marks of ours on nodes as they are to be (`provisioning.marks`)."""
+"""Writes the annotations and labels that protect nodes from scale-down."""
 
 from collections.abc import Callable
 
@@ -22,12 +22,12 @@ ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 
 
 def parse_provenance(node: nodes.Node) -> provenance.ProvisionedFor | None:
-    """What a node came for, waiting or not."""
+    """Return what a node was provisioned for, pending or not."""
     return provenance.parse(node.brought_for)
 
 
 class NodeProtection:
-    """On the decider's thread; the writes are on the pool, fenced by the term."""
+    """On the decider's thread; writes run on the pool, fenced by the term."""
 
     def __init__(
         self,
@@ -45,7 +45,7 @@ class NodeProtection:
         self._revision = -1
 
     def enqueue_changed(self) -> None:
-        """Have every node looked at for which something changed since the last call."""
+        """Enqueue every node that changed since the last call."""
         view = self._context.refresh_view()
         changed = view.changed_since(self._revision)
         self._revision = view.revision
@@ -53,7 +53,7 @@ class NodeProtection:
             self._items.add_after(write_pool.WorkItem("marks", ids.Key(name)), _SETTLE_S)
 
     def reconcile(self, item: write_pool.WorkItem) -> float | None:
-        """Mark a node; seconds until it is to be looked at again."""
+        """Update a node's marks; return the seconds until the next reconcile."""
         node = self._context.refresh_view().nodes.get(ids.NodeName(item.key))
         if node is None:
             return None

@@ -1,4 +1,4 @@
-"""Nodes that were asked for: which are on their way, which are there, which are given up."""
+"""Tracks requested nodes: in flight, arrived, given up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _REST_S, _LONGEST_REST_S = 60.0, 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A node that is complete, and what it was asked for by."""
+    """A complete node and its request."""
 
     request: placeholder.Placeholder
     node: nodes.Node
@@ -37,7 +37,7 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One that is not, in its time."""
+    """A requested node that is not complete in time."""
 
     request: placeholder.Placeholder
     message: str
@@ -51,7 +51,7 @@ class _Backoff:
 
 
 class NodeRequests:
-    """On the decider's thread. What it remembers may be lost: the pods are in the API."""
+    """On the decider's thread. State may be lost: the placeholder pods are in the API."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class NodeRequests:
         self._refused: list[tuple[placeholder.NodeRequest, str]] = []
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
-        """A pod came, changed or went."""
+        """Apply a pod's change."""
         previous = self._placeholders.pop(key, None)
         if previous is not None and (pod is None or pod.uid != previous.pod.uid):
             self._deleting.discard(previous.pod.uid)
@@ -91,7 +91,7 @@ class NodeRequests:
             self._placeholders[key] = request
 
     def in_flight(self) -> fill_simulation.Nodes:
-        """Nodes that are on their way, by the names of the pods that ask for them."""
+        """Return the nodes in flight by the names of their placeholder pods."""
         now = self._context.clock.monotonic()
         self._unseen = {
             k: request for k, request in self._unseen.items() if request[1] + _UNSEEN_S > now
@@ -115,18 +115,18 @@ class NodeRequests:
         )
 
     def node_demand(self, node: ids.NodeName) -> str | None:
-        """What a node was asked for on which a pod that asks sits."""
+        """Return the demand of the placeholder on a node."""
         return next(
             (request.demand for request in self._placeholders.values() if request.node == node),
             None,
         )
 
     def placeholder_nodes(self) -> Iterator[ids.NodeName]:
-        """The nodes on which pods sit that asked for them."""
+        """Yield the nodes on which placeholders run."""
         return (request.node for request in self._placeholders.values() if request.node is not None)
 
     def poll(self) -> Iterator[Arrived | Missing]:
-        """What became of those that were asked for. The last word on each of them."""
+        """Yield the outcome of each request, once."""
         now = self._context.clock.now()
         for request in [*self._active()]:
             arrived = self._check_arrived(request, request.age_s(now))
@@ -142,7 +142,7 @@ class NodeRequests:
                 self.drop(request)
 
     def _check_arrived(self, request: placeholder.Placeholder, took_s: float) -> Arrived | None:
-        """Once its node is marked complete: by that no other placeholder lands there."""
+        """Return the arrival once the node is marked complete: no other placeholder lands there."""
         if request.node is None:
             return None
         node = self._context.view.nodes.get(request.node)
@@ -180,7 +180,7 @@ class NodeRequests:
         self._tools.metrics.nodes.count_failed(shape, why)
 
     def backed_off(self) -> dict[str, str]:
-        """Shapes that are left alone for a while, with the reason."""
+        """Return the shapes in back-off, with the reason."""
         now = self._context.clock.monotonic()
         return {
             name: f"is left alone for a while: {backoff.why}"
@@ -189,7 +189,7 @@ class NodeRequests:
         }
 
     def next_due_s(self) -> float | None:
-        """Until the first is given up, or may be asked for again."""
+        """Return the seconds until the next timeout or the next end of a back-off."""
         now, moment = self._context.clock.now(), self._context.clock.monotonic()
         left = [self._ttl_s - backoff.age_s(now) for backoff in self._active()]
         left += [
@@ -201,7 +201,7 @@ class NodeRequests:
     # Writes.
 
     def request(self, node_request: placeholder.NodeRequest) -> None:
-        """Ask for a node."""
+        """Request a node."""
         self._unseen[node_request.name] = node_request, self._context.clock.monotonic()
         self._tools.metrics.nodes.count_requested(node_request.template.name)
         body = placeholder.render(node_request, self._settings.namespace, self._settings.image)
@@ -225,9 +225,9 @@ class NodeRequests:
             self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
 
     def drain_refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
-        """What the API server did not let be asked for, with its words.
+        """Yield the requests that the API server refused, with its message.
 
-        What it could not answer is asked anew, by the same name, whether or not it was done.
+        Requests without an answer are repeated by the same name.
         """
         while self._refused:
             ask, words = self._refused.pop()
@@ -238,14 +238,14 @@ class NodeRequests:
                 yield ask, words
 
     def give_up(self, name: ids.NodeName) -> None:
-        """Nobody needs it any more."""
+        """Delete the placeholder of a node that is not needed any more."""
         for request in [*self._active()]:
             if request.name == name:
                 _log.info("node not needed any more", shape=request.shape, pod=request.pod.key)
                 self.drop(request)
 
     def drop(self, request: placeholder.Placeholder) -> None:
-        """Delete the pod that asks for a node."""
+        """Delete a placeholder pod."""
         self._deleting.add(request.pod.uid)
         self._tools.pool.submit(self._delete, request.pod)
 

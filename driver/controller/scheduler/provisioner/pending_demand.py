@@ -1,4 +1,4 @@
-"""What waits for a node now: pods, gangs and Reservations without a place, in their order."""
+"""Demand for nodes: pending pods, gangs and Reservations without a place, in their order."""
 
 from collections.abc import Iterator
 
@@ -33,7 +33,7 @@ class PendingDemand:
         self._gangs = gangs
 
     def list_demands(self) -> list[provisioning_demand.NodeDemand]:
-        """Those that nothing else is underway for: pods and gangs first, by their turn."""
+        """Return the demands without an eviction in progress: pods and gangs first, in order."""
         return [*self._workload_demands(), *self._reservation_demands()]
 
     def _workload_demands(self) -> Iterator[provisioning_demand.NodeDemand]:
@@ -61,13 +61,13 @@ class PendingDemand:
             )
 
     def is_pending(self, wish: str) -> bool:
-        """Whether something waits still, by the objects alone: a new leader knows it, too."""
+        """Return whether a demand is pending, by API objects alone, as a new leader needs it."""
         if self.reservation(wish) is not None:
             return True
         return any(self._is_open(pod) for pod in self.demand_pods(wish))
 
     def reservation(self, wish: str) -> reservations.Reservation | None:
-        """The Reservation that a wish is, as long as it holds nothing and is not over."""
+        """Return the Reservation of a demand while it holds nothing and has not ended."""
         kind, key = split_key(wish)
         reservation = (
             self._context.stores.reservations.get(key)
@@ -79,7 +79,7 @@ class PendingDemand:
         return reservation if self._context.clock.now() < term.end_time(reservation) else None
 
     def demand_pods(self, wish: str) -> tuple[pods.Pod, ...]:
-        """The pods of a wish that are there."""
+        """Return the existing pods of a demand."""
         kind, key = split_key(wish)
         if kind == "pod":
             pod = self._context.stores.pods.get(key)
@@ -94,6 +94,6 @@ class PendingDemand:
 
 
 def split_key(wish: str) -> tuple[str, ids.Key]:
-    """The kind and the key of a wish."""
+    """Return the kind and the key of a demand."""
     kind, _, key = wish.partition("/")
     return kind, ids.Key(key)

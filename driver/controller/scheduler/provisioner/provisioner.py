@@ -1,7 +1,7 @@
-"""Nodes on demand: what waits is planned for, nodes are asked for, and kept for what they came for.
+"""Provisioner: plans for pending demand, requests nodes, and holds them for that demand.
 
-A look is level-triggered as all else here: what is on its way is read from the pods that ask, what
-a node came for from the node. A new leader goes on where the last one was.
+Level-triggered: requests in flight are read from the placeholder pods, provenance from the nodes.
+A new leader continues where the last one stopped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +38,7 @@ _REASON = reasons.Reason
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerDeps:
-    """What a look works with."""
+    """Collaborators of the provisioner."""
 
     shapes: shape_catalog.ShapeCatalog
     requests: node_requests.NodeRequests
@@ -68,11 +68,11 @@ class Provisioner:
         self._offer = shape_status.build_status(how.document, {}, how.namespace, world.view.driver)
 
     def offer(self) -> shape_status.ShapeStatus:
-        """What the last look saw of the shapes; from any thread."""
+        """Return the status of the shapes at the last reconcile; from any thread."""
         return self._offer
 
     def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
-        """A node came, changed or went."""
+        """Apply a node's change."""
         origin = provenance.parse(node.brought_for) if node is not None else None
         if origin is None:
             self._provenance.pop(ids.NodeName(name), None)
@@ -80,7 +80,7 @@ class Provisioner:
             self._provenance[ids.NodeName(name)] = origin
 
     def reconcile(self) -> float | None:
-        """Do what is due; seconds until it is to be looked at again."""
+        """Reconcile; return the seconds until the next reconcile."""
         begun = self._context.clock.monotonic()
         if begun < self._next:
             return self._next - begun
@@ -106,7 +106,7 @@ class Provisioner:
         return self._recheck_after_s(demands)
 
     def _recheck_after_s(self, demands: Sequence[provisioning_demand.NodeDemand]) -> float | None:
-        """Until time alone may change the answer."""
+        """Return the seconds until time alone may change the result."""
         now = self._context.clock.monotonic()
         ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
         if any(demand.lead_s > 0 for demand in demands):
@@ -117,7 +117,7 @@ class Provisioner:
         return max(_PACE_S, min(ends)) if ends else None
 
     def _report_outcomes(self) -> None:
-        """What became of nodes that were asked for."""
+        """Report the outcomes of requested nodes."""
         for ask, problem in self._deps.requests.drain_refused():
             message = f"A node of shape {ask.template.name} could not be asked for: {problem}"
             self._deps.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
@@ -178,7 +178,7 @@ class Provisioner:
         return demands
 
     def _pending_nodes(self) -> Mapping[str, frozenset[ids.NodeName]]:
-        """By what waits still: the nodes that came for it."""
+        """Map each pending demand to the nodes that arrived for it."""
         by_demand: dict[str, set[ids.NodeName]] = {}
         for name, origin in self._provenance.items():
             by_demand.setdefault(origin.demand, set()).add(name)
@@ -189,7 +189,7 @@ class Provisioner:
         }
 
     def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
-        """What is not needed for a while: work comes and goes."""
+        """Give up nodes that are unneeded for a while: work comes and goes."""
         now = self._context.clock.monotonic()
         self._unneeded = {name: self._unneeded.get(name, now) for name in unneeded}
         for name, since in self._unneeded.items():
@@ -199,7 +199,7 @@ class Provisioner:
     def _statuses(
         self, plan: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
     ) -> Iterator[tuple[str, reporter.DemandStatus]]:
-        """How each wish stands that something is to be told of."""
+        """Yield the status of each demand that has something to report."""
         kinds: dict[str, list[node_template.NodeTemplate]] = {}
         for wish, seats in plan.placements.items():
             node_names = {seat.placement.node for seat in seats}
@@ -228,7 +228,7 @@ class Provisioner:
             )
 
     def provisioned_for(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
-        """What a node came for, as long as that waits: what its mark is to say."""
+        """Return the pending demand of a node: the value of its mark."""
         origin = self._provenance.get(node.name)
         wish = origin.demand if origin is not None else self._deps.requests.node_demand(node.name)
         if wish is None or not self._deps.demand.is_pending(wish):

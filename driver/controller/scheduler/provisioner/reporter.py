@@ -1,4 +1,4 @@
-"""What is told of nodes on demand, to those who wait for them: once for each new word."""
+"""Reports provisioning to pending workloads, once for each change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _REASON = reasons.Reason
 
 @dataclass(frozen=True, slots=True)
 class DemandStatus:
-    """How a wish stands. `mark`: what has to change for it to be told again."""
+    """Status of a demand. It is reported again when `mark` changes."""
 
     reason: reasons.Reason
     message: str
@@ -48,7 +48,7 @@ class ProvisioningReporter:
         statuses: Mapping[str, DemandStatus],
         all_of: Mapping[str, provisioning_demand.NodeDemand],
     ) -> None:
-        """How each wish stands now; what is not named stands no way."""
+        """Report the status of each demand; demands that are not named have none."""
         self._reported = {key: mark for key, mark in self._reported.items() if key in statuses}
         for key, status in statuses.items():
             mark = f"{status.reason.value} {status.mark}"
@@ -64,7 +64,7 @@ class ProvisioningReporter:
     def report_event(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str
     ) -> None:
-        """Something happened to a node that was asked for, by now: told to all whom it concerns."""
+        """Report an event of a requested node on its demand's objects."""
         warning = reason is not _REASON.NODE_ARRIVED
         for pod in self._demand.demand_pods(wish):
             report = self._tools.reporter.warning if warning else self._tools.reporter.normal
@@ -74,7 +74,7 @@ class ProvisioningReporter:
             self.report_on_node(node, reason, message)
 
     def report_on_node(self, node: nodes.Node, reason: reasons.Reason, message: str) -> None:
-        """Told on a Node."""
+        """Report an event on a Node."""
         regarding = recorder.ObjectRef("Node", "v1", "", node.name, node.uid)
         self._tools.reporter.report_on(regarding, reason, message)
 

@@ -1,4 +1,4 @@
-"""What shapes are like: by their document, and by the nodes of them that were there."""
+"""Catalogue of node shapes: from the document, and learned from live nodes."""
 
 import base64
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _KEY_END = ".json.gz"
 
 
 class ShapeCatalog:
-    """On the decider's thread; what it learns is written on the pool."""
+    """On the decider's thread; what is learned is written on the pool."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class ShapeCatalog:
         self._reported: set[tuple[str, str]] = set()
 
     def load(self) -> None:
-        """Read what was learned before. Raises ApiError; the next look tries again."""
+        """Load what was learned before. Raises ApiError; the next reconcile retries."""
         if self._seen is not None:
             return
         try:
@@ -73,7 +73,7 @@ class ShapeCatalog:
         return self._seen
 
     def shapes(self) -> tuple[node_template.NodeTemplate, ...]:
-        """Every shape, as far as it is known now."""
+        """Return every shape with what is learned."""
         return tuple(
             observed_shapes.apply_observed(
                 item, self._observed.get(name, observed_shapes.ObservedShape())
@@ -82,11 +82,11 @@ class ShapeCatalog:
         )
 
     def measured(self) -> frozenset[str]:
-        """The shapes whose start-up is that of nodes that came."""
+        """Return the shapes with a measured start-up time."""
         return frozenset(name for name, past in self._observed.items() if past.startup_s)
 
     def get(self, name: str) -> node_template.NodeTemplate | None:
-        """The shape of that name; None where the document has it no more."""
+        """Return the shape of a name; None if the document no longer has it."""
         item = self._declared.get(name)
         return (
             observed_shapes.apply_observed(
@@ -97,13 +97,13 @@ class ShapeCatalog:
         )
 
     def node_shape(self, node: nodes.Node) -> node_template.NodeTemplate | None:
-        """The shape that a node is of."""
+        """Return the shape of a node."""
         return next((item for item in self._declared.values() if item.matches(node)), None)
 
     def learn(self) -> Iterator[tuple[nodes.Node, str, str]]:
-        """Learn from the node of each shape that has the most GPUs; where its document is wrong.
+        """Learn from the best node of each shape; yield contradictions with the document.
 
-        A node with a GPU missing does not stand for its shape as long as there is a better one.
+        A node that lacks a GPU is not used while there is a better one.
         """
         for index, document in enumerate(self._settings.document.shapes):
             best = max(self._complete(document.name), default=None, key=_by_gpus)
@@ -120,13 +120,13 @@ class ShapeCatalog:
                     yield node, path, words
 
     def record_startup(self, name: str, took_s: float) -> None:
-        """A node of a shape took so long to come."""
+        """Record a node's start-up time."""
         self._record(
             name, self._observed.get(name, observed_shapes.ObservedShape()).with_startup(took_s)
         )
 
     def is_complete(self, name: ids.NodeName) -> pools.Pool | None:
-        """The pool of our driver that a node has, once all of it is published."""
+        """Return the node's pool of the driver once all of it is published."""
         view = self._context.view
         if name not in view.nodes:
             return None

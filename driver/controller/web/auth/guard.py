@@ -1,4 +1,4 @@
-"""Who gets in: a token where others can reach the page, and only by its own name where not."""
+"""Guards requests: by a token where others can reach the page, by the host name where not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _OPEN = {"static", "login", "logout"}
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`asked` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
+    """`reviewer` None: no authentication. `local`: reachable by loopback alone."""
 
     reviewer: token_reviews.TokenReviewer | None = None
     local: bool = True
@@ -30,7 +30,7 @@ class Guard:
 
 
 def attach(app: flask.Flask, guard: Guard) -> None:
-    """Look at every request before it is answered."""
+    """Check every request before it is answered."""
 
     def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
         if guard.local and not rules.is_local_name(flask.request.host):
@@ -100,13 +100,13 @@ def _logout() -> Any:  # noqa: ANN401
 
 
 def _local_path(path: str) -> str:
-    """A path of ours; what leads elsewhere is the overview."""
+    """Return a path of this site; the overview for one that leads elsewhere."""
     own = path.startswith("/") and not path.startswith(("//", "/\\", "/login"))
     return path if own and path.isprintable() else "/"
 
 
 def forward_request(forward: Callable[[str, str], flask.Response | None]) -> flask.Response | None:
-    """The leader's answer to this request; None: it was sent on already, or was not reached."""
+    """Return the leader's answer to this request; None if it was forwarded already or failed."""
     if flask.request.headers.get(FORWARDED):
         return None
     return forward(flask.request.full_path.rstrip("?"), token())

@@ -1,4 +1,4 @@
-"""Asks the API server who a token is and what they may; remembers it for ten seconds."""
+"""Reviews tokens by the API server; verdicts are cached for ten seconds."""
 
 import hashlib
 import threading
@@ -17,7 +17,7 @@ ACCESS_REVIEWS = gvr.Resource(
 
 
 class Api(Protocol):
-    """What is used of the API server."""
+    """Operations used of the API server."""
 
     def create(self, resource: gvr.Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Create an object; the object as the server answered it. Raises ApiError."""
@@ -25,7 +25,7 @@ class Api(Protocol):
 
 
 class TokenReviewer:
-    """The verdict on each token. Thread safe; no token is kept, only its digest."""
+    """Verdict for each token. Thread safe; stores digests, no tokens."""
 
     def __init__(self, api: Api, time: clock.Clock) -> None:
         self._api = api
@@ -34,7 +34,7 @@ class TokenReviewer:
         self._verdicts: dict[bytes, tuple[float, rules.Verdict]] = {}
 
     def verdict(self, token: str) -> rules.Verdict:
-        """Whether its bearer may read. Raises ApiError where the API server cannot be asked."""
+        """Return whether the token's user may read. Raises ApiError if the API server fails."""
         if not token:
             return rules.NO_TOKEN
         digest = hashlib.sha256(token.encode()).digest()

@@ -1,4 +1,4 @@
-"""What is drawn: GPUs and queues as bars of 1000, and who of a node's GPUs reaches whom. Pure."""
+"""Charts: GPUs and queues as bars of 1000, and the GPU reachability of a node. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Segment:
 
 
 def segments(gpu: model.Gpu) -> tuple[Segment, ...]:
-    """What claims have of it; who only looks on has nothing to draw."""
+    """Return the claims' segments of a GPU's bar; monitoring claims have none."""
     return tuple(
         Segment(
             part.start,
@@ -56,7 +56,7 @@ def title(part: model.Part) -> str:
 
 
 def ticks(gpu: model.Gpu) -> tuple[int, ...]:
-    """Where MIG's memory slices meet; none where it is not cut into MIG devices."""
+    """Return the boundaries of MIG's memory slices; empty unless partitioned by MIG."""
     cut = gpu.mode == "mig" or any(holder.mode == "mig" for holder in gpu.kept)
     if not cut or not gpu.memory_slices:
         return ()
@@ -66,13 +66,13 @@ def ticks(gpu: model.Gpu) -> tuple[int, ...]:
 
 
 def share(part: float, whole: float) -> int:
-    """A part of a whole, of 1000; 0 of nothing."""
+    """Return a part of a whole in 1000ths; 0 of nothing."""
     return round(min(max(part / whole, 0.0), 1.0) * WHOLE) if whole else 0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBar:
-    """What a queue has, in 1000ths of the widest; `borrowed` is the end of `used`."""
+    """A queue's bar in 1000ths of the widest; `borrowed` is the end of `used`."""
 
     used: int
     borrowed: int
@@ -81,7 +81,7 @@ class QueueBar:
 
 
 def queue_bars(queues: Sequence[model.Queue]) -> dict[str, QueueBar]:
-    """By name, all of one scale."""
+    """Return the bars by queue name, on one scale."""
     most = max((max(_amounts(queue), default=0.0) for queue in queues), default=0.0)
     bars = {}
     for queue in queues:
@@ -114,7 +114,7 @@ Reach = Literal["self", "nvlink", "pcie", "numa", "system"]
 
 
 def reaches(gpus: Iterable[model.Gpu]) -> tuple[tuple[Reach, ...], ...]:
-    """How each GPU of a node reaches each other: the nearest way there is."""
+    """Return how each GPU of a node reaches each other, by the nearest connection."""
     all_gpus = tuple(gpus)
     return tuple(tuple(_reach(gpu, other) for other in all_gpus) for gpu in all_gpus)
 

@@ -1,4 +1,4 @@
-"""The part of a list that was asked for: filtered, in order, cut into pages. Pure."""
+"""Filters, sorts and pages lists. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -18,7 +18,7 @@ class Part(NamedTuple, Generic[T]):
 
 
 def nodes(node_list: Sequence[model.Node], query: queries.NodeQuery) -> model.Nodes:
-    """Nodes with a GPU that is meant; each is whole, so that what is beside it is seen too."""
+    """Return the nodes with a matching GPU; each whole, with the GPUs beside it."""
     meant = [node for node in node_list if query.name in node.name]
     if query.narrows:
         meant = [node for node in meant if any(is_match(gpu, query) for gpu in node.gpus)]
@@ -33,7 +33,7 @@ def _used(node: model.Node) -> float:
 
 
 def is_match(gpu: model.Gpu, query: queries.NodeQuery) -> bool:
-    """Whether a GPU is one of those that are asked for."""
+    """Return whether a GPU matches the query."""
     return (
         (not query.product or gpu.product == query.product)
         and (not query.mode or gpu.mode == query.mode)
@@ -53,7 +53,7 @@ _STATES: dict[str, Callable[[model.Gpu], bool]] = {
 
 
 def timeline(events: Iterable[model.Moment], query: queries.TimelineQuery) -> model.Timeline:
-    """What happened, of an object or of a reason."""
+    """Return the events that match the query."""
     meant = [
         event
         for event in events
@@ -68,7 +68,7 @@ def timeline(events: Iterable[model.Moment], query: queries.TimelineQuery) -> mo
 def filter_by_name(
     candidates: Sequence[T], key: Callable[[T], str], query: queries.ObjectQuery
 ) -> Part[T]:
-    """Those whose name has a part, by keys that end with the name."""
+    """Return a page of the items whose key's name contains the query's."""
     meant = [item for item in candidates if query.name in key(item).rpartition("/")[2]]
     items, following = paging.part(meant, key, query.after, query.limit)
     return Part(len(meant), following, items)

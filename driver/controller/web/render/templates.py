@@ -1,4 +1,4 @@
-"""The page's templates: jinja2, with every value escaped."""
+"""Templates of the page: jinja2, with every value escaped."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _TITLES = {400: "That was not understood", 401: "Who are you?", 403: "Not allowe
 
 
 def configure(app: flask.Flask, time: clock.Clock) -> None:
-    """What templates may use."""
+    """Register globals and filters of the templates."""
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     env.undefined = jinja2.StrictUndefined
@@ -47,7 +47,7 @@ def configure(app: flask.Flask, time: clock.Clock) -> None:
 
 
 def render_code(text: str) -> markupsafe.Markup:
-    """Words in which `programs` are marked as reasons and advice mark them."""
+    """Return text with `programs` marked as code."""
     parts = [markupsafe.escape(part) for part in text.split("`")]
     marked = (f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
     return markupsafe.Markup("".join(marked))  # noqa: S704 - every part was escaped
@@ -74,7 +74,7 @@ def error(code: int, problem: str, leader: str = "") -> str:
 
 
 def login(why: str, after: str) -> str:
-    """The form that takes a token; `why` the last one was not taken."""
+    """Return the token form; `why` the last token was refused."""
     return _rendered("login.html", title="Log in", why=why, after=after)
 
 
@@ -116,7 +116,7 @@ def _node(_: catalog.Reading, document: model.Node, __: queries.Query) -> dict[s
 
 
 def _claim(reports: catalog.Reading, document: model.Claim, _: queries.Query) -> dict[str, object]:
-    """The GPUs that it has something of."""
+    """Return the GPUs of a claim's devices."""
     places = dict.fromkeys((device.node, device.gpu) for device in document.devices if device.gpu)
     gpus = [reports.gpu(*key) for key in places]
     return {"gpus": [device for device in gpus if device is not None]}
