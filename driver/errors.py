@@ -1,4 +1,4 @@
-"""The tree of failures. A *no* is a value (`NoFit`, a refused claim); only failures are raised.
+"""Tree of failures. A *no* is a value (`Unschedulable`, a refused claim); only failures are raised.
 
     RationError
     ├── BadInput            what a person wrote cannot be read: where, what, what was expected

@@ -11,13 +11,13 @@ from typing import Final
 from driver.descriptions import node, scheduling
 
 MEANINGS: Final[Mapping[str, str]] = {**scheduling.MEANINGS, **node.MEANINGS}
-"""By the reason's spelling."""
+"""Meanings by the reason's name."""
 
 
 class Reason(StrEnum):
     """Reason of an event, condition or refusal."""
 
-    # What happened to a claim or a pod.
+    # Claims and pods.
     ALLOCATED = "Allocated"
     NO_FIT = "NoFit"
     ALLOCATION_CLEARED = "AllocationCleared"
@@ -31,14 +31,14 @@ class Reason(StrEnum):
     GANG_INVALID = "GangInvalid"
     GANG_RELEASED = "GangReleased"
 
-    # What becomes of a Reservation.
+    # Reservations.
     RESERVATION_PENDING = "ReservationPending"
     RESERVATION_REFUSED = "ReservationRefused"
     RESERVATION_HELD = "ReservationHeld"
     RESERVATION_USED = "ReservationUsed"
     RESERVATION_EXPIRED = "ReservationExpired"
 
-    # Nodes that are asked for.
+    # Provisioned nodes.
     NODES_REQUESTED = "NodesRequested"
     NO_NODE_SHAPE_FITS = "NoNodeShapeFits"
     NODE_ARRIVED = "NodeArrived"
@@ -47,7 +47,7 @@ class Reason(StrEnum):
     NODE_ARRIVING = "NodeArriving"
     NODE_INTERRUPTED = "NodeInterrupted"
 
-    # Who goes for whom.
+    # Preemption.
     PREEMPTING = "Preempting"
     PREEMPTION_IN_VAIN = "PreemptionInVain"
     PREEMPTED = "Preempted"
@@ -73,13 +73,13 @@ class Reason(StrEnum):
     DISRUPTION_BUDGET = "DisruptionBudget"
     NOT_CONVERTED = "NotConverted"
 
-    # What a Queue's conditions say.
+    # Conditions of a Queue.
     QUEUE_ACCEPTED = "QueueAccepted"
     QUEUE_REFUSED = "QueueRefused"
     QUEUE_BORROWS = "QueueBorrows"
     QUEUE_WITHIN_DESERVED = "QueueWithinDeserved"
 
-    # What a Node's condition says of its GPUs.
+    # Condition of a Node about its GPUs.
     GPUS_HEALTHY = "GPUsHealthy"
     GPUS_UNHEALTHY = "GPUsUnhealthy"
 
@@ -157,12 +157,12 @@ class Reason(StrEnum):
     SHARE_KEPT = "ShareKept"
     DRIVER_NOT_READY = "DriverNotReady"
 
-    # Why a node's devices are not published: somebody else may give out the same GPUs.
+    # Reasons for not publishing a node's devices: another agent may give out the same GPUs.
     OTHER_DRIVER = "OtherDriver"
     DEVICE_PLUGIN_BESIDE = "DevicePluginBeside"
     MIG_CONFIG_PENDING = "MigConfigPending"
 
-    # What the node's GPUs say of themselves.
+    # Health of the node's GPUs.
     GPU_UNHEALTHY = "GpuUnhealthy"
     GPU_RECOVERED = "GpuRecovered"
     GPU_QUARANTINED = "GpuQuarantined"

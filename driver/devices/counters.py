@@ -11,7 +11,7 @@ from typing import TypeAlias
 from driver.devices import mig, model
 
 Counters: TypeAlias = Mapping[str, int]
-"""Amounts by counter name; what is zero is left out."""
+"""Amounts by counter name; zeros are omitted."""
 
 UNDIVIDED: Counters = {"gpu": 1}
 """The set of a GPU that MIG cannot cut."""

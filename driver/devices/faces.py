@@ -41,7 +41,7 @@ class MigMode(StrEnum):
 
 
 DEFAULT_KINDS = frozenset({Kind.WHOLE, Kind.MIG, Kind.MPS, Kind.TIME_SLICING})
-"""Offered unless configuration says otherwise."""
+"""Faces offered by default."""
 SHARED_KINDS = frozenset({Kind.MPS, Kind.TIME_SLICING})
 """Several claims may have them at once."""
 

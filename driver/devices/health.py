@@ -279,11 +279,11 @@ def _hung_ailments(gpu_health: GpuHealth, policy: Policy) -> Iterable[Ailment]:
 
 def _xid_ailments(gpu_health: GpuHealth, policy: Policy) -> Iterable[Ailment]:
     """Yield the gravest of each subject, by effect and then by code."""
-    shown: dict[Instance | None, int] = {}
+    counts: dict[Instance | None, int] = {}
     for code, instance in sorted(gpu_health.faults, key=lambda fault: _severity(fault, policy)):
         row = xids.lookup(policy.table, code)
-        shown[instance] = shown.get(instance, 0) + 1
-        if shown[instance] <= XIDS_SHOWN:
+        counts[instance] = counts.get(instance, 0) + 1
+        if counts[instance] <= XIDS_SHOWN:
             text = f"Xid {code}: {row.meaning}; cleared by a reset of the GPU"
             if row.xid_class is xids.XidClass.RESET:
                 text += ", or when it goes on asking for nothing (field 230)"

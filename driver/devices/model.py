@@ -60,7 +60,7 @@ class Inventory:
     lost: tuple[Gpu, ...] = ()
 
     @property
-    def known(self) -> tuple[Gpu, ...]:
+    def all_gpus(self) -> tuple[Gpu, ...]:
         """Return every GPU that can be described, in PCI order, readable now or not."""
         return sort_by_pci((*self.gpus, *self.lost))
 
@@ -92,9 +92,9 @@ def retain_lost(previous: Inventory, current: Inventory) -> Inventory:
     if not current.broken:
         return current
     read = {gpu.uuid for gpu in current.gpus}
-    missing = sort_by_pci(tuple(gpu for gpu in previous.known if gpu.uuid not in read))
+    missing = sort_by_pci(tuple(gpu for gpu in previous.all_gpus if gpu.uuid not in read))
     away = frozenset(gpu.pci for gpu in missing)
-    linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in previous.known}
+    linked = {gpu.uuid: gpu.nvlink_peers & away for gpu in previous.all_gpus}
     gpus = tuple(
         replace(gpu, nvlink_peers=gpu.nvlink_peers | linked.get(gpu.uuid, frozenset()))
         for gpu in current.gpus

@@ -15,7 +15,7 @@ from driver.devices import health
 FAILURE_LIMIT: Final = 3
 WINDOW_S: Final = 24 * 3600.0
 _COUNTED = 99
-"""More are not told apart: the list is kept on disk."""
+"""Maximum of failures kept: the list is on disk."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,10 +38,9 @@ class XidClass(StrEnum):
 
 
 UNKNOWN_CLASS = XidClass.INFORMATIONAL
-"""Of a code the table does not hold: told, never a taint by itself.
-
-A driver that invents a code also keeps the recovery action (field 230), which is looked at after
-every such Xid, so a grave new code still taints, and a harmless one takes no GPU away.
+"""Class of a code that is not in the table: reported, never a taint by itself. A driver that adds a
+code also keeps the recovery action (field 230), which is read after every such Xid, so a grave new
+code still taints, and a harmless one takes no GPU away.
 """
 
 
@@ -77,7 +76,7 @@ _INFORMATIONAL = {
     94: "uncorrectable memory error, contained to one program",
     # A kernel that never yields ends so, and both of NVIDIA's drivers take it for the program's.
     109: "a context switch timed out",
-    # NVLink 5 tells harmless from fatal by sub-codes that NVML does not hand out. The drivers that
+    # NVLink 5 tells harmless from fatal by sub-codes that NVML does not report. The drivers that
     # know these codes also keep the recovery action, which is read after each of them.
     144: "NVLink: link interface (SAW)",
     145: "NVLink: link layer (RLW)",

@@ -81,7 +81,7 @@ MUTATING_WEBHOOKS = Resource(
     "admissionregistration.k8s.io", "v1", "mutatingwebhookconfigurations", namespaced=False
 )
 ACCESS_REVIEWS = Resource("authorization.k8s.io", "v1", "subjectaccessreviews", namespaced=False)
-"""Questions to the API server; nothing is kept of them."""
+"""Queries to the API server, which are not stored."""
 EVENTS = Resource("events.k8s.io", "v1", "events", namespaced=True)
 LEASES = Resource("coordination.k8s.io", "v1", "leases", namespaced=True)
 PRIORITY_CLASSES = Resource("scheduling.k8s.io", "v1", "priorityclasses", namespaced=False)
@@ -92,13 +92,13 @@ RESOURCE_CLAIM_TEMPLATES = Resource(
 RESOURCE_SLICES = Resource("resource.k8s.io", "v1", "resourceslices", namespaced=False)
 DEVICE_CLASSES = Resource("resource.k8s.io", "v1", "deviceclasses", namespaced=False)
 DEVICE_TAINT_RULES = Resource("resource.k8s.io", "v1", "devicetaintrules", namespaced=False)
-"""v1 from Kubernetes 1.37 on; 1.36 serves v1beta2 when asked to."""
+"""v1 from Kubernetes 1.37 on; 1.36 serves v1beta2 if enabled."""
 QUEUES = Resource("ration.dev", "v1alpha1", "queues", namespaced=False)
 RESERVATIONS = Resource("ration.dev", "v1alpha1", "reservations", namespaced=True)
 PDBS = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", namespaced=True)
-"""From Kubernetes 1.37 on, where it is asked for (KEP-4671)."""
+"""From Kubernetes 1.37 on, if enabled (KEP-4671)."""
 ALPHA_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
-"""Of Kubernetes 1.36, where it is asked for."""
+"""In Kubernetes 1.36, if enabled."""
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", namespaced=True)
-"""Of the coscheduling plugin, where its CRD is installed (kubernetes-sigs/scheduler-plugins)."""
+"""The coscheduling plugin's, if its CRD is installed (kubernetes-sigs/scheduler-plugins)."""

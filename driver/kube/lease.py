@@ -18,7 +18,7 @@ log = structlog.get_logger(__name__)
 _MANAGER_LIMIT = 128
 _TRANSITIONS_DIGITS = 10
 _KEPT_METADATA = ("labels", "annotations", "ownerReferences", "finalizers")
-"""Of its metadata: whoever installed the Lease knows it again by these."""
+"""Metadata kept on a replace: the Lease's installer identifies it by these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ class Elector:
         except errors.Conflict:
             return self._readopt()
         except errors.NotFound:
-            return False  # somebody deleted it: others may have won since
+            return False  # it was deleted: another process may have won since
         except errors.ApiError as e:
             log.warning("lease not renewed", error=str(e))
         return not self._overdue()
@@ -235,11 +235,11 @@ class Elector:
         }
         acquired = now if self._term is None or previous is None else previous.acquired
         spec |= {"acquireTime": acquired} if acquired else {}
-        self._remember(self._put(spec, previous))
+        self._remember(self._save(spec, previous))
         self._renewed_at = requested_at
         self._term = term
 
-    def _put(self, spec: gvr.Object, previous: _Record | None) -> gvr.Object:
+    def _save(self, spec: gvr.Object, previous: _Record | None) -> gvr.Object:
         name, namespace = self._lease
         meta = {"name": name, "namespace": namespace}
         body = {"apiVersion": gvr.LEASES.api_version, "kind": "Lease", "spec": spec}
@@ -262,7 +262,7 @@ class Elector:
             "leaseTransitions": term.transitions,
         }
         try:
-            self._put(spec, self._record)
+            self._save(spec, self._record)
         except errors.ApiError as e:
             log.warning("lease not released", error=str(e))
 

@@ -12,7 +12,7 @@ from driver.kube.http import watch_stream
 
 _log = structlog.get_logger(__name__)
 AGAIN_S = 60.0
-"""How often a server that does not serve a kind is asked again: it may be upgraded."""
+"""Retry interval for a server that does not serve a kind: it may be upgraded."""
 
 
 class OptionalListWatch:

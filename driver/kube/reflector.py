@@ -251,7 +251,7 @@ class Reflector(Generic[T]):
                 self._apply_event(event)
                 if stop.is_set():
                     return
-            # The server ended it, and would have told of anything before.
+            # The server ended it, and would have sent any event before.
             self._last_heard = self._clock.monotonic()
         finally:
             self._stream = None

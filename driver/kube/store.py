@@ -46,7 +46,7 @@ class Store(Generic[T]):
         self._lock = threading.Lock()
         self._delivering = threading.Lock()
         self._entries: dict[ids.Key, _Entry[T]] = {}
-        self._seen = 0
+        self._version = 0
         self._snapshot: Mapping[ids.Key, T] | None = None
         self._handlers: tuple[Handler[T], ...] = ()
         self._changes: collections.deque[tuple[ids.Key, T | None, T | None]] = collections.deque()
@@ -89,9 +89,9 @@ class Store(Generic[T]):
         """
         parsed = {gvr.object_key(obj): self._entry(obj) for obj in items}
         with self._lock:
-            restored = version < self._seen
+            restored = version < self._version
             missed = 0 if restored else self._count_missed(parsed.items())
-            self._seen = version
+            self._version = version
             for key in [k for k, e in self._entries.items() if k not in parsed]:
                 if restored or self._entries[key].version <= version:
                     self._set_entry(key, None)
@@ -111,7 +111,7 @@ class Store(Generic[T]):
         with self._lock:
             if not self._is_known(key, version):
                 self._set_entry(key, entry)
-            self._seen = max(self._seen, version)
+            self._version = max(self._version, version)
         self._deliver()
 
     def observe(self, obj: gvr.Object) -> None:
@@ -123,14 +123,14 @@ class Store(Generic[T]):
         version = gvr.object_version(obj)
         with self._lock:
             current = self._entries.get(key)
-            if version > (self._seen if current is None else current.version):
+            if version > (self._version if current is None else current.version):
                 self._set_entry(key, entry)
         self._deliver()
 
     def bookmark(self, version: int) -> None:
         """Record that the watch has reported everything up to `version`."""
         with self._lock:
-            self._seen = max(self._seen, version)
+            self._version = max(self._version, version)
 
     def _entry(self, obj: gvr.Object) -> _Entry[T] | None:
         """Return the parsed object, or None (and a report) if it cannot be parsed."""
@@ -143,14 +143,14 @@ class Store(Generic[T]):
     def _count_missed(self, listed: Iterable[tuple[ids.Key, _Entry[T] | None]]) -> int:
         """Return the number of listed objects older than the watch's version, and not known so."""
         return sum(
-            entry is not None and entry.version <= self._seen and not self._has_newer(key, entry)
+            entry is not None and entry.version <= self._version and not self._has_newer(key, entry)
             for key, entry in listed
         )
 
     def _is_known(self, key: ids.Key, version: int) -> bool:
         """Return whether an event of that version is not new."""
         current = self._entries.get(key)
-        return version < self._seen or (current is not None and current.version >= version)
+        return version < self._version or (current is not None and current.version >= version)
 
     def _has_newer(self, key: ids.Key, entry: _Entry[T] | None) -> bool:
         current = self._entries.get(key)

@@ -27,8 +27,8 @@ class WorkQueue(Generic[K]):
         self._lock = threading.Lock()
         self._wake = threading.Event()
         self._ready: dict[K, None] = {}
-        self._taken: set[K] = set()
-        self._again: set[K] = set()
+        self._processing: set[K] = set()
+        self._dirty: set[K] = set()
         self._later: list[tuple[float, int, K]] = []
         self._due: dict[K, float] = {}
         self._ticket = itertools.count()
@@ -66,7 +66,7 @@ class WorkQueue(Generic[K]):
                 if self._shut:
                     return None
                 if self._ready:
-                    return self._take()
+                    return self._pop()
                 wait_s = self._idle_s(deadline)
                 if wait_s <= 0:
                     return None
@@ -76,9 +76,9 @@ class WorkQueue(Generic[K]):
     def done(self, key: K) -> None:
         """Return a taken `key`."""
         with self._lock:
-            self._taken.discard(key)
-            if key in self._again:
-                self._again.discard(key)
+            self._processing.discard(key)
+            if key in self._dirty:
+                self._dirty.discard(key)
                 self._add(key)
 
     def retry(self, key: K, at_least_s: float = 0.0) -> float:
@@ -107,16 +107,16 @@ class WorkQueue(Generic[K]):
     def _add(self, key: K) -> None:
         if self._shut:
             return
-        if key in self._taken:
-            self._again.add(key)
+        if key in self._processing:
+            self._dirty.add(key)
             return
         self._ready.setdefault(key)
         self._wake.set()
 
-    def _take(self) -> K:
+    def _pop(self) -> K:
         key = next(iter(self._ready))
         del self._ready[key]
-        self._taken.add(key)
+        self._processing.add(key)
         return key
 
     def _promote_due(self) -> None:

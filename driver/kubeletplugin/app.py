@@ -51,7 +51,7 @@ _REGISTRATION_GRACE_S = 0.5
 _REGISTRATION_WORKERS = 4
 _STALE_S = 120.0
 _SAYING_S = 5.0
-"""A call that says something on a claim: nobody waits for it, but for its end at a stop."""
+"""Limit of a call that writes a claim's status; only a stop waits for its end."""
 _LOOKING = backoff.Pace(base_s=2.0, max_s=20.0)
 
 
@@ -311,7 +311,7 @@ class App:
         }
         # Health is about this process: without the API server it still serves the kubelet.
         health = {"publisher": self._publisher_stalled, "health": self._health_stalled}
-        # One sick GPU of eight is no reason to take the node's plugin for one that does not serve.
+        # One faulty GPU of eight does not make the node's plugin not ready.
         notes = {"gpus": self._health.unhealthy_summary, "slices": self._publisher.withheld}
         return telemetry_server.Telemetry(
             host, port, self._registry, health=health, ready=ready, notes=notes
@@ -359,7 +359,7 @@ def _build_pool_builder(
         core.read_gpus,
         core.rules,
         lambda inventory: health_taints.taints(
-            inventory.known,
+            inventory.all_gpus,
             health.with_unread_gpus(watch.ailments(), (gpu.uuid for gpu in inventory.lost)),
         ),
         core.held_devices,

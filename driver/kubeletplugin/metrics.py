@@ -29,7 +29,7 @@ REASONS: Final = (
     reasons.Reason.STILL_RUNNING,
     reasons.Reason.UNPREPARE_FAILED,
 )
-"""Why a claim is not prepared, or not given up."""
+"""Reasons why a claim is not prepared, or not unprepared."""
 OTHER: Final = "Other"
 ALLOCATORS: Final = ("controller", "scheduler")
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0)

@@ -51,7 +51,7 @@ class Refused:
 
 
 Cancelled = Callable[[], bool]
-"""Whether the caller has gone: then nothing more may be done for it."""
+"""Returns whether the caller has gone: then nothing more may be done for it."""
 
 
 class Preparation(Protocol):
@@ -313,7 +313,7 @@ class ObservedActivity:
 class Conditions(Protocol):
     """Sink of claim conditions, read by the controller and users. Thread safe, never waits."""
 
-    def set_condition(self, ref: ClaimRef, word: ConditionUpdate) -> None:
+    def set_condition(self, ref: ClaimRef, update: ConditionUpdate) -> None:
         """Set a condition of all the claim's devices of ours; the latest of a type counts."""
         ...
 
@@ -321,7 +321,7 @@ class Conditions(Protocol):
 class Activities(Protocol):
     """Sink of claims' device activity. Thread safe, never waits."""
 
-    def set_activity(self, ref: ClaimRef, seen: Mapping[DeviceKey, ObservedActivity]) -> None:
+    def set_activity(self, ref: ClaimRef, activities: Mapping[DeviceKey, ObservedActivity]) -> None:
         """Set the activity of these devices of the claim; the latest counts."""
         ...
 

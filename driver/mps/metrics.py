@@ -8,7 +8,7 @@ import prometheus_client as prometheus
 from driver.devices import mps_files
 
 ENDS: Final = ("died", "refused", "hung", "asked")
-"""How a daemon ended: after it served, before, killed because silent, told to go."""
+"""How a daemon ended: after it served, before, killed as hung, on request."""
 _BUCKETS = (0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
@@ -42,16 +42,16 @@ class Metrics:
         self.unreadable = prometheus.Gauge(
             "dra_gpu_mps_unreadable_files", "Desired files that cannot be read.", registry=registry
         )
-        self._shown: dict[str, tuple[mps_files.State, int]] = {}
+        self._statuses: dict[str, tuple[mps_files.State, int]] = {}
         self._guard = threading.Lock()
 
-    def set_daemon(self, key: str, shown: tuple[mps_files.State, int] | None) -> None:
+    def set_daemon(self, key: str, status: tuple[mps_files.State, int] | None) -> None:
         """Set a daemon's state and its number of clients; None: the key has no daemon."""
         with self._guard:
-            self._shown.pop(key, None)
-            if shown is not None:
-                self._shown[key] = shown
-            daemons = self._shown.values()
+            self._statuses.pop(key, None)
+            if status is not None:
+                self._statuses[key] = status
+            daemons = self._statuses.values()
             for state, gauge in self._daemons.items():
-                gauge.set(sum(state is shown_state for shown_state, _ in daemons))
+                gauge.set(sum(state is current for current, _ in daemons))
             self._clients.set(sum(clients for _, clients in daemons))

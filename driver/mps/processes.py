@@ -14,7 +14,7 @@ _USUAL_PIPE = "/tmp/nvidia-mps"  # noqa: S108 - the program's own
 _PROC = "/proc"
 _GONE = {"Z", "X", "x"}
 _STATE, _PARENT, _STARTED = 0, 1, 19
-"""Of proc_pid_stat(5) from the third field on."""
+"""Fields of proc_pid_stat(5), from the third on."""
 _EFFECTIVE_USER = re.compile(r"^Uid:\s+\d+\s+(\d+)", re.MULTILINE)
 
 
@@ -68,13 +68,15 @@ def _shares_pipe(pid: int, pipe: Path) -> bool:
 def effective_user(pid: int) -> str:
     """Return the user id a process runs as; `?` if the process is gone. Raises NodeFault."""
     status = _read(pid, "status").decode(errors="replace")
-    match = _EFFECTIVE_USER.search(status)  # the folder's owner is root where nobody may dump it
+    match = _EFFECTIVE_USER.search(
+        status
+    )  # the folder's owner is root if the process is not dumpable
     return match[1] if match else "?"
 
 
 def _runs_program(pid: int, program: str) -> bool:
     """Check the command line's first two words: a shebang's interpreter comes first."""
-    return any(os.path.basename(word) == program for word in read_arguments(pid)[:2])  # noqa: PTH119
+    return any(os.path.basename(argument) == program for argument in read_arguments(pid)[:2])  # noqa: PTH119
 
 
 def _uses_pipe(pid: int, pipe: Path) -> bool:

@@ -103,7 +103,7 @@ class Supervisor:
             if current is None:
                 self._start_worker(key, goal)
             else:
-                current.set_goal(goal)  # when that was too late, the next look begins another
+                current.set_goal(goal)  # if that was too late, the next sync starts another
 
     def _start_worker(self, key: str, goal: reconcile_policy.Goal) -> None:
         new_worker = worker.Worker(key, self._make_reconciler(key), goal)

@@ -16,7 +16,7 @@ from driver.mps.daemon import reconcile_policy, reconciler
 _log = structlog.get_logger(__name__)
 _AGAIN_S = 1.0
 _UNEXPECTED_S = 10.0
-"""Between two tries that fail for a reason nobody thought of: it is logged whole each time."""
+"""Pause after an unexpected failure, which is logged with its traceback each time."""
 
 
 class Worker:
@@ -72,7 +72,7 @@ class Worker:
         try:
             while not self._stop and not self._reconcile():
                 continue
-        except Exception:  # noqa: BLE001 - the next look begins another
+        except Exception:  # noqa: BLE001 - the next sync starts another
             _log.exception("worker ended", key=self._key)
         finally:
             with self._guard:

@@ -13,7 +13,7 @@ from driver import clock
 STOP_S = 10.0
 """All of a clean stop."""
 DEATH_S = 5.0
-"""From the death of a thread to the end of the process (F-23)."""
+"""Limit from the death of a thread to the end of the process (F-23)."""
 _GRACE_S = 2.0
 _LOOK_S = 1.0
 """A signal that comes just before the main thread waits, or to another thread, does not wake it."""

@@ -50,5 +50,5 @@ def configure(level: str = "info", stream: TextIO | None = None) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
-    # urllib3 reports each dropped connection; our loops report what it means.
+    # urllib3 reports each dropped connection; our loops report the effect.
     logging.getLogger("urllib3").setLevel(max(root.level, logging.ERROR))

@@ -99,7 +99,7 @@ class World:
 def published(process: gpunode.Process) -> list[slices.Slice]:
     """The slices of the node, as the API server would hold them."""
     found = process.gpus.refresh()
-    offered = {gpu.uuid: faces.Offering() for gpu in found.known}
+    offered = {gpu.uuid: faces.Offering() for gpu in found.all_gpus}
     terms = slice_builder.Terms(names.DRIVER, NODE, "controller", offered)
     pool, refused = slice_builder.pool_of(found, terms, {})
     assert not refused

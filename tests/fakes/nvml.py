@@ -77,7 +77,7 @@ class FakeNvml:
         return dataclasses.replace(gpu, minor=minor, mig=found)
 
     def set_gpus(self, inventory: model.Inventory) -> None:
-        self.knows = inventory.known
+        self.knows = inventory.all_gpus
 
     def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
         return self.hangs.get(gpu)

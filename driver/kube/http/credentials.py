@@ -15,7 +15,7 @@ from driver import errors
 
 _Loader = Callable[..., None]
 POOL = 64
-"""Connections kept open: every reflector holds one, every writer thread uses one."""
+"""Open connections: every reflector holds one, every writer thread uses one."""
 
 _POD_NAMESPACE = Path(incluster_config.SERVICE_TOKEN_FILENAME).with_name("namespace")
 
@@ -117,7 +117,7 @@ def namespace(kubeconfig: Path | None) -> str:
         _, active = listed(config_file=str(kubeconfig))
         return str(active["context"].get("namespace") or "")
     except (kube_config.ConfigException, OSError, yaml.YAMLError, LookupError, TypeError):
-        return ""  # who connects is told what is wrong with the file
+        return ""  # connecting reports what is wrong with the file
 
 
 def _token_file(kubeconfig: Path) -> Path | None:
@@ -128,7 +128,7 @@ def _token_file(kubeconfig: Path) -> Path | None:
         user = _find_entry(document["users"], context["user"])["user"]
         token_file = user.get("tokenFile")
     except (OSError, yaml.YAMLError, LookupError, TypeError, AttributeError):
-        return None  # the official loader says what is wrong with the file
+        return None  # the official loader reports what is wrong with the file
     return kubeconfig.parent / token_file if token_file else None
 
 

@@ -9,8 +9,9 @@ import json
 import re
 
 MOST_DEPTH = 400
-"""Deeper than any object that the API defines, and than what is taken of opaque parts
-(`fields.MOST_NESTED`), so that nothing that is cut off here is ever taken for read."""
+"""Deeper than any object of the API, and than the accepted opaque parts (`fields.MOST_NESTED`), so
+that a truncated part is never accepted.
+"""
 _TOKEN = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 _OPENING, _CLOSING = b"[{", b"]}"
 

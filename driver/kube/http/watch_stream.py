@@ -35,7 +35,7 @@ class Watch:
     """
 
     def __init__(self, response: urllib3.HTTPResponse, path: str) -> None:
-        self._answer = response
+        self._response = response
         self._where = path
         self._events = self._read()
 
@@ -48,13 +48,13 @@ class Watch:
     def interrupt(self) -> None:
         """Break off the stream from another thread, waking the one that iterates."""
         try:
-            self._answer.shutdown()
+            self._response.shutdown()
         except (ValueError, RuntimeError, OSError):
             return  # the stream has ended by itself
 
     def close(self) -> None:
         """Close the connection; called by the thread that iterates."""
-        self._answer.close()
+        self._response.close()
 
     def _read(self) -> Iterator[WatchEvent]:
         for line in self._lines():
@@ -63,7 +63,7 @@ class Watch:
 
     def _lines(self) -> Iterator[bytes]:
         rest = b""
-        chunks = self._answer.stream(1 << 16)
+        chunks = self._response.stream(1 << 16)
         while True:
             try:
                 chunk = next(chunks, None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 Problem = tuple[str, str, str]
-"""Where, what is wrong, what was expected."""
+"""(location, problem, expected)."""
 
 HOOK_ENVIRONMENT = ("NVIDIA_CTK_DEBUG=false",)
 _NODE = re.compile(r"/dev/nvidia(?:\d{1,3}|ctl|-uvm|-uvm-tools|-modeset|-caps/nvidia-cap\d{1,7})")
@@ -35,7 +35,7 @@ _PROGRAM = r"/usr/bin/nvidia-(?!cuda-mps-)[a-z0-9-]+"
 _SOCKET = r"/run/nvidia-(?:persistenced|fabricmanager)/socket"
 _PLACE = re.compile(rf"{_LIBRARY}|{_PROGRAM}|{_SOCKET}|{_SETTING}")
 _SHARED_PLACES = {"/tmp/nvidia-mps": "ro", "/dev/shm": "rw"}  # noqa: S108 - in containers
-"""What clients share with their MPS daemon, and how: its sockets to connect to, memory to write."""
+"""Paths shared with an MPS daemon, and their access: sockets to connect to, memory to write."""
 _LABEL = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"
 _NAME = rf"{_LABEL}(?:\.{_LABEL})*"
 _CLAIM = rf"(?:resourceclaims/{_NAME}|resourceclaimtemplates/{_LABEL})"
@@ -59,7 +59,7 @@ _HOOKS = re.compile(
     rf"|update-ldcache(?:\0--folder\0{_FOLDER})+"
     r"|disable-device-node-modification"
 )
-"""What follows the program's name, joined by NUL, which no argument can hold."""
+"""Arguments after the program's name, joined by NUL, which no argument can hold."""
 _NOT_PLAIN = frozenset({"", ".", ".."})
 
 
@@ -129,9 +129,9 @@ def is_driver_path(path: str) -> bool:
     return _PLACE.fullmatch(path) is not None
 
 
-def is_known_hook(words: Sequence[str]) -> bool:
+def is_known_hook(arguments: Sequence[str]) -> bool:
     """Return whether these are a known hook's name and arguments."""
-    return _HOOKS.fullmatch("\0".join(words)) is not None
+    return _HOOKS.fullmatch("\0".join(arguments)) is not None
 
 
 def _is_under(path: str, root: str) -> bool:

@@ -67,9 +67,9 @@ def render(
 def _render_device(
     device: steps.PlannedDevice, driver: str, inventory: model.Inventory
 ) -> dict[str, object]:
-    described = describe(device, inventory)
-    shown = {key: dra_attributes.render(value) for key, value in described.items()}
-    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": shown}
+    attributes = describe(device, inventory)
+    rendered = {key: dra_attributes.render(value) for key, value in attributes.items()}
+    return {"driver": driver, "pool": device.pool, "name": device.device, "attributes": rendered}
 
 
 def describe(
@@ -85,7 +85,7 @@ def describe(
         return {}
     if isinstance(face, faces.MigFace):
         face = replace(face, instance=face.existing)  # ours has no face of its own
-    order = tuple(known_gpu.pci for known_gpu in inventory.known)
+    order = tuple(known_gpu.pci for known_gpu in inventory.all_gpus)
     published = device_attributes.face_attributes(
         face, device_attributes.peer_mask(face.gpu, order), ""
     )

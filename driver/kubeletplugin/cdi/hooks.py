@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from driver.kubeletplugin.cdi import template
 
 Version = tuple[int, int, int]
-_SINCE: dict[str, Version] = {
+_FIRST_VERSIONS: dict[str, Version] = {
     "enable-cuda-compat": (1, 17, 5),
     "disable-device-node-modification": (1, 18, 0),
 }
@@ -32,7 +32,7 @@ def build_hooks(
     """
     name = PurePosixPath(program).name
     commands = _commands(driver, tuple(links), tuple(folders))
-    fit = (command for command in commands if _SINCE.get(command[0], toolkit) <= toolkit)
+    fit = (command for command in commands if _FIRST_VERSIONS.get(command[0], toolkit) <= toolkit)
     return tuple(template.Hook(program, (name, *command)) for command in fit)
 
 
@@ -41,7 +41,7 @@ def _commands(
 ) -> Iterator[tuple[str, ...]]:
     if links:
         pairs = (("--link", f"{target}::{path}") for target, path in links)
-        yield ("create-symlinks", *(word for pair in pairs for word in pair))
+        yield ("create-symlinks", *(argument for pair in pairs for argument in pair))
     yield ("enable-cuda-compat", f"--host-driver-version={version}")
-    yield ("update-ldcache", *(word for folder in folders for word in ("--folder", folder)))
+    yield ("update-ldcache", *(argument for folder in folders for argument in ("--folder", folder)))
     yield ("disable-device-node-modification",)

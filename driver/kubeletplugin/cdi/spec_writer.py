@@ -19,14 +19,14 @@ from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
 
 _PIPE = "/tmp/nvidia-mps"  # noqa: S108 - a path in containers
-"""CUDA's own default, where a client looks without being told."""
+"""CUDA's default, used by clients without configuration."""
 _SHM = "/dev/shm"  # noqa: S108 - a path in containers
 PIPE_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 """A client connects to a socket and writes no file; a read-only mount takes nothing from that."""
 _SHM_OPTIONS = ("rw", "nosuid", "nodev", "noexec", "rbind", "rprivate")
 _TOLD_OPTIONS = ("ro", "nosuid", "nodev", "noexec", "bind", "rprivate")
 NVIDIA_MAJOR = 195
-"""Of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
+"""Major of /dev/nvidia<minor> (Linux: Documentation/admin-guide/devices.txt)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,14 +66,14 @@ POWER: Final = Family(
     "that they were given. None where utilization is not known, as of MIG devices.",
     LABELS,
 )
-HELD: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
-LEFT_OUT: Final = Family(
+PREPARED: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
+OMITTED: Final = Family(
     "dra_gpu_plugin_claim_devices_left_out",
     f"Devices of claims without series of their own, because there are more than {MAX_DEVICES}.",
 )
-FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, HELD, LEFT_OUT)
+FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, PREPARED, OMITTED)
 UseKey = tuple[ids.ClaimUid, str]
-"""A claim and a device by its name: of shares that a claim has of one it is not told which."""
+"""A claim and a device name: several shares of one device cannot be told apart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +99,14 @@ def claim_figures(
     devices = sorted(uses, key=lambda item: (item.claim.namespace, item.claim.name, *item.key))
     watts = _attribute_power(devices, readings)
     figures: dict[str, dict[tuple[str, ...], float]] = {item.name: {} for item in FAMILIES}
-    shown: set[tuple[str, ...]] = set()
+    exported: set[tuple[str, ...]] = set()
     left_out = 0
     for item in devices:
         labels = _labels(driver, item)
-        if labels not in shown and len(shown) >= MAX_DEVICES:
+        if labels not in exported and len(exported) >= MAX_DEVICES:
             left_out += 1
             continue
-        shown.add(labels)
+        exported.add(labels)
         figures[INFO.name][*labels, item.mode] = 1
         for family, value in _allocation_values(item):
             if value is not None:
@@ -114,8 +114,8 @@ def claim_figures(
         for family, value in _reading_values(item, readings, watts):
             if value is not None:
                 figures[family.name][labels] = value
-    figures[HELD.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
-    figures[LEFT_OUT.name] = {NO_LABELS: left_out}
+    figures[PREPARED.name] = {(mode,): _count_claims(devices, mode) for mode in device_usage.MODES}
+    figures[OMITTED.name] = {NO_LABELS: left_out}
     return figures
 
 

@@ -16,7 +16,7 @@ WHOLE, MIG, MPS, TIME_SLICING = (
     for kind in (faces.Kind.WHOLE, faces.Kind.MIG, faces.Kind.MPS, faces.Kind.TIME_SLICING)
 )
 MODES = (WHOLE, MIG, MPS, TIME_SLICING)
-"""How a claim may have a GPU."""
+"""Modes in which a claim may have a GPU."""
 
 
 @dataclass(frozen=True, slots=True)

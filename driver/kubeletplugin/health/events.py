@@ -12,7 +12,7 @@ from driver.kubeletplugin import ports
 
 _log = structlog.get_logger(__name__)
 REPEAT_S = 300.0
-"""The same Xid of the same GPU is told once in so long: a program may cause thousands."""
+"""The same Xid of a GPU is reported once in this time: a program may cause thousands."""
 
 Holders = Callable[[ids.GpuUuid, health.Instance | None], tuple[ports.ClaimRef, ...]]
 """The claims that hold a GPU; with an instance, that MIG instance of it."""
@@ -36,7 +36,7 @@ class HealthEvents:
         self._reporter = reporter
         self._targets = targets
         self._clock = clock
-        self._reported_at: dict[health.XidEvent, float] = {}
+        self._last_reports: dict[health.XidEvent, float] = {}
 
     def report_xid(self, event: health.XidEvent, row: xids.Xid, *, ails: bool) -> bool:
         """Report an Xid; return whether it was not reported recently.
@@ -102,15 +102,15 @@ class HealthEvents:
 
     def _is_new(self, event: health.XidEvent) -> bool:
         now = self._clock.monotonic()
-        reported_at = self._reported_at.get(event)
+        reported_at = self._last_reports.get(event)
         if reported_at is not None and now - reported_at < REPEAT_S:
             return False
-        self._reported_at = {
+        self._last_reports = {
             xid_event: reported_at
-            for xid_event, reported_at in self._reported_at.items()
+            for xid_event, reported_at in self._last_reports.items()
             if now - reported_at < REPEAT_S
         }
-        self._reported_at[event] = now
+        self._last_reports[event] = now
         return True
 
 

@@ -21,7 +21,7 @@ from driver.kubeletplugin.records import quarantine
 
 _log = structlog.get_logger(__name__)
 FAILING = backoff.Pace(base_s=0.5, max_s=5.0)
-"""Between tries while NVML fails as a whole, or ends every wait at once."""
+"""Back-off while NVML fails as a whole, or ends every wait at once."""
 
 _SOON_S = 1.0
 _UNANSWERED_S = 0.25

@@ -10,7 +10,7 @@ from driver.devices import health
 RESET_ACTIONS: Final = frozenset(
     {health.RecoveryAction.GPU_RESET, health.RecoveryAction.DRAIN_AND_RESET}
 )
-"""What a reset of the GPU answers; the others want more than that."""
+"""Recovery actions that a GPU reset satisfies; the others require more."""
 _SHOWN = 3
 
 

@@ -19,9 +19,11 @@ from driver.kubeletplugin.host import locks
 
 _log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
-"""Between looks: that the last claim has left wakes nobody."""
+"""Interval of checks: the end of the last claim triggers none."""
 AGAIN_S: Final = 600.0
-"""From one try of a GPU to the next; what a reset did not cure, the next one hardly does."""
+"""Interval of attempts per GPU; a fault that a reset did not clear is unlikely to clear in the
+next.
+"""
 
 ReadAilments = Callable[[], Mapping[ids.GpuUuid, Sequence[health.Ailment]]]
 Report = Callable[[str], None]

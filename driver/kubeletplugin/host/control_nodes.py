@@ -20,7 +20,7 @@ _NEEDED = {
     "nvidia-uvm": (("nvidia-uvm",), 0),
     "nvidia-uvm-tools": (("nvidia-uvm",), 1),
 }
-"""By the device's name: names of its driver in /proc/devices, and its minor."""
+"""By device name: its driver's names in /proc/devices, and its minor."""
 _OPTIONAL = ("nvidia-modeset",)
 _MODE = 0o666
 
@@ -45,7 +45,9 @@ def _major(host: Path, drivers: tuple[str, ...]) -> int:
         raise driver_root.DriverNotReady("read", str(path), str(e)) from e
     characters = text.partition("Block devices")[0]
     lines = (line.split() for line in characters.splitlines())
-    majors = {words[1]: int(words[0]) for words in lines if len(words) > 1 and words[0].isdigit()}
+    majors = {
+        fields[1]: int(fields[0]) for fields in lines if len(fields) > 1 and fields[0].isdigit()
+    }
     major = next((majors[driver] for driver in drivers if driver in majors), None)
     if major is None:
         text = (

@@ -11,7 +11,7 @@ from driver.devices import mig, model
 from driver.kubeletplugin import ports
 
 OwnInstances = Callable[[], frozenset[mig.InstanceRef]]
-"""Where MIG instances of ours are or may be, by the node's records. Raises DeviceFault."""
+"""MIG instances that are or may be ours, by the node's records. Raises DeviceFault."""
 
 
 def _no_instances() -> frozenset[mig.InstanceRef]:
@@ -121,7 +121,7 @@ class Discovery:
 
         The caller holds the GPU. Raises DeviceFault, and the inventory is no longer trusted.
         """
-        previous = next((gpu for gpu in self._inventory.known if gpu.uuid == uuid), None)
+        previous = next((gpu for gpu in self._inventory.all_gpus if gpu.uuid == uuid), None)
         if previous is None:
             raise errors.DeviceFault(uuid, "finding it", -1, "not, or no longer, on this node")
         try:

@@ -18,7 +18,7 @@ from driver.runtime.files import driver_search, root_paths
 NVML_LIBRARY = driver_search.NVML_LIBRARY
 CUDA_LIBRARY = "libcuda.so.1"
 Numbers = Callable[[Path], tuple[int, int] | None]
-"""A device node's major and minor; None where there is no character device."""
+"""A device node's major and minor; None if it is no character device."""
 
 
 class DriverNotReady(errors.NodeFault):

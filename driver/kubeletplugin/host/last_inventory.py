@@ -57,7 +57,7 @@ class LastInventory:
 
     def write(self, inventory: model.Inventory) -> None:
         """Write the GPUs without fsync; a failed write is only logged."""
-        gpus = inventory.known
+        gpus = inventory.all_gpus
         if gpus == self._saved:
             return
         try:

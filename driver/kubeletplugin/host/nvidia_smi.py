@@ -15,7 +15,7 @@ from driver.runtime.files import driver_programs
 
 SMI = "nvidia-smi"
 INTERVALS: Final = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
-"""As `compute-policy --set-timeslice` takes them."""
+"""Values of `compute-policy --set-timeslice`."""
 RESET_S: Final = 60.0
 """Longest time for a reset; usually it takes a few seconds."""
 _TIMEOUT_S = 10.0
@@ -63,13 +63,13 @@ class NvidiaSmi:
         self._root.require(driver_root.NVML_LIBRARY)
         program = driver_programs.find_program(self._root.search, SMI)
         try:
-            with Path(os.devnull).open("rb") as nothing:
+            with Path(os.devnull).open("rb") as devnull:
                 return program.call(
                     lambda: subprocess.run(
                         [program.path, *arguments],
                         env=dict(program.environment),
                         cwd="/",
-                        stdin=nothing,
+                        stdin=devnull,
                         capture_output=True,
                         text=True,
                         errors="replace",

@@ -5,7 +5,7 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.nvml import gpu_calls
 
 _SMI_S = 15.0
-"""Longest time of nvidia-smi, which is killed earlier where it can be killed."""
+"""Limit of nvidia-smi, which is killed earlier if possible."""
 
 
 class BoundedComputeModes:

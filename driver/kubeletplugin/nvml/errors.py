@@ -22,7 +22,7 @@ LIBRARY_GONE = {
     pynvml.NVML_ERROR_LIBRARY_NOT_FOUND,
     pynvml.NVML_ERROR_LIB_RM_VERSION_MISMATCH,
 }
-"""Said of one GPU, yet true of all."""
+"""Reported for one GPU, but true for all."""
 NO_CODE = -1
 _LOG = structlog.get_logger(__name__)
 

@@ -32,7 +32,7 @@ _EVENT_TYPES = (
     | pynvml.nvmlEventTypeGpuRecoveryAction
     | pynvml.nvmlEventMigConfigChange
 )
-"""Xids are judged; each of the others is a reason to look at its GPU."""
+"""Xids are classified; any other event is a reason to poll its GPU."""
 _PENDING_MOST = 256
 _EVENTS = "events"
 """The lane of event sets."""
@@ -80,7 +80,7 @@ class NvmlHealth:
                 lambda: nvml_errors.call_nvml("", pynvml.nvmlDeviceGetCount)
             )
             for index in range(count):
-                with contextlib.suppress(errors.DeviceFault):  # told by its answer
+                with contextlib.suppress(errors.DeviceFault):  # reported by its poll
                     act = functools.partial(self._read_uuid, index)
                     self._session.lanes.submit(
                         self._session.index_lane(index, self._number), _WHICH, act
@@ -169,7 +169,7 @@ class NvmlHealth:
             if old_set is not None and self._session.is_open(previous):
                 self._release_set(
                     old_set
-                )  # a call hangs in that start, which goes on beside this one
+                )  # a call hangs in that start, which continues beside this one
 
     def _read_uuid(self, index: int) -> ids.GpuUuid:
         """Return the UUID of the GPU at an index; runs in its lane."""

@@ -17,9 +17,9 @@ T = TypeVar("T")
 HUNG_S: Final = 8.0
 """Longest time of one call: with a poll every 5 s, a GPU that hangs is known to within 15 s."""
 LIBRARY: Final = ""
-"""The lane of what concerns no GPU."""
+"""The lane of calls that concern no GPU."""
 MAX_TASKS: Final = 16
-"""Acts in one lane at once: a GPU's readers, and the one caller that has it in hand."""
+"""Concurrent tasks of a lane: a GPU's readers, and the one caller that holds it."""
 _BREATH_S = 0.005
 _local = threading.local()
 
@@ -183,7 +183,7 @@ class Lanes:
         _local.visit = task
         try:
             task.result = act()
-        except BaseException as e:  # noqa: BLE001 - handed to whoever waits
+        except BaseException as e:  # noqa: BLE001 - raised to the caller
             task.problem = e
         finally:
             with self._lock:

@@ -73,7 +73,7 @@ class NvmlLibrary:
 
     def set_gpus(self, inventory: model.Inventory) -> None:
         """Set the node's GPUs, as far as known."""
-        self.session.set_gpus(inventory.known)
+        self.session.set_gpus(inventory.all_gpus)
 
     def hung_call(self, gpu: ids.GpuUuid) -> errors.Hung | None:
         """Return the overdue call of the GPU."""

@@ -122,7 +122,7 @@ class MigInstances:
         current, pending = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceGetMigMode, handle)
         if current == pending == desired:
             return False
-        # The call succeeds although the mode may not have changed: the status tells (nvml.h).
+        # The call succeeds even if the mode did not change: the status tells (nvml.h).
         status = nvml_errors.call_nvml(gpu, pynvml.nvmlDeviceSetMigMode, handle, desired)
         self._watch.on_point("MIG mode asked for")
         if status == pynvml.NVML_SUCCESS:
@@ -187,7 +187,7 @@ def _create_compute(gpu: str, instance: object) -> None:
 def _compute_profiles(gpu: str, instance: object) -> Iterator[Any]:
     call = pynvml.nvmlGpuInstanceGetComputeInstanceProfileInfo
     for number in range(pynvml.NVML_COMPUTE_INSTANCE_PROFILE_COUNT):
-        # The first version of the structure has all that is asked, and every driver knows it.
+        # The first version of the structure has all fields used here, and every driver knows it.
         info = nvml_errors.call_if_supported(gpu, call, instance, number, _SHARED, 1)
         if info is not None:
             yield info

@@ -19,7 +19,7 @@ _log = structlog.get_logger(__name__)
 PATIENCE_S: Final = 10.0
 """Longest wait for calls of NVML to return; a wait for events takes a second."""
 _LIMIT_S: Final = 70.0
-"""Of the program, which ends itself earlier if it can be ended."""
+"""Limit of the program, which is killed earlier if possible."""
 
 
 class GpuResetter:

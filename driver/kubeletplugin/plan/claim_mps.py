@@ -16,7 +16,9 @@ from driver.resources.sharing import claim_mps, multi_user
 
 SERVE, LEAVE = "mps-serve-claim", "mps-leave-claim"
 DEVICES, MEMORY = "devices", "memory"
-"""Of a step: UUIDs and bytes, as lists with commas; a MIG device is named by its place instead."""
+"""Step arguments: UUIDs and bytes, as lists with commas; a MIG device is given by its placement
+instead.
+"""
 _ALL = 100
 
 
@@ -102,7 +104,7 @@ def _use_daemon(part: steps.GrantPlan, daemon: claim_mps.Own, claim: str) -> ste
     device = replace(part.device, edits=edits)
     if edits.instance is not None:
         return steps.GrantPlan(device, part.steps)
-    # As with shares: whoever misses the server is refused, and does not run beside it (3.2).
+    # As with shares: a process that misses the server is refused, and does not run beside it (3.2).
     exclusive = steps.Step(mps.EXCLUSIVE, mps.SHARED_AGAIN, device.gpu, {mps.CLAIM: claim})
     return steps.GrantPlan(device, (*part.steps, exclusive))
 

@@ -12,9 +12,9 @@ from driver.kubeletplugin.plan import steps
 ON, OFF_AGAIN = "mig-on", "mig-off-again"
 OFF, ON_AGAIN = "mig-off", "mig-on-again"
 MAKE, DESTROY = "mig-make", "mig-destroy"
-"""The acts, each with what takes it back."""
+"""The acts, each with its undo."""
 UUID, GPU_INSTANCE, COMPUTE_INSTANCE = "uuid", "gpu_instance", "compute_instance"
-"""The facts of an instance that was made."""
+"""The facts of a created instance."""
 
 
 def plan_instance(

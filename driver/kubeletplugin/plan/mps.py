@@ -13,8 +13,9 @@ SERVE, UNSERVE = "mps-serve", "mps-leave"
 EXCLUSIVE, SHARED_AGAIN = "compute-exclusive", "compute-default"
 CLAIM, MEMORY, PERCENT, MULTI_USER = "claim", "memory", "percent", "multi_user"
 SHM_BYTES = 4 << 30
-"""Of a daemon's /dev/shm, taken as it is used: page-locked memory of all its clients is in it, and
-64 MiB, a container's default, is too little (NV-11)."""
+"""Size of a daemon's /dev/shm, allocated on use: it holds the page-locked memory of all its
+clients, and 64 MiB, a container's default, is too little (NV-11).
+"""
 
 
 def plan_share(
@@ -41,7 +42,7 @@ def plan_share(
         steps.plan_device(grant, cdi_id, edits),
         (
             *time_slicing.disable_mig(face),
-            # The server is the one process of an exclusive GPU: what misses it is refused (3.2).
+            # The server is the only process of an exclusive GPU: any other is refused (3.2).
             steps.Step(EXCLUSIVE, SHARED_AGAIN, face.gpu.uuid, {CLAIM: claim}),
             steps.Step(SERVE, UNSERVE, face.gpu.uuid, arguments),
         ),

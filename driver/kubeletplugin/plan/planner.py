@@ -102,7 +102,7 @@ def multi_user_gpus(held: Iterable[steps.PlannedDevice]) -> dict[ids.GpuUuid, bo
 
 
 def find_overlap(
-    plan: Plan, claim_uid: str, others: Iterable[tuple[str, Sequence[steps.PlannedDevice]]]
+    plan: Plan, claim_uid: str, other_claims: Iterable[tuple[str, Sequence[steps.PlannedDevice]]]
 ) -> Overlap | None:
     """Return the first device of the plan that another claim, or the claim itself, already holds.
 
@@ -112,7 +112,7 @@ def find_overlap(
     """
     held = [
         (device, claim)
-        for claim, devices in others
+        for claim, devices in other_claims
         for device in devices
         if _is_exclusive_use(device)
     ]

@@ -7,9 +7,9 @@ from driver.resources.sharing import compatibility
 
 SLICE, UNSLICE = "time-slice", "time-slice-default"
 KEEP = "keep"
-"""Takes nothing back: what others on the GPU need stays."""
+"""Undoes nothing: other claims on the GPU need the setting."""
 INTERVAL, CLAIM, MODE = "interval", "claim", "mode"
-"""Arguments of a step; MODE, a fact of it, is the compute mode before anybody took turns."""
+"""Arguments of a step; MODE, a fact of it, is the compute mode before time slicing."""
 
 
 def plan_share(

@@ -51,7 +51,7 @@ class DeviceResolver:
 
     def _refuse_hung(self, names: Sequence[str]) -> ports.Refused | None:
         """Return the refusal if a device is of a GPU with a hung call."""
-        by_name = {faces.device_name(gpu.pci): gpu for gpu in self._gpus.current().known}
+        by_name = {faces.device_name(gpu.pci): gpu for gpu in self._gpus.current().all_gpus}
         for name in names:
             gpu = by_name.get(faces.gpu_name(name) or ids.DeviceName(""))
             hung = self._gpus.hung_call(gpu.uuid) if gpu is not None else None

@@ -13,14 +13,15 @@ from driver.kubeletplugin.records import checkpoint
 from driver.runtime.files import failpoints
 
 Act = Callable[[steps.Step], checkpoint.Facts]
-"""Does one step and says what that revealed. Raises RationError: after Unchanged there is nothing
-of the step to take back, after any other perhaps a part of it."""
+"""Runs one step and returns its facts. Raises RationError: after Unchanged there is nothing of the
+step to undo, after any other perhaps a part of it.
+"""
 NO_ACTS: Final[Mapping[str, Act]] = {}
 """Whole GPUs need none."""
 
 
 Settle = Callable[[Iterable[ids.GpuUuid]], None]
-"""Takes back what earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
+"""Restores settings that earlier claims left on GPUs. Raises DeviceFault, NodeFault."""
 
 
 def _no_settle(_gpus: Iterable[ids.GpuUuid]) -> None:
@@ -60,7 +61,7 @@ class Executor:
             return self._execute(record, facts, cancelled)
         except errors.RationError as problem:
             started_record = _started_steps(record, facts, problem)
-            # What cannot be taken back now stays recorded as started: the next call does it.
+            # A step that cannot be undone now stays recorded as started: the next call undoes it.
             with contextlib.suppress(errors.RationError):
                 if started_record != record:
                     self.records.write_begun(started_record)

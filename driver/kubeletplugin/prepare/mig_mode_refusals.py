@@ -19,7 +19,7 @@ from driver.resources.publish import slice_builder
 
 _log = structlog.get_logger(__name__)
 PACE = backoff.Pace(base_s=60.0, max_s=900.0)
-"""How long the faces are kept back; then the next claim may try, and its failure doubles it."""
+"""Time that the faces are tainted; then the next claim may try, and its failure doubles it."""
 ON, OFF = "stays-on", "stays-off"
 
 
@@ -82,7 +82,7 @@ class ModeRefusals:
                 if refusal.expires_at > now_s
             }
         return refusal_taints(
-            inventory.known, {gpu: refusal.value for gpu, refusal in active.items()}
+            inventory.all_gpus, {gpu: refusal.value for gpu, refusal in active.items()}
         )
 
 

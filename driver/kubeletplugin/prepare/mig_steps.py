@@ -15,9 +15,10 @@ from driver.kubeletplugin.records import checkpoint
 _log = structlog.get_logger(__name__)
 
 PATIENCE_S = 10.0
-"""How long processes have to leave an instance that is being destroyed, and other NVML clients to
-let go of a GPU whose mode is to change: two such claims of one GPU fit into the wait for its lock,
-and the kubelet tries again."""
+"""Time for processes to leave an instance that is being destroyed, and for other NVML clients to
+release a GPU whose mode is to change: two such claims of one GPU fit into the wait for its lock,
+and the kubelet retries.
+"""
 _MODE_PATIENCE_S = 2.0
 _CHANGED = "changed"
 

@@ -8,10 +8,10 @@ from driver.devices import mps_files
 from driver.runtime.files import atomic, failpoints, flock
 
 READY_S = 20.0
-"""A daemon is ready in a quarter of a second; what takes longer is failing (the kubelet: 45 s)."""
+"""A daemon is ready in 0.25 s; one that takes longer than this is failing (the kubelet: 45 s)."""
 GONE_S = 10.0
 ALONE_S = 2.0
-"""Where no supervisor runs, as right after a boot: what waits for one holds up nobody else."""
+"""Wait without a supervisor, as right after a boot: a waiting claim delays no other."""
 _POLL_S = 0.02
 _MODE = 0o644
 

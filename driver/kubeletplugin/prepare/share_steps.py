@@ -140,7 +140,7 @@ class ShareSteps:
     def _leave_claim(self, step: steps.Step) -> checkpoint.Facts:
         self._daemons.remove(str(step.arguments[mps.CLAIM]))
         ref = claim_mps.step_instance(step)
-        with contextlib.suppress(errors.DeviceFault):  # who comes next sets what it needs
+        with contextlib.suppress(errors.DeviceFault):  # the next claim sets the mode it needs
             if ref is not None and (uuid := self._instance_uuid(ref)) is not None:
                 self._try_set_exclusive(uuid, exclusive=False)
         return {}

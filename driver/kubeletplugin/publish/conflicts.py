@@ -68,7 +68,7 @@ def _name_message(driver: str, plugins: tuple[str, ...], slices: tuple[str, ...]
         proof = f"it is registered at {_abbreviate(plugins)}"
         cure = "uninstall it there, or install Ration under another driverName"
     else:
-        # What it published is not ours to delete. The kubelet does so 30 s after the driver went.
+        # Its slices are not ours to delete. The kubelet does so 30 s after the driver went.
         proof = f"ResourceSlices {_abbreviate(slices)} are its own"
         cure = (
             "uninstall it; where it is gone already: "
@@ -78,9 +78,9 @@ def _name_message(driver: str, plugins: tuple[str, ...], slices: tuple[str, ...]
 
 
 def _device_plugin_message(node: str, served: Mapping[str, int]) -> str:
-    shown = ", ".join(f"{name}: {amount}" for name, amount in served.items())
+    counts = ", ".join(f"{name}: {amount}" for name, amount in served.items())
     return (
-        f"a device plugin serves GPUs of this node ({shown}). None is published, or they would be "
+        f"a device plugin serves GPUs of this node ({counts}). None is published, or they would be "
         "given out twice; take the device plugin off the node (GPU Operator: kubectl label node "
         f"{node} nvidia.com/gpu.deploy.device-plugin=false --overwrite). Where it serves other "
         "GPUs than Ration: --beside=device-plugin"

@@ -23,4 +23,4 @@ class Cordons:
 
     def taints(self, inventory: model.Inventory) -> slice_builder.Taints:
         """Return the taint of every device of the cordoned GPUs."""
-        return cordon_taints.taints(inventory.known, cordon.parse_names(self._annotation))
+        return cordon_taints.taints(inventory.all_gpus, cordon.parse_names(self._annotation))

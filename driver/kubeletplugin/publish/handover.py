@@ -82,7 +82,7 @@ def decide(stored: StoredAllocators, desired: str, history: HandoverHistory) -> 
     active = stored.active
     underway = bool(stored.in_handover) or history.waited_s is not None
     if not active and not underway and history.last_allocator:
-        # The kubelet wipes slices: who was seen to give the devices out a moment ago still counts.
+        # The kubelet wipes slices: the allocator seen a moment ago still counts.
         active = frozenset({history.last_allocator})
     is_over = history.waited_s is not None and history.waited_s >= HANDOVER_S
     if active <= {desired} and (is_over or not underway):

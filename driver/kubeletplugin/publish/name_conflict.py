@@ -17,7 +17,7 @@ _log = structlog.get_logger(__name__)
 _AGAIN_S = 5.0
 _SYNC_S = 5.0
 CheckName = Callable[[], pool_builder.Problem | None]
-"""Whether another has the name now. Raises RationError."""
+"""Returns the conflict if another driver has the name now. Raises RationError."""
 
 
 class NameGate:

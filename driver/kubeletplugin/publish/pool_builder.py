@@ -112,7 +112,7 @@ class PoolBuilder:
     def last_published(self) -> tuple[slice_builder.Pool | None, tuple[model.Gpu, ...]]:
         """Return the pool built last, and the known GPUs; from any thread."""
         inventory = self._inventory
-        return self._last_pool, inventory.known if inventory else ()
+        return self._last_pool, inventory.all_gpus if inventory else ()
 
     def request_refresh(self) -> None:
         """Make the next `refresh` read the GPUs regardless of the interval."""
@@ -186,7 +186,7 @@ class PoolBuilder:
         return desired
 
     def _terms(self, options: PublishOptions) -> slice_builder.Terms:
-        gpus = self._inventory.known if self._inventory else ()
+        gpus = self._inventory.all_gpus if self._inventory else ()
         rules = self._sources.rules
         return slice_builder.Terms(
             options.driver,

@@ -31,11 +31,13 @@ from driver.resources.publish import slice_builder
 _log = structlog.get_logger(__name__)
 _SHOWN = 5
 _TURN_S = 2.0
-"""Between looks for the end of a newer plugin."""
+"""Interval of checks for the end of a newer plugin."""
 _BREATH_S = 0.01
-"""What ails a GPU is often told twice at once, by the event and by the poll that it causes."""
+"""A health change is often reported twice at once, by the event and by the poll it triggers."""
 WRITING = backoff.Pace(base_s=0.5, max_s=3.0)
-"""Between writes: the kubelet may wipe several times a minute, and the slices must be back soon."""
+"""Back-off of writes: the kubelet may wipe several times a minute, and the slices must be back
+soon.
+"""
 FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 

@@ -16,7 +16,7 @@ from driver.resources.publish import slice_builder
 
 Object: TypeAlias = dict[str, Any]
 Shape: TypeAlias = Any
-"""An object reduced to what we mean by it: comparable, without versions and server's stamps."""
+"""A normalized object: comparable, without versions and server-set timestamps."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,13 +30,12 @@ from driver.runtime.files import atomic, failpoints
 log = structlog.get_logger(__name__)
 
 VERSION = 1
-"""The records' schema: raised when the version before would act wrongly on one without its change.
-
-A version writes what the one before it reads: it takes no field away and changes none's meaning
-until two versions later. Fields that may be absent and disregarded do not raise it.
+"""The records' schema: raised if the previous version would act wrongly on a record without its
+change. A version writes what the previous one reads: it removes no field and changes no meaning
+until two versions later. Optional fields that may be ignored do not raise it.
 """
 READABLE = VERSION + 1
-"""The newest schema that is read: what comes after it may mean something else by a field."""
+"""The newest schema that is read: a later one may change the meaning of a field."""
 _MODE = 0o600
 _SUFFIX = ".json"
 _HEAD, _MIDDLE, _TAIL = b'{"record":', b',"sha256":"', b'"}\n'
@@ -51,7 +50,7 @@ class State(StrEnum):
 
 
 Facts = Mapping[str, str]
-"""What a step revealed: a MIG UUID, a directory."""
+"""Facts revealed by a step: a MIG UUID, a directory."""
 
 
 @dataclass(frozen=True, slots=True)

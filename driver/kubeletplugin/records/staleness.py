@@ -16,7 +16,7 @@ LOOKS = 2
 """In a row, a minute apart: by then the kubelet has compared claims and pods itself (60 s)."""
 
 ReadResult = claims.Claim | errors.RationError
-"""What the API server said when it was asked for the record's claim by its name."""
+"""The API server's answer to reading the record's claim by its name."""
 
 
 class Act(Enum):

@@ -23,7 +23,7 @@ LIFETIME_S = 60.0
 """Longer than a call of the kubelet lives (45 s)."""
 SETTLE_S = 5.0
 MAX_TOMBSTONES = 4096
-"""Marks at once; the oldest goes first."""
+"""The oldest is dropped first."""
 _POLL_S = 0.1
 
 

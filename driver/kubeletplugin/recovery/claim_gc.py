@@ -21,7 +21,7 @@ _log = structlog.get_logger(__name__)
 EVERY_S: Final = 60.0
 REPAIR_S: Final = 10.0
 _SPREAD: Final = 0.25
-"""Of the pause, more at random, so that the nodes of a cluster do not ask at once."""
+"""Random part of the pause, so that the nodes of a cluster do not query at once."""
 
 Report = Callable[[str], None]
 
@@ -90,7 +90,7 @@ class ClaimCollector:
                 continue
             gone_counts[record.uid] = verdict.gone
             if isinstance(result, errors.Unreachable):
-                break  # nobody answers: the others would wait in vain, and are not gone either
+                break  # the server is away: the other reads would fail too, and say nothing
         self._gone = gone_counts
 
     def _read_claim(self, ref: ports.ClaimRef) -> staleness.ReadResult:

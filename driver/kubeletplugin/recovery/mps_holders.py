@@ -17,9 +17,9 @@ from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.usage import claim_pods
 
 STAYS_S: Final = 5.0
-"""Held for so long it is no single command."""
+"""A connection held longer than this is no single command."""
 AGAIN_S: Final = 300.0
-"""Between two tellings of the same occurrence, whoever holds it then."""
+"""Interval of reports of the same occurrence, whatever its holders."""
 _MOST = 5
 """Processes in a text: an event's note has 1024 bytes."""
 

@@ -23,12 +23,12 @@ from driver.kubeletplugin.records import checkpoint
 _log = structlog.get_logger(__name__)
 _SHARED: Final = "GPU-"
 _OWN: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-"""Daemons of shares are named after their GPU, a claim's own after the claim, by its UID. One of
-another name was wanted by somebody else.
+"""Daemons of shares are named after their GPU, a claim's own after the claim, by UID. A daemon of
+another name is foreign.
 """
 
 Unaccounted = Callable[[], tuple[ids.ClaimUid, ...]]
-"""Claims that may have containers, and whose record is damaged. Raises NodeFault."""
+"""Returns claims that may have containers, and whose record is damaged. Raises NodeFault."""
 
 
 class MpsReconciler:
@@ -78,7 +78,7 @@ class MpsReconciler:
             is_desired = gpu in self._daemons.desired_keys()
             if desired is not None and not is_desired:
                 self._request_again(desired)
-            # Containers of a claim whose record is damaged may be clients of any daemon.
+            # Containers of a claim with a damaged record may be clients of any daemon.
             elif desired is None and is_desired and not self._unaccounted():
                 _log.warning("MPS daemon without a claim ends", gpu=gpu)
                 self._steps.clear(gpu)

@@ -14,7 +14,7 @@ from driver.kubeletplugin.recovery import mps_holders
 
 _log = structlog.get_logger(__name__)
 _EVERY_S = 2.0
-"""A daemon that died is told within this and what its supervisor takes, a second."""
+"""A dead daemon is reported within this plus its supervisor's delay, 1 s."""
 
 
 class MpsWatch:
@@ -82,7 +82,7 @@ class MpsWatch:
         pid = self._pids.get(key) or self._daemons.last_pid(key)
         self._pids[key] = status.pid or pid or 0
         if not previous and not problem and pid and status.pid not in (None, pid):
-            # It died and was replaced between two looks: clients of the old one hold nothing now.
+            # It died and was replaced between two checks: its clients have lost their contexts.
             problem = f"it ended (pid {pid}), and another took its place"
         if problem and problem != previous:
             self._failing[key] = problem

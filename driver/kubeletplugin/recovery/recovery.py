@@ -46,7 +46,7 @@ def recover(executor: executor.Executor, locks: locks.Locks) -> RecoveryReport:
     serve, and the kubelet must not use this one.
     """
     report = RecoveryReport()
-    # Specs are listed first: a spec made meanwhile by another plugin has a record by then.
+    # Specs are listed first: a spec written meanwhile by another plugin has a record by then.
     uids = set(executor.specs.uids()) | set(executor.records.uids())
     for uid in sorted(uids):
         try:

@@ -28,8 +28,9 @@ HANDLERS = 128
 """Calls served at once: one per pod of a node (110), so that no Unprepare waits for Prepares."""
 _PREPARES = 128
 _UNPREPARES = 128
-"""As many: a claim that waits for a GPU in hand, or for one that hangs, has a thread that nobody
-else needs. Those that work are few: one a GPU."""
+"""As many: a claim that waits for a locked or hung GPU occupies a thread. Few of them work: one per
+GPU.
+"""
 DEADLINE_S = 40.0
 """A call is answered within this; the kubelet gives up after 45 s."""
 
@@ -52,9 +53,9 @@ class Cancelled:
 
 
 Outcome = ports.Prepared | ports.Refused | Failed | Cancelled | None
-"""Of one claim; None is a finished Unprepare."""
+"""Outcome of one claim; None is a finished Unprepare."""
 Outcomes = Mapping[str, Outcome]
-"""Of a call, by the claim's UID."""
+"""Outcomes of a call, by the claim's UID."""
 
 
 @dataclass(frozen=True, slots=True)

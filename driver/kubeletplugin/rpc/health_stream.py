@@ -27,7 +27,7 @@ from driver.pb import (
 _log = structlog.get_logger(__name__)
 _MESSAGE_LIMIT = 1024
 _SPARE_THREADS = 4
-"""For streams beyond the limit, which are refused at once."""
+"""Threads for streams beyond the limit, which are refused at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class HealthStreams:
         try:
             context.add_callback(wake.set)
             while True:
-                wake.clear()  # before what it stands for is looked at
+                wake.clear()  # before the devices are read
                 if self._closed or not context.is_active():
                     return
                 yield self._devices()

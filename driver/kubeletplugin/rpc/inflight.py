@@ -14,7 +14,7 @@ from driver import ids
 
 T = TypeVar("T")
 Work = Callable[[Callable[[], bool]], T]
-"""Takes `cancelled`, which says whether nobody wants the result any more."""
+"""Takes `cancelled`, which returns whether no call waits for the result any more."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +81,7 @@ class InflightJobs(Generic[T]):
     def _run(self, uid: ids.ClaimUid, job: Job[T], work: Work[T]) -> None:
         try:
             result = work(job.cancelled)
-        except BaseException as e:  # noqa: BLE001 - handed on to everybody who waits for it
+        except BaseException as e:  # noqa: BLE001 - raised to every waiter
             self._forget(uid, job)
             job.future.set_exception(e)
         else:

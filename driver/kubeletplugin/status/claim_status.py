@@ -25,8 +25,9 @@ MAX_PENDING: Final = 1024
 _IDLE_S = 60.0
 _STATUSES = {True: "True", False: "False", None: "Unknown"}
 _OVER = (errors.NotFound, errors.BadInput)
-"""The claim is gone, or cannot be read. Not Invalid: for a right that is lacking the server says so
-too, and a claim that has lost its devices is found out by reading it."""
+"""The claim is gone, or cannot be read. Not Invalid: the server returns it for a missing right too,
+and a claim without devices is detected by reading it.
+"""
 
 
 _Conditions = Mapping[str, ports.ConditionUpdate]

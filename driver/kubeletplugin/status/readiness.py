@@ -25,11 +25,11 @@ EVERY_S: Final = 2.0
 WATCH_S: Final = 600.0
 """After the last refusal; the kubelet has come back several times by then."""
 MAX_WATCHED: Final = 256
-"""Claims watched at once; the one that was refused longest ago is dropped first."""
+"""Claims watched at once; the one refused longest ago is dropped first."""
 _AFTER_A_CLEARING = backoff.Pace(base_s=EVERY_S, max_s=60.0)
 
 Check = Callable[[ports.ClaimRef], ports.Refused | None]
-"""Whether a claim would be refused now; changes nothing. Raises RationError: it cannot be said."""
+"""Returns whether a claim would be refused now; changes nothing. Raises RationError if unknown."""
 
 
 @dataclass(slots=True)

@@ -12,13 +12,13 @@ from driver.kubeletplugin import ports
 from driver.resources.dra import device_status
 
 WINDOW_S: Final = 60.0
-"""What a percentage is of; a device is idle when nothing ran on it for so long."""
+"""Window of a percentage; a device is idle when nothing ran on it for this time."""
 EVERY_S: Final = 60.0
-"""Between two words on a claim, at least."""
+"""Minimum interval of a claim's reports."""
 REFRESH_S: Final = 300.0
-"""How old the time may be that is told of a device at work."""
+"""Maximum age of the reported time of a busy device."""
 _STEP = 20
-"""Percent that are worth a word."""
+"""Change in percent that is reported."""
 _TENTH = 10
 _MIB = 1 << 20
 

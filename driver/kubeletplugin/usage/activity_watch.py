@@ -190,15 +190,17 @@ class ActivityWatch:
             if key[0] == ref.uid
         }
         changed = False
-        for key, seen in activities.items():
+        for key, observed in activities.items():
             reported, at_s = self._reported.get(key, (None, -activity.EVERY_S))
             since_s = now_s - at_s
             if reported is not None and since_s < activity.EVERY_S:
                 return
-            changed = changed or activity.should_report(reported, seen, since_s)
+            changed = changed or activity.should_report(reported, observed, since_s)
         if changed:
-            self._reported.update((key, (seen, now_s)) for key, seen in activities.items())
-            self._sink.set_activity(ref, {key: seen for (_, key), seen in activities.items()})
+            self._reported.update((key, (observed, now_s)) for key, observed in activities.items())
+            self._sink.set_activity(
+                ref, {key: observed for (_, key), observed in activities.items()}
+            )
 
 
 def _reading(use: _GpuUse) -> claims.Reading:

@@ -71,7 +71,7 @@ class ClaimPods:
                 if consumer.is_pod
             }
         elif not staleness.is_gone(ref, result):  # of a claim that is gone there are no more pods
-            # A server that is away would let every claim wait; the next look asks again.
+            # If the server is away, every claim would wait; the next round retries.
             self._silent = isinstance(result, errors.Unreachable)
             name = f"{ref.namespace}/{ref.name}"
             _log.warning("the pods of a claim are not known", claim=name, error=str(result))

@@ -15,16 +15,16 @@ Names = Mapping[ids.PodUid, str]
 
 def overuse_message(use: usage.ClaimUse, names: Names) -> str:
     """Return the message of a claim above its share, with its processes."""
-    shown = [process for process in use.processes if process.used_bytes]
+    listed = [process for process in use.processes if process.used_bytes]
     by_pod: dict[ids.PodUid, list[str]] = {}
-    for process in shown[:_MOST]:
+    for process in listed[:_MOST]:
         text = f"{process.process.pid} ({_format_bytes(use, process.used_bytes)})"
         by_pod.setdefault(process.pod, []).append(text)
     parts = [
         f"{'pids' if len(pids) > 1 else 'pid'} {', '.join(pids)} of pod {names.get(pod, pod)}"
         for pod, pids in by_pod.items()
     ]
-    more = f" and {len(shown) - _MOST} more processes" if len(shown) > _MOST else ""
+    more = f" and {len(listed) - _MOST} more processes" if len(listed) > _MOST else ""
     return f"{usage_message(use)}: {'; '.join(parts)}{more}"
 
 

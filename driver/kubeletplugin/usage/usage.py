@@ -19,7 +19,7 @@ AGAIN_S = 300.0
 _TENTH = 10
 
 Shares = Mapping[ids.GpuUuid, Mapping[ports.ClaimRef, int]]
-"""The claims that share a GPU, with the bytes that each was given; 0 where nothing says them."""
+"""The claims that share a GPU, with their allocated bytes; 0 if unknown."""
 Pods = Mapping[ids.ClaimUid, Collection[ids.PodUid]]
 UseKey = tuple[ids.ClaimUid, ids.GpuUuid]
 

@@ -44,7 +44,7 @@ def _nothing() -> None:
 class UsageWatch:
     """`run` is a thread's target. NVML is called only for shared GPUs.
 
-    `beside` is another observer run in the same rounds, which may raise NodeFault.
+    `observe_more` is another observer run in the same rounds, which may raise NodeFault.
     """
 
     def __init__(
@@ -53,9 +53,9 @@ class UsageWatch:
         deps: Deps,
         every_s: float,
         time: clock.Clock,
-        beside: Callable[[], None] = _nothing,
+        observe_more: Callable[[], None] = _nothing,
     ) -> None:
-        self._observe_more = beside
+        self._observe_more = observe_more
         self._sources = sources
         self._deps = deps
         self._every_s = every_s

@@ -76,7 +76,7 @@ def make_group(group: Path) -> None:
     """
     group.mkdir(exist_ok=True)
     if (group / "cgroup.controllers").exists():
-        return  # version 2: what is empty is inherited
+        return  # version 2: empty values are inherited
     for name in _CPUSETS:
         file = group / name
         if file.exists() and not file.read_text().strip():

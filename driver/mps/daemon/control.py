@@ -17,7 +17,7 @@ _UNITS = {"G": _GIB, "M": mps_files.MIB}
 _SIZE = re.compile(r"(\d+)\s*([GM])i?B?")
 _NEW_CLIENT = re.compile(r"NEW CLIENT (\d+) ")
 _PENDING = re.compile(r"NEW CLIENT (\d+) from user (\d+): [^\n]*pending list")
-"""Of a client that waits for a server, be it that it starts, or that another user's has to go."""
+"""A client waits for a server: to start, or for another user's to end."""
 _SERVER_NEWS = re.compile(r"NEW SERVER (\d+): Ready|Server (\d+) exited with status (\d+)")
 _ACTIVE = "ACTIVE"
 _UNKNOWN = "Unknown command"
@@ -137,12 +137,12 @@ def parse_refusals(reply: str) -> str:
     return " | ".join(line for line in lines if line and not _is_number(line))
 
 
-def limit_differences(desired: mps_files.Desired, shown: Limits) -> Iterator[str]:
+def limit_differences(desired: mps_files.Desired, actual: Limits) -> Iterator[str]:
     """Yield messages where the shown limits contradict the desired ones."""
     percentage = desired.active_thread_percentage
-    if not _is_number(shown.percentage) or float(shown.percentage) != percentage:
-        yield f"active thread percentage {shown.percentage or 'none'} instead of {percentage}"
-    for index, (size, text) in enumerate(zip(desired.pinned_memory, shown.memory, strict=True)):
+    if not _is_number(actual.percentage) or float(actual.percentage) != percentage:
+        yield f"active thread percentage {actual.percentage or 'none'} instead of {percentage}"
+    for index, (size, text) in enumerate(zip(desired.pinned_memory, actual.memory, strict=True)):
         if not is_shown_as(size, text):
             mebibytes = size // mps_files.MIB
             yield f"pinned memory {text or 'none'} instead of {mebibytes}M on device {index}"

@@ -18,12 +18,13 @@ _MESSAGE_BYTES = 16 * 1024
 _TAIL_BYTES = 64 * 1024
 _LOG_BYTES = 4 * 1024 * 1024
 _PIPE_BYTES, _PIPE_INODES = 1 << 20, 64
-"""Of a pipe directory. A daemon (535, 550) has five files there, none with more than a line."""
+"""Bounds of a pipe directory. A daemon (535, 550) has five files there, each of one line at most.
+"""
 _LOG_MODE = 0o755
 _LOGS = (process.OUTPUT, "server.log")
 _FILES = ("stderr", *_LOGS)
 _LONGEST = "control_privileged"
-"""Of the sockets' names in a pipe directory."""
+"""Longest socket name in a pipe directory."""
 _SOCKET_BYTES = 107
 """A socket's address (sockaddr_un), without its end."""
 
@@ -81,7 +82,7 @@ def truncate_logs(paths: process.DaemonPaths) -> None:
     """Truncate long logs, keeping their end apart: they are open for appending."""
     for path in (paths.log / name for name in _FILES):
         try:
-            # Not its length: who writes at an offset of its own leaves a hole before it.
+            # Not its length: a writer with an offset of its own leaves a hole before it.
             if path.stat().st_blocks * 512 > _LOG_BYTES:
                 _rotated(path).write_bytes(_tail(path, _TAIL_BYTES).encode())
                 os.truncate(path, 0)

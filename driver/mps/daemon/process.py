@@ -25,12 +25,12 @@ SERVER = "nvidia-cuda-mps-server"
 REPLY_S = 5.0
 """Longest wait for an answer."""
 _OCCUPIED = "Cannot send command"
-"""The control program's words where another one is connected (535, 550)."""
+"""The control program's message if another one is connected (535, 550)."""
 _EXITS = {
     100: "the driver has no usable device",
     244: "the driver's libcuda cannot be loaded",
 }
-"""A control daemon's exit codes (580, 595), which it says no word about."""
+"""A control daemon's exit codes (580, 595), which it does not explain."""
 OUTPUT = "control.log"
 """The daemon's output with -f: its log, which it then writes to no file (535, 550)."""
 _MULTI_USER = {"-M", "-multiuser-server", "--multiuser-server"}
@@ -109,8 +109,8 @@ class DaemonHandle:
         code = self._child.wait()
         if code < 0:
             return f"the daemon was killed by {signal.Signals(-code).name}"
-        words = f"the daemon ended with exit code {code}"
-        return f"{words}: {_EXITS[code]}" if code in _EXITS else words
+        message = f"the daemon ended with exit code {code}"
+        return f"{message}: {_EXITS[code]}" if code in _EXITS else message
 
     def kill(self) -> None:
         """Kill it; its end is detected later."""
@@ -140,17 +140,17 @@ class ControlProgram:
             _DEVICES: ",".join(shape.devices),
         }
         memory = paths.shm if shape.own_shm else shm.TARGET
-        shown = {**_shown_paths(paths), str(shm.TARGET): memory}
+        binds = {**_shown_paths(paths), str(shm.TARGET): memory}
         try:
             with (
                 (paths.log / OUTPUT).open("ab") as output,
                 (paths.log / "stderr").open("wb") as error_log,
-                Path(os.devnull).open("rb") as nothing,
+                Path(os.devnull).open("rb") as devnull,
             ):
                 # A server runs as its clients' user, and opens its directories by their paths.
                 return program.call(
-                    lambda: _spawn(command, environment, (nothing, output, error_log)),
-                    shown,
+                    lambda: _spawn(command, environment, (devnull, output, error_log)),
+                    binds,
                     passable=paths.pipe.parent,
                 )
         except OSError as e:
@@ -187,7 +187,7 @@ class ControlProgram:
             raise errors.NodeFault("run", program.path, str(e)) from e
         if completed.returncode == 0 and completed.stdout:
             return completed.stdout.decode(errors="replace")
-        # Beside another one some end well and without an answer, others without a word.
+        # Beside another one some succeed without a reply, others fail silently.
         holders = _control_holders(paths.pipe)
         if holders or _OCCUPIED in completed.stderr.decode(errors="replace"):
             raise ControlOccupied(holders)

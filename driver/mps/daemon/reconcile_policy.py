@@ -13,15 +13,15 @@ from driver.mps.daemon import control
 State = mps_files.State
 
 ANSWER_S = 10.0
-"""A daemon that has not answered for so long hangs."""
+"""A daemon that has not replied for this time hangs."""
 AGAIN_S = 2.0
-"""Between two tries to set limits that do not show."""
+"""Interval of tries to set limits that do not take effect."""
 TRIES = 3
 """Sets in vain after which a daemon that never served is called failed."""
 GRACE_S = 5.0
-"""Clients' time to end after the daemon was told to quit."""
+"""Time for clients to end after the daemon was told to quit."""
 KILL_S = GRACE_S + 3.0
-"""A daemon that is still there so long after it was told to quit is killed."""
+"""A daemon that still runs this long after it was told to quit is killed."""
 
 _ENDED = "the last daemon was told to go"
 
@@ -153,7 +153,7 @@ class Kill:
 
 Step = Start | Limit | Renew | Quit | Kill
 Act = Literal["rest", "clear"] | Step
-"""`clear`: nothing is wanted and nothing runs, so remove what is left of it."""
+"""`clear`: nothing is desired and nothing runs, so remove what remains."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,10 +18,10 @@ from driver.mps.daemon import process as daemon_process
 
 _log = structlog.get_logger(__name__)
 RESTARTING = backoff.Pace(base_s=1.0, max_s=60.0)
-"""Between the end of a daemon that should be there and the next start."""
+"""Back-off between the unwanted end of a daemon and the next start."""
 
 SOUND_S = 60.0
-"""A daemon that lived so long and served had no part in what failed before it."""
+"""A daemon that served and lived this long resets the count of failures."""
 _SOON_S = 0.02
 _LEFT_S = 0.5
 _QUIT_S = 0.5
@@ -68,7 +68,7 @@ class _Run:
 
 
 @dataclass(slots=True)
-class _Past:
+class _History:
     """State left by earlier daemons."""
 
     failure: str = ""
@@ -92,7 +92,7 @@ class DaemonReconciler:
         self._status = status
         self._deps = deps
         self._run: _Run | None = None
-        self._past = _Past()
+        self._history = _History()
         self._digest = ""
         self._inherited = False
 
@@ -105,8 +105,8 @@ class DaemonReconciler:
         """Continue from another supervisor's state."""
         if not self._adopt() and (last_status := self._status.read_previous()) is not None:
             log_text = directories.log_tails(self._paths)
-            self._past.failure = f"{_DIED_ALONE}; {log_text}" if log_text else _DIED_ALONE
-            self._past.lingering = self._survivors(last_status.processes)
+            self._history.failure = f"{_DIED_ALONE}; {log_text}" if log_text else _DIED_ALONE
+            self._history.lingering = self._survivors(last_status.processes)
         self._inherited = True
 
     def _adopt(self) -> bool:
@@ -140,7 +140,7 @@ class DaemonReconciler:
             return self._idle_s()
         self._execute(decision.act)
         if isinstance(decision.act, reconcile_policy.Start):
-            self._write_status(decision)  # its pid, before it is asked for anything
+            self._write_status(decision)  # its pid, before it is queried
         return _SOON_S if isinstance(decision.act, reconcile_policy.Kill) else 0.0
 
     def _now(self) -> float:
@@ -149,31 +149,31 @@ class DaemonReconciler:
     def _note_goal(self, goal: reconcile_policy.Goal) -> None:
         digest = goal.digest if isinstance(goal, reconcile_policy.DesiredDaemon) else ""
         if digest != self._digest:
-            self._past.retry_at = -math.inf  # what failed was something else
+            self._history.retry_at = -math.inf  # the failure was another goal's
         self._digest = digest
 
     def _note_end(self) -> None:
         run, now = self._run, self._now()
         message = run.handle.exit_message() if run else None
         if run is None or message is None:
-            self._past.lingering = processes.filter_alive(self._past.lingering)
+            self._history.lingering = processes.filter_alive(self._history.lingering)
             return
         self._run = None
         run.handle.close()
-        self._past.lingering = self._survivors(run.clients)
+        self._history.lingering = self._survivors(run.clients)
         self._deps.metrics.ends[_end_label(run)].inc()
         if run.quit_at is not None:
-            self._past.failure = ""
+            self._history.failure = ""
             return
         log_text = directories.log_tails(self._paths)
-        self._past.failure = (
+        self._history.failure = (
             f"{run.kill_reason or message}; {log_text}" if log_text else run.kill_reason or message
         )
         if run.served and now - run.started_at >= SOUND_S:
-            self._past.failures = 0
-        self._past.failures += 1
-        wait_s = RESTARTING.wait_s(self._past.failures, self._deps.jitter)
-        self._past.retry_at = now + wait_s
+            self._history.failures = 0
+        self._history.failures += 1
+        wait_s = RESTARTING.wait_s(self._history.failures, self._deps.jitter)
+        self._history.retry_at = now + wait_s
 
     def _survivors(self, clients: Iterable[mps_files.Process]) -> tuple[mps_files.Process, ...]:
         """Return clients still alive: those known, and those started after the last query."""
@@ -274,10 +274,12 @@ class DaemonReconciler:
             _log.warning("daemon occupied", key=self._key, problem=problem)
 
     def _observe(self) -> reconcile_policy.Observed:
-        run, past, now = self._run, self._past, self._now()
+        run, previous, now = self._run, self._history, self._now()
         if run is None:
-            pids = tuple(process.pid for process in past.lingering)
-            return reconcile_policy.Absent(pids, past.failure, max(0.0, past.retry_at - now))
+            pids = tuple(process.pid for process in previous.lingering)
+            return reconcile_policy.Absent(
+                pids, previous.failure, max(0.0, previous.retry_at - now)
+            )
         return reconcile_policy.Running(
             shape=run.shape,
             status=run.status,
@@ -295,7 +297,7 @@ class DaemonReconciler:
     def _write_status(self, decision: reconcile_policy.Decision) -> None:
         run = self._run
         status = run.status if run else None
-        clients = run.clients if run else self._past.lingering
+        clients = run.clients if run else self._history.lingering
         count = len(status.clients) if status else len(clients)
         self._deps.metrics.set_daemon(self._key, (decision.state, count))
         more = {
@@ -313,8 +315,8 @@ class DaemonReconciler:
     def _idle_s(self) -> float:
         run, now = self._run, self._now()
         if run is None:
-            wait_s = max(_SOON_S, self._past.retry_at - now)
-            return min(wait_s, _LEFT_S) if self._past.lingering else wait_s
+            wait_s = max(_SOON_S, self._history.retry_at - now)
+            return min(wait_s, _LEFT_S) if self._history.lingering else wait_s
         if run.quit_at is not None:
             return _QUIT_S  # its end wakes us
         if run.status is None:
@@ -350,10 +352,10 @@ class DaemonReconciler:
                 shm.mount(paths.shm, desired.shm_bytes)
             handle = self._deps.program.start(shape, paths)
         except (errors.NodeFault, errors.BadInput) as e:
-            self._past.failures += 1
-            wait_s = RESTARTING.wait_s(self._past.failures, self._deps.jitter)
-            self._past.retry_at = self._now() + wait_s
-            self._past.failure = str(e)
+            self._history.failures += 1
+            wait_s = RESTARTING.wait_s(self._history.failures, self._deps.jitter)
+            self._history.retry_at = self._now() + wait_s
+            self._history.failure = str(e)
             return
         self._deps.metrics.starts.inc()
         self._set_run(handle, shape, is_own=True)

@@ -90,10 +90,10 @@ def pool_of(
 
     Beside it, the GPUs that break a limit of the API: they are left out, and hide no other.
     """
-    order = tuple(gpu.pci for gpu in inventory.known)
+    order = tuple(gpu.pci for gpu in inventory.all_gpus)
     groups: list[Group] = []
     refused: list[errors.BadInput] = []
-    for gpu in inventory.known:
+    for gpu in inventory.all_gpus:
         group = _group(gpu, terms, taints, attributes.peer_mask(gpu, order))
         try:
             check(group)

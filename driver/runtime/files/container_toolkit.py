@@ -25,11 +25,11 @@ RunVersion = Callable[[Path, str], str]
 """Run `<path> --version` in the file system under a root; its output. Raises NodeFault."""
 
 _Stamp = tuple[int, int, int]
-"""Of a file: inode, time of its last change in ns, size in bytes."""
+"""A file's inode, time of its last change in ns, size in bytes."""
 
 _TIMEOUT_S = 10.0
 _AGAIN_S = 60.0
-"""A program that did not tell its version is asked again after so long."""
+"""Retry interval for a program that did not report its version."""
 _VERSION = re.compile(r"version v?(\d+)\.(\d+)\.(\d+)")
 _INSIDE = (
     "import os, sys; os.chroot(sys.argv[1]); os.chdir('/'); os.execv(sys.argv[2], sys.argv[2:])"

@@ -22,12 +22,12 @@ from driver import errors
 from driver.runtime.files import driver_search, mounts, root_paths
 
 LOADERS: Final = ("lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1")
-"""What a program of NVIDIA's names as its loader; where none is, it does not run."""
+"""Loaders named by NVIDIA's programs; without one, they do not run."""
 _OURS: Final = Path("/")
 _LIBRARIES = (driver_search.NVML_LIBRARY, "libcuda.so.1")
 _USUAL_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 _PARTS = (("/dev", "dev/nvidiactl"), ("/proc", "proc/self"), ("/sys", "sys/bus"))
-"""(A folder, what is in it where it is the real one); where not, ours is shown: the host's."""
+"""(folder, an entry of it if it is the real one); else ours is bound there: the host's."""
 _Result = TypeVar("_Result")
 
 
@@ -45,21 +45,21 @@ class Program:
     def call(
         self,
         act: Callable[[], _Result],
-        shown: Mapping[str, Path] | None = None,
+        binds: Mapping[str, Path] | None = None,
         passable: Path | None = None,
     ) -> _Result:
         """Call `act` where `path` can be started: its child processes run there.
 
-        `shown` are folders of ours that the program gets at these paths, whether or not its root
+        `binds` are folders of ours that the program gets at these paths, whether or not its root
         has such a path; every user can traverse the folder `passable` there. `act` opens no file of
         ours. Raises NodeFault if we may not enter, OSError, and what `act` raises.
         """
-        if self.root == _OURS and not shown and passable is None:
+        if self.root == _OURS and not binds and passable is None:
             return act()
 
         def enter_and_act() -> _Result:
             try:
-                _enter(self.root, shown or {}, passable)
+                _enter(self.root, binds or {}, passable)
             except OSError as e:
                 raise _enter_fault(self.root, e) from e
             return act()
@@ -117,7 +117,7 @@ def _run_in_thread(act: Callable[[], _Result]) -> _Result:
     def run() -> None:
         try:
             future.set_result(act())
-        except BaseException as e:  # noqa: BLE001 - raised again by the thread that asked
+        except BaseException as e:  # noqa: BLE001 - raised again in the calling thread
             future.set_exception(e)
 
     thread = threading.Thread(target=run, name="driver program", daemon=True)
@@ -126,15 +126,15 @@ def _run_in_thread(act: Callable[[], _Result]) -> _Result:
     return future.result()
 
 
-def _enter(root: Path, shown: Mapping[str, Path], passable: Path | None) -> None:
+def _enter(root: Path, binds: Mapping[str, Path], passable: Path | None) -> None:
     """Make `root` the calling thread's root, with the folders it needs. Raises OSError."""
     mounts.isolate()
     stage = _Stage(root)
     if root != _OURS:
-        for ours, sign in _PARTS:
-            if not stage.resolve(sign).exists():
-                stage.bind(Path(ours), ours)
-    for target, source in shown.items():
+        for folder, entry in _PARTS:
+            if not stage.resolve(entry).exists():
+                stage.bind(Path(folder), folder)
+    for target, source in binds.items():
         stage.bind(source, target)
     if passable is not None:
         mounts.cover(stage.resolve(str(passable)))

@@ -43,7 +43,7 @@ class Search:
         self._places = tuple(root_paths.Root(path) for path in paths)
         self._host = root_paths.Root(host).path
         self._chosen = self._places[0]
-        self._known = len(self._places) == 1
+        self._has_driver = len(self._places) == 1
 
     @property
     def root(self) -> root_paths.Root:
@@ -62,7 +62,7 @@ class Search:
 
     def locate(self) -> root_paths.Root:
         """Return the current root while it has the driver, else the first candidate that has it."""
-        if self.is_fixed or (self._known and missing_reason(self._chosen) is None):
+        if self.is_fixed or (self._has_driver and missing_reason(self._chosen) is None):
             return self._chosen
         root = next(
             (candidate for candidate in self._places if missing_reason(candidate) is None), None
@@ -70,9 +70,9 @@ class Search:
         if root is not None:
             _log.info("driver root found", path=str(root.path))
             self._chosen = root
-        elif self._known:
+        elif self._has_driver:
             _log.warning("driver root lost", path=str(self._chosen.path))
-        self._known = root is not None
+        self._has_driver = root is not None
         return self._chosen
 
     def describe(self) -> str:

@@ -17,4 +17,4 @@ class _NoObserver:
 
 
 NO_OBSERVER: Observer = _NoObserver()
-"""What the product uses."""
+"""Observer used by the product."""

@@ -59,10 +59,10 @@ def parse_mountinfo(table: str) -> tuple[Mount, ...]:
     return tuple(_parse_mount(line.split(" ")) for line in table.splitlines())
 
 
-def _parse_mount(words: list[str]) -> Mount:
-    point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), words[4])
-    dash = words.index("-", 6)
-    return Mount(Path(point), words[dash + 1], tuple(words[dash + 3].split(",")))
+def _parse_mount(fields: list[str]) -> Mount:
+    point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), fields[4])
+    dash = fields.index("-", 6)
+    return Mount(Path(point), fields[dash + 1], tuple(fields[dash + 3].split(",")))
 
 
 def list_mounts() -> tuple[Mount, ...]:
@@ -118,8 +118,8 @@ def cover(folder: Path) -> None:
 def _mount(
     source: str | None, target: Path, kind: str | None, flags: int, options: str | None
 ) -> None:
-    words = (source, str(target), kind)
-    texts = [None if word is None else word.encode() for word in words]
+    arguments = (source, str(target), kind)
+    texts = [None if argument is None else argument.encode() for argument in arguments]
     data = None if options is None else options.encode()
     _check(_libc.mount(*texts, ctypes.c_ulong(flags), data), target)
 

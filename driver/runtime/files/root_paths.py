@@ -25,7 +25,7 @@ LIBRARY_FOLDERS = (
     "glibc/usr/lib",
     "lib",
 )
-"""As distributions have them; then Bottlerocket's, Flatcar's, and Talos' below /usr/local."""
+"""Folders of distributions; then Bottlerocket's, Flatcar's, and Talos' below /usr/local."""
 PROGRAM_FOLDERS = (
     "usr/local/sbin",
     "usr/local/bin",
@@ -42,7 +42,7 @@ PROGRAM_FOLDERS = (
 _MAX_LINKS = 40
 
 Parts = tuple[str, ...]
-"""Of a path under the root."""
+"""Parts of a path under the root."""
 
 
 class Root:
@@ -98,6 +98,6 @@ class Root:
 
 def _read_link(path: str) -> str | None:
     try:
-        return os.readlink(path)  # noqa: PTH115 - asked for every part of every path: pathlib is slow
+        return os.readlink(path)  # noqa: PTH115 - called for every part of every path: pathlib is slow
     except OSError:
         return None

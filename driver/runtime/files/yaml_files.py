@@ -9,7 +9,7 @@ from driver import errors
 
 _UNREADABLE = (
     *(yaml.YAMLError, RecursionError),
-    # What PyYAML lets out of its own constructors: a 13th month, `!!bool x`, `!!timestamp x`.
+    # Raised by PyYAML's own constructors: a 13th month, `!!bool x`, `!!timestamp x`.
     *(ValueError, KeyError, AttributeError, TypeError, IndexError),
 )
 

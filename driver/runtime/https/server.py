@@ -148,5 +148,5 @@ class _Http(cheroot.wsgi.Server):
 
     def error_log(self, msg: str = "", level: int = 20, traceback: bool = False) -> None:  # noqa: FBT001, FBT002 - cheroot's signature
         # Clients that go away are no news.
-        shown = level if level >= logging.WARNING else logging.DEBUG
-        _log.log(shown, "server", message=msg, exc_info=traceback)
+        log_level = level if level >= logging.WARNING else logging.DEBUG
+        _log.log(log_level, "server", message=msg, exc_info=traceback)

@@ -25,7 +25,7 @@ class _DeadlineSocket:
     def _apply_deadline(self) -> None:
         left_s = self._until - self._clock.monotonic()
         if left_s <= 0:
-            raise TimeoutError("timed out")  # cheroot knows it by these words
+            raise TimeoutError("timed out")  # cheroot matches this text
         self.settimeout(left_s)  # type: ignore[attr-defined]
 
 

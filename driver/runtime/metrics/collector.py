@@ -9,7 +9,7 @@ from driver.runtime.metrics import families
 
 _log = structlog.get_logger(__name__)
 Source = Callable[[], families.Figures]
-"""The figures of now, from any thread; it waits for nobody."""
+"""Returns the current figures, from any thread, without waiting."""
 
 
 class FigureCollector:

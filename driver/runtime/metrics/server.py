@@ -12,7 +12,7 @@ import prometheus_client
 from driver import errors
 
 Check = Callable[[], str | None]
-"""None when all is well, else what is wrong, in words."""
+"""Returns None if all is well, else the problem."""
 
 _PLAIN = "text/plain; charset=utf-8"
 _IDLE_S = 30.0

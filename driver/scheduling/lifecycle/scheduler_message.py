@@ -21,9 +21,9 @@ _BY_OTHER_PODS = ("topology spread", "pod affinity rules")
 
 
 def definite_reasons(message: str) -> str:
-    """Return the reasons for which our node was refused; "" where the message leaves that open.
+    """Return the reasons for which our node was refused; "" if the message leaves that open.
 
-    A reason that is definite does not pass by waiting: the filters saw the allocation and the node.
+    A definite reason does not pass by waiting: the filters saw the allocation and the node.
     """
     head = _HEAD.match(message)
     if head is None:
@@ -35,10 +35,10 @@ def definite_reasons(message: str) -> str:
 
 
 def spans_nodes(message: str) -> bool:
-    """Tell whether a reason may pass by what happens on other nodes."""
+    """Return whether a reason may pass by what happens on other nodes."""
     return any(marker in message for marker in _ACROSS_NODES)
 
 
 def awaits_pods(message: str) -> bool:
-    """Tell whether a reason passes once other pods are bound, as ours in flight soon are."""
+    """Return whether a reason passes once other pods are bound, as ours in flight soon are."""
     return any(marker in message for marker in _BY_OTHER_PODS)

@@ -144,7 +144,7 @@ class FillSimulation:
             return False
         for seat in seats:
             made = allocation_result.build_allocations(
-                self._view, seat.workload, seat.placement, stamped=""
+                self._view, seat.workload, seat.placement, timestamp=""
             )
             self._view.apply(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
         self.result.placements[wish.key] = seats

@@ -138,7 +138,7 @@ def face_amounts(
 ) -> Amounts:
     """A device of a GPU of a model, of a shared one so much: of MIG the slices or the memory."""
     if face.mode in base.SHARED_MODES:
-        taken = node_capacity.device_usage(face, consumed, card=0)
+        taken = node_capacity.device_usage(face, consumed, gpu=0)
         gpus, memory = taken.thousandths, taken.memory
         named = consumed.get(names.CAP_COMPUTE)
         compute = _percent(gpus) if named is None else named.units

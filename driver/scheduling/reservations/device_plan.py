@@ -104,7 +104,7 @@ def placement_devices(
     placement: allocator_types.Placement,
 ) -> tuple[reservations.Held, ...]:
     """The devices of a placement, to be held for a pod."""
-    made = allocation_result.build_allocations(view, workload, placement, stamped="")
+    made = allocation_result.build_allocations(view, workload, placement, timestamp="")
     return tuple(
         reservations.Held(number, placement.node, found.device, found.consumed)
         for allocation in made.values()

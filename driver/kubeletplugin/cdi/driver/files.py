@@ -23,12 +23,12 @@ from driver.runtime.files import container_toolkit, root_paths
 
 _log = structlog.get_logger(__name__)
 _LOADERS = ("/usr/lib64", "/usr/local/nvidia/lib64")
-"""Where the loaders of RHEL, UBI and openSUSE look, and LD_LIBRARY_PATH of NVIDIA's images."""
+"""Loader folders of RHEL, UBI and openSUSE, and LD_LIBRARY_PATH of NVIDIA's images."""
 _SETTLED = dt.timedelta(seconds=2)
-"""Of a folder that changed this lately, another change might bear the same time."""
+"""A folder changed more recently than this may change again with the same timestamp."""
 
 _Stamp = tuple[int, int, int] | None
-"""Of a folder: device, inode, time of its last change in ns; None where there is none."""
+"""A folder's device, inode, time of its last change in ns; None if it is missing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,11 @@ _OWN_VERSION = re.compile(
     r"libnvidia-nvvm70\.so\.[0-9.]+"
     r"|libnvidia-egl-(?:gbm|wayland|wayland2|xcb|xlib)\.so\.[0-9]+(?:\.[0-9]+)+"
 )
-"""Those with a version of their own."""
+"""Libraries with a version of their own."""
 _VERSION = re.compile(r"\.so\.([0-9]+(?:\.[0-9]+)+)$")
 _SONAME = re.compile(r".+\.so\.[0-9]+")
 _FILE = ""
-"""As a link's target: the library's file itself."""
+"""Link target that stands for the library's file itself."""
 _USUAL = {
     "libcuda.so": (("libcuda.so.1", _FILE), ("libcuda.so", "libcuda.so.1")),
     "libnvidia-ml.so": (("libnvidia-ml.so.1", _FILE),),
@@ -32,7 +32,7 @@ _USUAL = {
     "libnvidia-vulkan-producer.so": (("libnvidia-vulkan-producer.so", _FILE),),
     "libglxserver_nvidia.so": (("libglxserver_nvidia.so", _FILE),),
 }
-"""Names that programs ask for whether or not the host has them: (name, what it points to)."""
+"""Names under which programs load them, even if the host lacks the links: (name, target)."""
 _X_FOLDERS = (
     "nvidia/xorg",
     *(f"xorg/modules/{x}" for x in ("drivers", "extensions", "updates/drivers")),
@@ -116,13 +116,13 @@ class _Search:
         self, folders: tuple[Path, ...], matches: Callable[[str], bool]
     ) -> Iterator[Library]:
         """Yield libraries; the first folder that has a name wins, dangling names are skipped."""
-        seen: set[str] = set()
-        beside = ((folder, names) for folder in folders for names in _by_stem(folder).values())
-        for folder, names in beside:
+        yielded: set[str] = set()
+        candidates = ((folder, names) for folder in folders for names in _by_stem(folder).values())
+        for folder, names in candidates:
             for name in filter(matches, names):
-                library = None if name in seen else self._library(folder / name, names)
+                library = None if name in yielded else self._library(folder / name, names)
                 if library is not None:
-                    seen.add(name)
+                    yielded.add(name)
                     yield library
 
     def folder(self, path: Path) -> str:

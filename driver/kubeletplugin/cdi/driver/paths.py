@@ -45,10 +45,11 @@ _SETTINGS = (
     *((f"/usr/share/{name}", _SETTING_FOLDERS, name) for name in _SHARED),
     *((f"/etc/{name}", (*_SETTING_FOLDERS, ""), name) for name in _LOCAL),
 )
-"""(place in a container, folders of the root to look in, name); Google's images have Vulkan's
-right under the root."""
+"""(container path, searched folders of the root, name); Google's images have Vulkan's files right
+under the root.
+"""
 _DAEMONS = ("run/nvidia-persistenced", "run/nvidia-fabricmanager")
-"""Folders with a `socket` for clients. Fabric Manager's own channels lie beside it."""
+"""Folders with a `socket` for clients. Fabric Manager's own channels are beside it."""
 _FIRMWARE = ("gsp*.bin", "ucodes*.bin")
 _FIRMWARE_SETTING = "sys/module/firmware_class/parameters/path"
 _FILE_OPTIONS = ("ro", "nosuid", "nodev", "rbind", "rprivate")

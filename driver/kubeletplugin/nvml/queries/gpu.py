@@ -33,7 +33,7 @@ BRANDS = {
     pynvml.NVML_BRAND_GEFORCE_RTX: "GeForceRTX",
     pynvml.NVML_BRAND_TITAN_RTX: "TitanRTX",
 }
-"""The words that NVIDIA's driver publishes (go-nvlib, device.GetBrandAsString)."""
+"""Names published by NVIDIA's driver (go-nvlib, device.GetBrandAsString)."""
 ARCHITECTURES = {
     pynvml.NVML_DEVICE_ARCH_KEPLER: "Kepler",
     pynvml.NVML_DEVICE_ARCH_MAXWELL: "Maxwell",
@@ -46,7 +46,7 @@ ARCHITECTURES = {
     pynvml.NVML_DEVICE_ARCH_BLACKWELL: "Blackwell",
     pynvml.NVML_DEVICE_ARCH_RUBIN: "Rubin",
 }
-"""As above (device.GetArchitectureAsString); Rubin follows its pattern."""
+"""Likewise (device.GetArchitectureAsString); Rubin follows its pattern."""
 ADDRESSING = {
     pynvml.NVML_DEVICE_ADDRESSING_MODE_NONE: "None",
     pynvml.NVML_DEVICE_ADDRESSING_MODE_HMM: "HMM",
@@ -104,7 +104,7 @@ def read_gpu(index: int, versions: Versions, host_root: Path) -> tuple[model.Gpu
         module=_module_id(pci, handle),
         addressing=ADDRESSING.get(addressing),
         virtual=virtual,
-        # A guest's partitions are made on its host; without memory of its own there are none.
+        # A guest's instances are made on its host; a GPU without memory of its own has none.
         mig=None if virtual or not total else mig_layout.read_mig(pci, handle, total),
     )
     return gpu, nvlink.read_links(pci, handle)

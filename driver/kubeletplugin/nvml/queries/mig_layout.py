@@ -26,7 +26,7 @@ _SUFFIXES = {
 
 
 _NO_LONGER = {pynvml.NVML_ERROR_NOT_FOUND, pynvml.NVML_ERROR_INVALID_ARGUMENT}
-"""What a handle that was just listed may answer, once somebody has destroyed what it stood for."""
+"""Errors of a handle just listed, once its instance has been destroyed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ def _read_profiles(pci: ids.PciAddress, handle: object, total_bytes: int) -> Ite
             pci, pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, number, _PROFILE_INFO_2
         )
         name = "" if info is None else str(info.name).removeprefix(_PREFIX)
-        if info is None:  # an older driver tells the same without the name
+        if info is None:  # older drivers report the same without the name
             info = nvml_errors.call_if_supported(
                 pci, pynvml.nvmlDeviceGetGpuInstanceProfileInfo, handle, number, _PROFILE_INFO_1
             )
@@ -205,7 +205,7 @@ def read_devices(gpu: str, handle: object) -> Iterator[MigDevice]:
         try:
             device = _read_device(gpu, handle, index)
         except errors.DeviceFault as fault:
-            # A gap, or a device that somebody has destroyed since it was found.
+            # A gap, or a device destroyed since it was listed.
             if fault.code in (pynvml.NVML_ERROR_NOT_FOUND, *nvml_errors.ABSENT):
                 continue
             raise

@@ -42,7 +42,7 @@ def _used_bytes(gpu: str, handle: object) -> dict[int, int | None]:
     used: dict[int, int | None] = {}
     for call in _LISTS:
         for process in nvml_errors.call_if_supported(gpu, call, handle) or ():
-            # Between the two calls it may have grown; pynvml says None for "not available".
+            # It may have grown between the two calls; pynvml returns None for "not available".
             sizes = (used.get(process.pid), process.usedGpuMemory)
             used[process.pid] = max((size for size in sizes if size is not None), default=None)
     return used

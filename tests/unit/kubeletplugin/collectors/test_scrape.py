@@ -85,7 +85,7 @@ def test_what_shares_take_of_a_gpu_counts_by_mode_and_each_mode_is_there(world: 
     assert world.gpu_is(gpus.COMPUTE_GIVEN, "mps") == 0.75
     assert world.gpu_is(gpus.SHARES_GIVEN, "mps") == 2
     assert [world.gpu_is(gpus.SHARES_GIVEN, mode) for mode in device_usage.MODES] == [0, 0, 2, 0]
-    assert world.figures()[claim_figures.HELD.name]["mps",] == 2
+    assert world.figures()[claim_figures.PREPARED.name]["mps",] == 2
 
 
 def test_the_part_of_a_gpu_is_the_larger_one_of_memory_and_compute(world: Scraped) -> None:
@@ -186,7 +186,7 @@ def test_more_claims_than_series_are_counted_and_left_out(
     world.share(1, POD)
     world.share(2, OTHER)
     assert list(world.claim_is(claim_figures.INFO)) == ["claim-1"]
-    assert world.figures()[claim_figures.LEFT_OUT.name][families.NO_LABELS] == 1
+    assert world.figures()[claim_figures.OMITTED.name][families.NO_LABELS] == 1
 
 
 def test_a_taint_is_shown_and_makes_the_gpu_unhealthy_unless_its_effect_is_none(

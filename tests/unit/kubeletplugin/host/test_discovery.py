@@ -48,7 +48,7 @@ def test_a_gpu_that_is_lost_is_remembered_and_one_taken_out_is_not() -> None:
     found = gpus.refresh()
     assert len(found.gpus) == 7
     assert [gpu.uuid for gpu in found.lost] == [third.uuid]
-    assert [gpu.pci for gpu in found.known] == sorted(gpu.pci for gpu in found.known)
+    assert [gpu.pci for gpu in found.all_gpus] == sorted(gpu.pci for gpu in found.all_gpus)
     made.restore(made.find(third.uuid))
     made.remove(made.find(fourth.uuid))
     found = gpus.refresh()

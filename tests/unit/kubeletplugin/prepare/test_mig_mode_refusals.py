@@ -11,7 +11,7 @@ from tests.fakes import clock as fake_clock
 from tests.fakes import nvml
 
 INVENTORY = nvml.FakeNvml(machine.build("hgx-h100", "node-a")).inventory()
-GPU = INVENTORY.known[0]
+GPU = INVENTORY.all_gpus[0]
 NAME = faces.device_name(GPU.pci)
 FIRST_S = mig_mode_refusals.PACE.base_s
 

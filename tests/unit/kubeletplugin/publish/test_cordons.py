@@ -10,7 +10,7 @@ from tests.fakes import clock as fake_clock
 from tests.fakes import plugin_shell
 
 NODE = ids.NodeName("node-a")
-FIRST, SECOND = plugin_shell.inventory(2).known
+FIRST, SECOND = plugin_shell.inventory(2).all_gpus
 NAME = faces.device_name(FIRST.pci)
 
 

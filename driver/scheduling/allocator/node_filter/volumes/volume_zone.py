@@ -13,10 +13,10 @@ _SEPARATOR = "__"
 
 
 def rejection(held: storage_index.StorageIndex, node: nodes.Node, pod: pods.Pod) -> str:
-    """Say why a volume cannot be used on the node, in words; "" for none.
+    """Return why a volume cannot be used on the node, in words; "" for none.
 
-    What has no volume yet is refused on every node, unless its class waits for a node; generic
-    ephemeral volumes are not looked at.
+    Claims without a volume are rejected on every node, unless their class waits for a node; generic
+    ephemeral volumes are ignored.
     """
     bound = []
     for name in pod.volume_claims:
