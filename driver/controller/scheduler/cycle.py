@@ -230,8 +230,8 @@ class SchedulingCycle:
     def _schedule_workload(self, workload: pending.PendingWorkload) -> pending.ScheduleResult:
         """Schedule a workload, unless a claim of it is being written.
 
-        A second decision for a claim would hide the first one's devices. The claim's change enqueues
-        this pod again.
+        A second decision for a claim would hide the first one's devices. The claim's change
+        enqueues this pod again.
         """
         if any(claim.key in self._context.memory.writing for claim in workload.open_claims):
             return pending.ScheduleResult.RESTING
