@@ -25,7 +25,7 @@ from driver.scheduling.snapshot import placed_pods, snapshot
 
 _MAX_SCORE = 100
 _HARD_WEIGHT = 1
-"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+"""Weight of a placed pod's required affinity (hardPodAffinityWeight)."""
 _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 
@@ -127,7 +127,7 @@ def _spread_counts(
         for node in counted:
             matching = counts[node.labels[constraint.topology_key]]
             scores[node.name] += matching * weight + (constraint.max_skew - 1)
-    # Half a pod counts as one (math.Round).
+    # Half a pod rounds up (math.Round).
     rounded = {name: math.floor(score + 0.5) for name, score in scores.items()}
     return [rounded.get(node.name) for node in candidates]
 

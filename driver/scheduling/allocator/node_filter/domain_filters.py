@@ -106,7 +106,7 @@ def nominated_key(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
     """Return a value equal for pods that yield to the same nominated pods; None without any."""
     if not placed.has_nominated:
         return None
-    # A nominated pod is not its own rival, so no other pod's answer is its answer.
+    # A nominated pod does not yield to itself, so it shares no result with other pods.
     return pod.priority, pod.uid if pod.nominated else None
 
 

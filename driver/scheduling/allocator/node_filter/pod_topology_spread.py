@@ -16,7 +16,7 @@ from driver.scheduling.snapshot import placed_pods
 
 Nodes = Mapping[ids.NodeName, nodes.Node]
 Eligible = Mapping[ids.NodeName, str]
-"""The domain of each node that counts."""
+"""Domain of each eligible node."""
 
 
 class State:
@@ -174,5 +174,5 @@ class MatchingPods:
     def _is_counted(self, kind: placed_pods.PodKind) -> bool:
         if kind.namespace != self._namespace or kind.deleting or self._selector is None:
             return False
-        # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
+        # An empty selector matches the pod itself and counts no pods (countPodsMatchSelector).
         return not self._selector.is_empty and self._selector.matches(kind.labels)
