@@ -50,7 +50,7 @@ Time = Annotated[
 Labels = dict[str, Annotated[str, pydantic.Field(max_length=63)]]
 
 
-def number(value: object) -> object:
+def parse_amount(value: object) -> object:
     """YAML's `4` and `0.5` are counts too."""
     known = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if known else value
@@ -60,7 +60,7 @@ _COUNT = r"^[0-9]{1,7}(\.[0-9]{1,3})?$"
 GpuCount = Annotated[
     str,
     pydantic.Field(pattern=_COUNT),
-    pydantic.BeforeValidator(number),
+    pydantic.BeforeValidator(parse_amount),
     # The API server knows no number that is an integer or a decimal: a part is said as text.
     pydantic.WithJsonSchema(
         {
@@ -86,7 +86,7 @@ class Rule(NamedTuple):
     field: str = ""
 
 
-def checked(*rules: Rule) -> pydantic.ConfigDict:
+def add_rules(*rules: Rule) -> pydantic.ConfigDict:
     """The configuration of a model whose objects are to keep these rules."""
     said: list[pydantic.JsonValue] = []
     for one in rules:

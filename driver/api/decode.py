@@ -39,16 +39,16 @@ class Document:
     where: str
     requests: tuple[str, ...] = ()
 
-    def names(self, request: str) -> bool:
+    def names_request(self, request: str) -> bool:
         """Whether it names a request, by its base name (`main`) or a subrequest (`main/sub`)."""
         return request in self.requests or request.partition("/")[0] in self.requests
 
-    def applies(self, request: str) -> bool:
+    def applies_to(self, request: str) -> bool:
         """Whether it is for a request: it names it, or none."""
-        return not self.requests or self.names(request)
+        return not self.requests or self.names_request(request)
 
 
-def config(
+def decode_config(
     parameters: Mapping[str, object], where: str, *, from_class: bool = False
 ) -> v1alpha1.Document:
     """Read one opaque configuration document, ours or NVIDIA's.
@@ -92,16 +92,16 @@ def _read(
         raise _bad(error, where, model) from error
 
 
-def need(documents: Iterable[Document], request: str) -> v1alpha1.SliceConfig | None:
+def find_slice_config(documents: Iterable[Document], request: str) -> v1alpha1.SliceConfig | None:
     """What a request needs a part of a GPU to be, where it leaves open which kind it gets."""
     found: v1alpha1.SliceConfig | None = None
     for one in documents:
-        if isinstance(one.config, v1alpha1.SliceConfig) and one.applies(request):
+        if isinstance(one.config, v1alpha1.SliceConfig) and one.applies_to(request):
             found = one.config
     return found
 
 
-def winner(
+def select_config(
     documents: Iterable[Document], request: str, kind: Kind, *, shared: bool = False
 ) -> v1alpha1.Config:
     """The configuration of a request for a device of that kind; the default where none applies.
@@ -113,9 +113,9 @@ def winner(
         BadInput: a document names the request, and its kind is another's.
     """
     found: v1alpha1.Config = _SETTINGS[kind]()
-    applying = [one for one in documents if one.applies(request)]
+    applying = [one for one in documents if one.applies_to(request)]
     is_part = shared or kind == "MigDeviceConfig"
-    either = is_part and need(applying, request) is not None
+    either = is_part and find_slice_config(applying, request) is not None
     for one in applying:
         config = one.config
         if isinstance(config, v1alpha1.SliceConfig):

@@ -49,7 +49,7 @@ _QUANTITY = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 Quantity = Annotated[
     str,
     Field(pattern=_QUANTITY),
-    pydantic.BeforeValidator(crd.number),
+    pydantic.BeforeValidator(crd.parse_amount),
     pydantic.WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": _QUANTITY}),
 ]
 

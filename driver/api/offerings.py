@@ -73,7 +73,7 @@ class NodeOfferings(_Strict):
     kind: Literal["NodeOfferings"] = "NodeOfferings"
     rules: tuple[Rule, ...] = ()
 
-    def of(self, node: str, gpu: model.Gpu) -> published.Offering:
+    def gpu_offering(self, node: str, gpu: model.Gpu) -> published.Offering:
         """What is offered of a GPU of a node."""
         found = published.Offering()
         for rule in self.rules:

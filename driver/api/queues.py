@@ -92,7 +92,7 @@ class Member(crd.Strict):
 class IdleReclaim(crd.Strict):
     """What is done with a pod whose GPUs did nothing for some time."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "duration(self.after) > duration('0s')", "a time longer than none is needed", ".after"
         )
@@ -120,7 +120,7 @@ def _not_below(field: str, compared: str, what: str) -> crd.Rule:
 class QueueSpec(crd.Strict):
     """What a queue has a right to, and what others have a right to of it."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "self.borrowing || !has(self.limit)",
             "without borrowing the limit is what is deserved: leave limit out",
@@ -258,7 +258,7 @@ class Queue(crd.Strict):
     their namespace.
     """
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "!has(self.spec.parent) || self.spec.parent != self.metadata.name",
             "a queue is not its own parent",

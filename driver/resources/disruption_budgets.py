@@ -28,7 +28,7 @@ class Budget:
         """`namespace/name`."""
         return ids.Key(f"{self.namespace}/{self.name}")
 
-    def guards(self, pod: pods.Pod) -> bool:
+    def covers(self, pod: pods.Pod) -> bool:
         """Whether evicting a pod draws on it.
 
         One that has not started yet is evicted whatever its budgets say (the API server's
@@ -36,7 +36,7 @@ class Budget:
         """
         if pod.namespace != self.namespace or self.selects is None or pod.phase == "Pending":
             return False
-        return all(one.holds(pod.labels.get(one.key)) for one in self.selects)
+        return all(one.is_satisfied(pod.labels.get(one.key)) for one in self.selects)
 
 
 def parse(obj: fields.Raw) -> Budget:
@@ -60,10 +60,10 @@ def _requirements(spec: fields.Raw) -> tuple[node_selectors.Expression, ...]:
     selector = fields.mapping(spec, "selector", "spec")
     named = fields.text_map(selector, "matchLabels", at)
     equal = [node_selectors.Expression(key, "In", (value,)) for key, value in sorted(named.items())]
-    return (*equal, *node_selectors.expressions(selector, "matchExpressions", at))
+    return (*equal, *node_selectors.parse_expressions(selector, "matchExpressions", at))
 
 
-class Guards:
+class BudgetIndex:
     """Which budgets guard which pod."""
 
     def __init__(self, found: Iterable[Budget]) -> None:
@@ -71,9 +71,9 @@ class Guards:
         for one in sorted(found, key=lambda one: one.name):
             self._of.setdefault(one.namespace, []).append(one)
 
-    def of(self, pod: pods.Pod) -> Sequence[Budget]:
+    def pod_budgets(self, pod: pods.Pod) -> Sequence[Budget]:
         """By name. The API server evicts no pod that more than one guards."""
-        return [one for one in self._of.get(pod.namespace, ()) if one.guards(pod)]
+        return [one for one in self._of.get(pod.namespace, ()) if one.covers(pod)]
 
     @property
     def allowed(self) -> Mapping[ids.Key, int]:

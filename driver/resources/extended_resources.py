@@ -67,20 +67,20 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class Conversion:
     """What a pod needs to be converted: templates first, then the patch. Both empty: nothing."""
 
     templates: tuple[Template, ...] = ()
     patch: tuple[Operation, ...] = ()
 
 
-NOTHING = Converted()
+NOTHING = Conversion()
 Shape = tuple[tuple[str, int], ...]
 """What a container asks: resources and how many of each, in order of their names."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _ContainerRequest:
     """A container that asks for something.
 
     `first`: it runs before the app containers, by itself; `app`: it is one of those.
@@ -108,10 +108,10 @@ class _Entry:
 
 def is_convertible(resource: str) -> bool:
     """Whether pods that ask for a resource are converted."""
-    return resource in {GPU, SHARED} or profile(resource) is not None
+    return resource in {GPU, SHARED} or mig_profile(resource) is not None
 
 
-def convert(pod: fields.Raw, classes: Classes | None = None) -> Converted:
+def convert(pod: fields.Raw, classes: Classes | None = None) -> Conversion:
     """What makes a pod one that asks by claims.
 
     Left alone are pods that ask for nothing of it, those that the kubelet brings itself (mirror
@@ -141,10 +141,10 @@ def convert(pod: fields.Raw, classes: Classes | None = None) -> Converted:
     for one, entry in given:
         patch += _of_container(one, entry)
     patch += _marks(pod, meta, asking)
-    return Converted(tuple(templates.values()), tuple(patch))
+    return Conversion(tuple(templates.values()), tuple(patch))
 
 
-def _asking(spec: fields.Raw) -> Iterator[_Asking]:
+def _asking(spec: fields.Raw) -> Iterator[_ContainerRequest]:
     for kind in ("initContainers", "containers"):
         for number, (at, one) in enumerate(fields.objects(spec, kind, "spec")):
             resources = fields.mapping(one, "resources", at)
@@ -153,7 +153,7 @@ def _asking(spec: fields.Raw) -> Iterator[_Asking]:
                 continue
             app = kind == "containers"
             sidecar = fields.text(one, "restartPolicy", at) == "Always"
-            yield _Asking(
+            yield _ContainerRequest(
                 pointer=f"/spec/{kind}/{number}",
                 name=fields.text(one, "name", at),
                 resources=resources,
@@ -196,8 +196,8 @@ def _count(resource: str, limits: fields.Raw, requests: fields.Raw, at: str) -> 
 
 
 def _assigned(
-    asking: Sequence[_Asking], fresh: Iterator[str], taken: set[str]
-) -> tuple[tuple[_Asking, _Entry], ...]:
+    asking: Sequence[_ContainerRequest], fresh: Iterator[str], taken: set[str]
+) -> tuple[tuple[_ContainerRequest, _Entry], ...]:
     """Each container with the claim that it uses, in the containers' order."""
     given: dict[str, _Entry] = {}
     numbered = (name for name in fresh if name not in taken)
@@ -226,7 +226,7 @@ def _template(shape: Shape, classes: Classes) -> Template:
 def _request(resource: str, count: int, number: int, classes: Classes) -> fields.Raw:
     """With what the API server would fill in, so that a template reads back as it was written."""
     exactly: dict[str, object] = {"allocationMode": "ExactCount", "count": count}
-    part = profile(resource)
+    part = mig_profile(resource)
     if part is not None:
         text = f'device.attributes["{classes.driver}"].{names.ATTR_PROFILE} == "{part}"'
         exactly |= {
@@ -245,7 +245,7 @@ def _word(resource: str) -> str:
     return {GPU: "gpu", SHARED: "shared"}.get(resource) or resource.partition("/")[2]
 
 
-def profile(resource: str) -> str | None:
+def mig_profile(resource: str) -> str | None:
     """The MIG profile that a resource is for; None where it is for none."""
     if not resource.startswith(MIG):
         return None
@@ -253,7 +253,7 @@ def profile(resource: str) -> str | None:
     return found and f"{found[1]}{found[2].replace('.', '+', 1)}{found[3]}"
 
 
-def _of_container(one: _Asking, entry: _Entry) -> Iterator[Operation]:
+def _of_container(one: _ContainerRequest, entry: _Entry) -> Iterator[Operation]:
     resources = f"{one.pointer}/resources"
     for section in ("limits", "requests"):
         for name in fields.mapping(one.resources, section):
@@ -262,7 +262,9 @@ def _of_container(one: _Asking, entry: _Entry) -> Iterator[Operation]:
     yield from _appended(f"{resources}/claims", one.resources.get("claims"), [{"name": entry.name}])
 
 
-def _marks(pod: fields.Raw, meta: fields.Raw, asking: Iterable[_Asking]) -> Iterator[Operation]:
+def _marks(
+    pod: fields.Raw, meta: fields.Raw, asking: Iterable[_ContainerRequest]
+) -> Iterator[Operation]:
     """That it was converted, and from what."""
     told = "; ".join(
         f"{one.name}: {', '.join(f'{name}={count}' for name, count in one.shape)}" for one in asking

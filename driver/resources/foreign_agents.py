@@ -39,7 +39,7 @@ def mig_state(labels: Mapping[str, str]) -> str:
     return state if state in MIG_CHANGING else ""
 
 
-def foreign(stored: Iterable[fields.Raw]) -> tuple[str, ...]:
+def find_foreign(stored: Iterable[fields.Raw]) -> tuple[str, ...]:
     """Names of slices, of our driver's name and one node, that are certainly not Ration's.
 
     Each of our devices says who allocates it, monitors aside; nobody else's has that attribute. A

@@ -98,23 +98,23 @@ def _scale(suffix: str | None, exponent: str | None) -> Fraction:
     return Fraction(10) ** power
 
 
-def like(nanos: int, form: Quantity) -> Quantity:
+def format_like(nanos: int, form: Quantity) -> Quantity:
     """An amount with a binary or a decimal suffix, as `form` has one: the canonical text."""
     if any(form.text.endswith(suffix) for suffix in BINARY) and nanos % _NANO == 0:
-        return of_bytes(nanos // _NANO)
+        return from_bytes(nanos // _NANO)
     power = max((p for p in (-9, *DECIMAL.values(), 0) if nanos % 10 ** (p + 9) == 0), default=0)
     suffix = next((word for word, of in DECIMAL.items() if of == power), "") if nanos else ""
     return Quantity(nanos, f"{nanos // 10 ** (power + 9) if suffix else nanos // _NANO}{suffix}")
 
 
-def of_bytes(count: int) -> Quantity:
+def from_bytes(count: int) -> Quantity:
     """Bytes in the largest binary suffix that divides them: `81559Mi`."""
     for suffix, shift in sorted(BINARY.items(), key=lambda item: -item[1]):
         if 0 < abs(count) <= _MOST_BINARY and count % (1 << shift) == 0:
             return Quantity(count * _NANO, f"{count >> shift}{suffix}")
-    return of_units(count)
+    return from_units(count)
 
 
-def of_units(count: int) -> Quantity:
+def from_units(count: int) -> Quantity:
     """A plain whole number."""
     return Quantity(count * _NANO, str(count))

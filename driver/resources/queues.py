@@ -71,7 +71,7 @@ class Queue:
     half_life_s: float = 0.0
     preemptible: bool = True
     reclaim: api.Reclaim = "LowerPriority"
-    min_run_s: float = 0.0
+    min_runtime_s: float = 0.0
     starvation_s: float = 3600.0
     idle: IdleReclaim | None = None
     usage: Usage | None = None
@@ -105,7 +105,7 @@ def parse(obj: fields.Raw) -> Queue:
         half_life_s=crd.seconds(spec.half_life or ""),
         preemptible=spec.preemptible,
         reclaim=spec.reclaim,
-        min_run_s=crd.seconds(spec.min_run_time or ""),
+        min_runtime_s=crd.seconds(spec.min_run_time or ""),
         starvation_s=crd.seconds(spec.starvation_bound),
         idle=IdleReclaim(crd.seconds(idle.after), idle.action) if idle else None,
         usage=_usage(status),

@@ -31,7 +31,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDevice:
     """A device that is reserved on a node, or so much of one, for the holder's pod number `pod`."""
 
     pod: int
@@ -56,11 +56,11 @@ class Reservation:
     start: str = ""
     ttl_s: float = 3600.0
     count: int = 1
-    spec: dra_requests.Spec = claims.NOTHING_ASKED
+    spec: dra_requests.ClaimSpec = claims.NO_REQUESTS
     since: str = ""
     evicting: tuple[Victim, ...] = ()
     phase: str = "Pending"
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldDevice, ...] = ()
     deleting: bool = False
     status: fields.Raw = field(default_factory=dict, compare=False, hash=False)
 
@@ -85,7 +85,7 @@ def parse(obj: fields.Raw) -> Reservation:
         start=_time(spec.start, "spec.start"),
         ttl_s=crd.seconds(spec.ttl),
         count=spec.count,
-        spec=dra_requests.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
+        spec=dra_requests.parse(spec.devices) if spec.devices else claims.NO_REQUESTS,
         since=_time(spec.since, "spec.since"),
         evicting=tuple(
             Victim(one.namespace, one.name, ids.PodUid(one.uid)) for one in spec.evicting
@@ -123,9 +123,9 @@ def render(one: Reservation) -> dict[str, object]:
     return {"apiVersion": crd.VERSION, "kind": KIND, "metadata": meta, "spec": spec}
 
 
-def _held(obj: fields.Raw, at: str) -> Held:
+def _held(obj: fields.Raw, at: str) -> HeldDevice:
     texts = (fields.required_text(obj, key, at) for key in ("driver", "pool", "device"))
-    return Held(
+    return HeldDevice(
         fields.integer(obj, "pod", at),
         ids.NodeName(fields.required_text(obj, "node", at)),
         claims.DeviceId(*texts),
@@ -136,7 +136,7 @@ def _held(obj: fields.Raw, at: str) -> Held:
     )
 
 
-def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
+def render_held(found: Iterable[HeldDevice]) -> list[dict[str, object]]:
     """`status.devices`."""
     return [
         {
@@ -149,12 +149,12 @@ def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
     ]
 
 
-def _texts(one: Held) -> dict[str, str]:
+def _texts(one: HeldDevice) -> dict[str, str]:
     return {key: amount.text for key, amount in one.consumed.items()}
 
 
 def render_status(
-    one: Reservation, phase: str, held: Iterable[Held], accepted: dict[str, str], message: str
+    one: Reservation, phase: str, held: Iterable[HeldDevice], accepted: dict[str, str], message: str
 ) -> dict[str, object]:
     """`status`, as it is written: what is held, for people and for the next leader.
 
@@ -163,7 +163,7 @@ def render_status(
     devices = render_held(held)
     return {
         "phase": phase,
-        "for": words(one.holder),
+        "for": describe_holder(one.holder),
         "count": len(devices),
         "nodes": ",".join(sorted({str(entry["node"]) for entry in devices})),
         "devices": devices,
@@ -172,7 +172,7 @@ def render_status(
     }
 
 
-def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
+def render_accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
     """The condition Accepted; its time stays as long as its status does."""
     status = "False" if fault else "True"
     known = (
@@ -190,12 +190,12 @@ def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, s
     }
 
 
-def same(before: fields.Raw, body: fields.Raw) -> bool:
+def is_same_status(before: fields.Raw, body: fields.Raw) -> bool:
     """Whether a status says that already."""
     return all((before.get(key) or None) == (value or None) for key, value in body.items())
 
 
-def words(holder: api.Holder) -> str:
+def describe_holder(holder: api.Holder) -> str:
     """`gang nightly-train`, `pod worker-0`."""
     if holder.labels is not None:
         return ",".join(f"{key}={value}" for key, value in sorted(holder.labels.items()))

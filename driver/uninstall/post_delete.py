@@ -17,7 +17,7 @@ _CLEARING = "clearing"
 _CONVERTED = f"{names.CONVERTED}=true"
 
 
-class Sweeping:
+class PostDelete:
     """Used once, by one thread. Nothing here fails for what cannot be had: it is said instead."""
 
     def __init__(
@@ -37,7 +37,9 @@ class Sweeping:
 
         That is one object of each kind in the release's namespace, "": none. Raises ApiError.
         """
-        left = pre_delete.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
+        left = pre_delete.wait_until_gone(
+            self._kube, self._release, _COMPONENTS, self._clock, _GONE_S
+        )
         if left:
             self._say(f"Pods that have not ended, and are not waited for: {', '.join(left)}")
         selector = f"spec.driver={self._release.driver}"
@@ -55,7 +57,7 @@ class Sweeping:
     def _tell_of_gates(self) -> None:
         """Name the pods that our scheduling gate keeps waiting: nobody takes it away any more."""
         pending = self._kube.list(gvr.PODS, field_selector="status.phase=Pending").items
-        words = report.gated(map(pods.parse, pending))
+        words = report.gated_message(map(pods.parse, pending))
         if words:
             self._say(words)
 
@@ -76,7 +78,7 @@ class Sweeping:
         kinds = gvr.RESOURCE_CLAIM_TEMPLATES, gvr.PODS
         made, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
         live = [one for one in users if not pods.parse(one).finished]
-        unused = tuple(claim_templates.unused(made, live, self._clock.now()))
+        unused = tuple(claim_templates.unused_templates(made, live, self._clock.now()))
         if len(unused) < len(made):
             self._say(f"{len(made) - len(unused)} templates stay: pods still name them")
         return sum(self._delete(gvr.RESOURCE_CLAIM_TEMPLATES, one) for one in unused)
@@ -108,7 +110,7 @@ class Sweeping:
         namespace = self._release.namespace
         status = self._kube.get(gvr.DAEMON_SETS, daemon_set, namespace).get("status") or {}
         found = self._kube.list(
-            gvr.PODS, namespace=namespace, label_selector=self._release.pods_of(_CLEARING)
+            gvr.PODS, namespace=namespace, label_selector=self._release.component_pods(_CLEARING)
         ).items
         left = [_told(one) for one in found if not _is_ready(one)]
         missing = int(status.get("desiredNumberScheduled", 0)) - len(found)

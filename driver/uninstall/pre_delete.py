@@ -28,7 +28,7 @@ class InUse(errors.RationError):
     """Claims are in use: it is not uninstalled."""
 
 
-class Stopping:
+class PreDelete:
     """Used once, by one thread."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Stopping:
             if replicas:
                 self._judge(forced=forced)  # it may have placed a pod until now
             if forced:
-                self._say(report.forced(self._uses(), self._release))
+                self._say(report.forced_message(self._uses(), self._release))
             self._let_go()
             self._clean_nodes()
             self._clean_pods()
@@ -78,10 +78,10 @@ class Stopping:
     def _judge(self, *, forced: bool) -> None:
         found = () if forced else self._uses()
         if found:
-            raise InUse(report.refusal(found, self._release))
+            raise InUse(report.refusal_message(found, self._release))
 
-    def _uses(self) -> tuple[report.Use, ...]:
-        return report.uses(*self._world(), self._release.driver)
+    def _uses(self) -> tuple[report.ClaimUse, ...]:
+        return report.claims_in_use(*self._world(), self._release.driver)
 
     def _world(self) -> tuple[list[claims.Claim], report.Pods]:
         """The claims first: a pod that is gone by then has let go of its claims."""
@@ -107,23 +107,23 @@ class Stopping:
         return int(before["spec"].get("replicas", 0))
 
     def _wait_for_controller(self) -> None:
-        left = gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
+        left = wait_until_gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
         if left:
             self._say(f"The controller has not ended, and is not waited for: {', '.join(left)}")
 
     def _let_go(self) -> None:
         """Take every hold off. Raises Conflict where a claim changes all the time."""
         for _ in range(_TURNS):
-            acts = tuple(report.releases(*self._world(), self._release.driver))
+            acts = tuple(report.pending_releases(*self._world(), self._release.driver))
             if not acts:
                 return
             for act in acts:
                 self._do(act)
         raise errors.Conflict(409, "Conflict", f"holds stay on {', '.join(_keys(acts))}")
 
-    def _do(self, act: report.Drop | report.Clear) -> None:
+    def _do(self, act: report.DropHolds | report.ClearClaim) -> None:
         claim = act.claim
-        if isinstance(act, report.Drop):
+        if isinstance(act, report.DropHolds):
             body, kind = allocations.render_drop_holds(claim, act.holds), client.PatchType.STRATEGIC
         else:
             body, kind = allocations.render_clear(claim), client.PatchType.MERGE
@@ -159,11 +159,11 @@ class Stopping:
         """Take our condition off the pods that wait: nobody will answer them."""
         pending = self._kube.list(gvr.PODS, field_selector="status.phase=Pending").items
         for pod in map(pods.parse, pending):
-            if pod.waits is not None:
+            if pod.pending is not None:
                 self._quiet(pod)
 
     def _quiet(self, pod: pods.Pod) -> None:
-        body, kind = pods.render_waits(pod, None), client.PatchType.STRATEGIC
+        body, kind = pods.render_pending(pod, None), client.PatchType.STRATEGIC
         with contextlib.suppress(errors.NotFound, errors.Conflict):
             self._kube.patch(
                 gvr.PODS,
@@ -204,11 +204,11 @@ class Stopping:
             self._say(f"Took the marks off {len(ours)} Nodes.")
 
 
-def _keys(acts: tuple[report.Drop | report.Clear, ...]) -> list[str]:
+def _keys(acts: tuple[report.DropHolds | report.ClearClaim, ...]) -> list[str]:
     return [str(one.claim.key) for one in acts]
 
 
-def gone(
+def wait_until_gone(
     kube: client.KubeClient,
     release: report.Release,
     components: tuple[str, ...],
@@ -217,7 +217,7 @@ def gone(
 ) -> list[str]:
     """Wait for the end of the components' pods; those that are there after `within_s`, in words."""
     until = time.monotonic() + within_s
-    selector = release.pods_of(*components)
+    selector = release.component_pods(*components)
     while True:
         found = kube.list(gvr.PODS, namespace=release.namespace, label_selector=selector).items
         if not found or time.monotonic() >= until:

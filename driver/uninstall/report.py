@@ -10,7 +10,7 @@ from driver.scheduling.snapshot import allocation_hold
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ClaimUse:
     """A claim that a node has prepared, or may have, for a pod."""
 
     claim: ids.Key
@@ -18,7 +18,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropHolds:
     """Take these holds off; the allocation is in use."""
 
     claim: claims.Claim
@@ -26,7 +26,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class ClearClaim:
     """Take the allocation back, with its holds: nobody was bound with it."""
 
     claim: claims.Claim
@@ -51,19 +51,19 @@ class Release:
     controller: str = ""
     on_demand: bool = False
 
-    def pods_of(self, *components: str) -> str:
+    def component_pods(self, *components: str) -> str:
         """The label selector of some components' pods."""
         return f"{self.selector},app.kubernetes.io/component in ({','.join(components)})"
 
 
-def uses(found: Iterable[claims.Claim], there: Pods, driver: str) -> tuple[Use, ...]:
+def claims_in_use(found: Iterable[claims.Claim], there: Pods, driver: str) -> tuple[ClaimUse, ...]:
     """Claims with devices of ours whose pod was bound and has not ended, by pod and claim.
 
     From the moment a pod is bound its kubelet may have its claims prepared, and it has until the
     pod is gone: only a driver can end that (KEP-4381).
     """
     found_uses = (
-        Use(claim.key, there[one.uid])
+        ClaimUse(claim.key, there[one.uid])
         for claim in found
         if is_ours(claim, driver)
         for one in claim.consumers
@@ -72,7 +72,9 @@ def uses(found: Iterable[claims.Claim], there: Pods, driver: str) -> tuple[Use, 
     return tuple(sorted(found_uses, key=lambda one: (one.pod.key, one.claim)))
 
 
-def releases(found: Iterable[claims.Claim], there: Pods, driver: str) -> Iterator[Drop | Clear]:
+def pending_releases(
+    found: Iterable[claims.Claim], there: Pods, driver: str
+) -> Iterator[DropHolds | ClearClaim]:
     """What to do so that no claim carries a hold of ours; the built-in finalizer stays (D3, D5)."""
     for claim in found:
         holds = tuple(one for one in claim.consumers if one.is_hold)
@@ -80,9 +82,9 @@ def releases(found: Iterable[claims.Claim], there: Pods, driver: str) -> Iterato
             continue
         users = (one for one in claim.consumers if not one.is_hold)
         if any(_stays(one, holds, there) for one in users):
-            yield Drop(claim, holds)
+            yield DropHolds(claim, holds)
         else:
-            yield Clear(claim)
+            yield ClearClaim(claim)
 
 
 def is_ours(claim: claims.Claim, driver: str) -> bool:
@@ -105,7 +107,7 @@ def _stays(user: claims.Consumer, holds: tuple[claims.Consumer, ...], there: Pod
     return _is_bound(pod) or not any(allocation_hold.is_hold_of(one, pod) for one in holds)
 
 
-def refusal(found: Iterable[Use], release: Release) -> str:
+def refusal_message(found: Iterable[ClaimUse], release: Release) -> str:
     """Why it is not uninstalled, and what to do: each claim, its pod, the two ways on."""
     uses = tuple(found)
     by_namespace: dict[str, list[str]] = {}
@@ -126,7 +128,7 @@ def refusal(found: Iterable[Use], release: Release) -> str:
     )
 
 
-def forced(found: Iterable[Use], release: Release) -> str:
+def forced_message(found: Iterable[ClaimUse], release: Release) -> str:
     """Which pods stay behind when it is uninstalled all the same."""
     uses = tuple(found)
     if not uses:
@@ -139,7 +141,7 @@ def forced(found: Iterable[Use], release: Release) -> str:
     )
 
 
-def gated(found: Iterable[pods.Pod]) -> str:
+def gated_message(found: Iterable[pods.Pod]) -> str:
     """Which pods wait behind our scheduling gate, and how they are freed; "" where none does."""
     waiting = [one.key for one in found if names.ALLOCATION_GATE in one.gates]
     if not waiting:
@@ -154,10 +156,10 @@ def gated(found: Iterable[pods.Pod]) -> str:
     )
 
 
-def _count(uses: tuple[Use, ...]) -> str:
+def _count(uses: tuple[ClaimUse, ...]) -> str:
     count = len({one.claim for one in uses})
     return "1 claim is" if count == 1 else f"{count} claims are"
 
 
-def _lines(uses: tuple[Use, ...]) -> str:
+def _lines(uses: tuple[ClaimUse, ...]) -> str:
     return "\n".join(f"  pod {one.pod.key} on {one.pod.node}, claim {one.claim}" for one in uses)

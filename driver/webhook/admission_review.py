@@ -26,14 +26,14 @@ CREATE, UPDATE = "CREATE", "UPDATE"
 _FORBIDDEN = 403
 
 
-class Doubled(dict[str, object]):
+class DuplicateKey(dict[str, object]):
     """A JSON object in which `twice` stood twice."""
 
-    twice: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ObjectKind:
     """What kind of object is reviewed, in the version in which it was sent."""
 
     group: str
@@ -42,11 +42,11 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class ReviewRequest:
     """What is to be reviewed. `old` is empty but at an update; `object` at a deletion."""
 
     uid: str
-    kind: Kind
+    kind: ObjectKind
     operation: str
     namespace: str = ""
     name: str = ""
@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewResponse:
     """The verdict. `patch` are JSON patch operations (RFC 6902), and only of allowed objects."""
 
     allowed: bool = True
@@ -67,10 +67,10 @@ class Answer:
     patch: tuple[Mapping[str, object], ...] = ()
 
 
-ALLOWED = Answer()
+ALLOWED = ReviewResponse()
 
 
-def read(body: bytes) -> Request:
+def read(body: bytes) -> ReviewRequest:
     """The request of an AdmissionReview.
 
     Raises:
@@ -83,9 +83,9 @@ def read(body: bytes) -> Request:
         raise errors.BadInput("the body", problem, f"an AdmissionReview of {API_VERSION}")
     asked = fields.mapping(review, "request")
     of = fields.mapping(asked, "kind", "request")
-    return Request(
+    return ReviewRequest(
         uid=fields.required_text(asked, "uid", "request"),
-        kind=Kind(
+        kind=ObjectKind(
             fields.text(of, "group", "request.kind"),
             fields.required_text(of, "version", "request.kind"),
             fields.required_text(of, "kind", "request.kind"),
@@ -100,7 +100,7 @@ def read(body: bytes) -> Request:
     )
 
 
-def render(request: Request, answer: Answer) -> bytes:
+def render(request: ReviewRequest, answer: ReviewResponse) -> bytes:
     """The AdmissionReview that answers a request."""
     response: dict[str, object] = {"uid": request.uid, "allowed": answer.allowed}
     if not answer.allowed:
@@ -116,13 +116,13 @@ def render(request: Request, answer: Answer) -> bytes:
     return json.dumps(shown_review).encode()
 
 
-def doubled(value: object, where: str) -> Iterator[errors.BadInput]:
+def find_duplicate(value: object, where: str) -> Iterator[errors.BadInput]:
     """The keys that objects of a JSON value have twice; without recursion, for nesting is free."""
     waiting = [(where, value)]
     while waiting:
         at, one = waiting.pop()
-        if isinstance(one, Doubled):
-            yield errors.BadInput(f"{at}.{one.twice}", "is there twice", "each field once")
+        if isinstance(one, DuplicateKey):
+            yield errors.BadInput(f"{at}.{one.key}", "is there twice", "each field once")
         if isinstance(one, Mapping):
             waiting += ((f"{at}.{key}", part) for key, part in one.items())
         elif isinstance(one, Sequence) and not isinstance(one, str):
@@ -148,10 +148,10 @@ def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
     if len(found) == len(pairs):
         return found
     seen: set[str] = set()
-    marked = Doubled(found)
+    marked = DuplicateKey(found)
     for key, _ in pairs:
         if key in seen:
-            marked.twice = key
+            marked.key = key
         seen.add(key)
     return marked
 

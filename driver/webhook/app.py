@@ -42,8 +42,8 @@ class App:
         self._clock = clock.SystemClock()
         self._registry = prometheus_client.CollectorRegistry()
         self._metrics = metrics.Metrics(self._registry)
-        self._leadership = Leadership(kube, config.namespace, identity, self._clock, jitter)
-        self._world = cluster.ClusterWorld(kube, config.driver_name, config.namespace, self._clock)
+        self._leadership = LeaderElection(kube, config.namespace, identity, self._clock, jitter)
+        self._world = cluster.ClusterState(kube, config.driver_name, config.namespace, self._clock)
         self._reflectors = self._world.reflectors(kube, self._clock, jitter)
         self._server = server.Server(
             config.webhook_host_port, self._application(), self._clock, door.LIMITS
@@ -68,7 +68,7 @@ class App:
         return life.run()
 
     def _leads(self) -> bool:
-        leads = self._leadership.leads
+        leads = self._leadership.is_leader
         self._metrics.leading.set(leads)
         return leads
 
@@ -79,19 +79,19 @@ class App:
         classes = extended_resources.Classes(
             config.driver_name, config.whole_class, config.shared_class, config.mig_class
         )
-        validate = handler.Answering(
+        validate = handler.ReviewHandler(
             "validate",
             lambda request: verdicts.validate(request, self._world),
             self._metrics,
             self._clock,
         )
-        mutate = handler.Answering(
+        mutate = handler.ReviewHandler(
             "mutate",
             lambda request: verdicts.mutate(request, self._world, made.ensure, classes),
             self._metrics,
             self._clock,
         )
-        gate = handler.Answering(
+        gate = handler.ReviewHandler(
             "gate",
             lambda request: verdicts.gate(request, self._world),
             self._metrics,
@@ -103,18 +103,18 @@ class App:
     def _serve(self, certificate: bytes, key: bytes) -> None:
         """Serve a certificate. Raises BadInput."""
         self._server.use(certificate, key)
-        self._metrics.expires.set(ca.end_of(certificate))
+        self._metrics.expires.set(ca.not_after(certificate))
 
-    def _certificates(self) -> certificates.InSecret | cert_files.CertificateFiles:
+    def _certificates(self) -> certificates.SecretCertificates | cert_files.CertificateFiles:
         config, use = self._config, self._serve
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
             return cert_files.CertificateFiles(
                 config.tls_cert_file, config.tls_key_file, use, self._clock
             )
-        place = certificates.Place(
+        place = certificates.CertificateConfig(
             config.namespace, config.secret, config.hosts, config.configuration
         )
-        return certificates.InSecret(self._kube, place, self._leads, use, self._clock)
+        return certificates.SecretCertificates(self._kube, place, self._leads, use, self._clock)
 
     def _pages(self) -> telemetry.Telemetry:
         def unserved() -> str | None:
@@ -134,7 +134,7 @@ class App:
         )
 
 
-class Leadership:
+class LeaderElection:
     """Runs for the webhook's Lease, and again whenever it is lost: nobody dies of losing it.
 
     What the leader writes is guarded by resource versions, so two leaders for a moment do no harm.
@@ -155,7 +155,7 @@ class Leadership:
         self._elector = self._candidate()
 
     @property
-    def leads(self) -> bool:
+    def is_leader(self) -> bool:
         """Whether this replica leads, surely."""
         return self._elector.is_leader
 

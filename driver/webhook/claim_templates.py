@@ -65,7 +65,7 @@ class Templates:
                 "asks something else than pods are converted to",
                 "it deleted: it is made anew",
             )
-        if self._clock.now() - used_at(found) > dt.timedelta(seconds=self._ages.noted_s):
+        if self._clock.now() - last_used_at(found) > dt.timedelta(seconds=self._ages.noted_s):
             self._note(namespace, template.name)
 
     def _there(self, namespace: str, template: extended_resources.Template) -> gvr.Object:
@@ -125,7 +125,7 @@ class Sweeper:
         kinds = gvr.RESOURCE_CLAIM_TEMPLATES, gvr.PODS
         made, pods = (self._kube.list(kind, label_selector=_SELECTOR).items for kind in kinds)
         before = self._clock.now() - dt.timedelta(seconds=self._ages.unused_s)
-        return sum(self._delete(one) for one in unused(made, pods, before))
+        return sum(self._delete(one) for one in unused_templates(made, pods, before))
 
     def _delete(self, template: gvr.Object) -> bool:
         """Exactly as it was seen: one that was given out meanwhile stays."""
@@ -145,7 +145,7 @@ class Sweeper:
         return True
 
 
-def unused(
+def unused_templates(
     made: Iterable[gvr.Object], pods: Iterable[gvr.Object], before: dt.datetime
 ) -> Iterator[gvr.Object]:
     """The templates that no pod names and that were last given out before a time."""
@@ -156,11 +156,11 @@ def unused(
     }
     for one in made:
         meta = one["metadata"]
-        if (meta["namespace"], meta["name"]) not in named and used_at(one) < before:
+        if (meta["namespace"], meta["name"]) not in named and last_used_at(one) < before:
             yield one
 
 
-def used_at(template: gvr.Object) -> dt.datetime:
+def last_used_at(template: gvr.Object) -> dt.datetime:
     """When a template was last given to a pod, as far as it is written down."""
     meta = template["metadata"]
     stamps = (

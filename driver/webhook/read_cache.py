@@ -9,7 +9,7 @@ T = TypeVar("T")
 _MOST = 1024
 
 
-class Recent(Generic[T]):
+class RecentReads(Generic[T]):
     """Keeps values for `lasts_s` seconds, never None; threads may share it, and may read twice."""
 
     def __init__(self, time: clock.Clock, lasts_s: float) -> None:

@@ -98,7 +98,7 @@ class Loop:
     result: "Node"
 
     @property
-    def binds(self) -> bool:
+    def is_bind(self) -> bool:
         """Whether this is `cel.bind`: nothing is gone through, one name is given."""
         return (
             isinstance(self.range, Items)
@@ -134,18 +134,18 @@ def write(tree: Tree, root: Node) -> bytes:
     checked = wire.Checked()
     checked.CopyFrom(tree._checked)  # noqa: SLF001 - of this module
     checked.expression = _bytes(root)
-    kept = {one.id for one in every(root)}
+    kept = {one.id for one in walk(root)}
     for key in [key for key in checked.references if key not in kept]:
         del checked.references[key]
     return any_pb2.Any(type_url=_TYPE_URL, value=checked.SerializeToString()).SerializeToString()
 
 
-def every(node: Node | Entry) -> Iterator[Node]:
+def walk(node: Node | Entry) -> Iterator[Node]:
     """A node and all below it."""
     if not isinstance(node, Entry):
         yield node
     for below in children(node):
-        yield from every(below)
+        yield from walk(below)
 
 
 def children(node: Node | Entry) -> Iterator[Node | Entry]:
@@ -263,7 +263,7 @@ def _comprehension(loop: Loop) -> wire.Comprehension:
     )
 
 
-def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+def rebuild(node: Node, change: Callable[[Node], Node]) -> Node:
     """A node with what is below it changed."""
     match node:
         case Select():

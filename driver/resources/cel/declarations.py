@@ -26,7 +26,7 @@ _KINDS: Final = {
     "duration": _T.DURATION,
     "timestamp": _T.TIMESTAMP,
     "null": _T.NULL,
-    "message": messages.type_of(messages.QUANTITY),
+    "message": messages.message_type(messages.QUANTITY),
 }
 """Kinds of values that are told apart when a function is looked up."""
 
@@ -48,7 +48,7 @@ class Overload:
     member: bool = True
 
 
-def declared(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
+def build_declarations(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
     """The functions of the engine's configuration of a check."""
     by_name: dict[str, list[dict[str, Any]]] = {}
     for one in overloads:
@@ -83,7 +83,7 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def given(overloads: Iterable[Overload]) -> list[cel.FunctionDecl]:
+def build_functions(overloads: Iterable[Overload]) -> list[cel.FunctionDecl]:
     """The functions that evaluation gets: one for each name, way of calling and kinds."""
     found: dict[str, dict[tuple[object, ...], list[Overload]]] = {}
     for one in overloads:

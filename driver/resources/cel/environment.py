@@ -11,7 +11,7 @@ import yaml
 from cel_expr_python import cel
 
 from driver.resources.cel import messages
-from driver.resources.cel.declarations import Overload, declared, given
+from driver.resources.cel.declarations import Overload, build_declarations, build_functions
 from driver.resources.cel.library import format as library_format
 from driver.resources.cel.library import ip_cidr, lists, quantity, semver, urls
 from driver.resources.cel.library import strings as library_strings
@@ -45,7 +45,12 @@ _OVERLOADS: Final = [
     *library_strings.overloads(),
     *lists.overloads(),
 ]
-_ACTS: Final = [*ip_cidr.acts(), *library_format.acts(), *lists.acts(), *library_strings.acts()]
+_ACTS: Final = [
+    *ip_cidr.implementations(),
+    *library_format.implementations(),
+    *lists.implementations(),
+    *library_strings.implementations(),
+]
 _ORDERS: Final = {
     "_<_": "less",
     "_<=_": "less_equals",
@@ -74,31 +79,31 @@ def _id(pair: tuple[str, str]) -> tuple[str, ...]:
 
 
 @functools.cache
-def checking() -> cel.Env:
+def checking_env() -> cel.Env:
     """What expressions are checked against."""
-    functions = declared([*_OVERLOADS, *_orders(), *ip_cidr.as_string(_AS_STRING)])
+    functions = build_declarations([*_OVERLOADS, *_orders(), *ip_cidr.as_string(_AS_STRING)])
     config = {
         "stdlib": {"exclude_functions": [{"name": name} for name in ("string", *_ORDERS)]},
         "extensions": _MACROS,
         "functions": functions,
     }
-    amounts_by_name = _T.Map(_T.STRING, messages.type_of(messages.QUANTITY))
+    amounts_by_name = _T.Map(_T.STRING, messages.message_type(messages.QUANTITY))
     return cel.NewEnv(
         descriptor_pool=messages.POOL,
         config=cel.NewEnvConfigFromYaml(yaml.safe_dump(config)),
         variables={
-            "device": messages.type_of(messages.DEVICE),
+            "device": messages.message_type(messages.DEVICE),
             CAPACITY: _T.Map(_T.STRING, amounts_by_name),
         },
     )
 
 
 @functools.cache
-def evaluating() -> cel.Env:
+def evaluation_env() -> cel.Env:
     """What they are evaluated with, once they are rewritten."""
     config = {"extensions": [*_MACROS, _STRINGS]}
     return cel.NewEnv(
         descriptor_pool=messages.POOL,
         config=cel.NewEnvConfigFromYaml(yaml.safe_dump(config)),
-        functions=given([*_OVERLOADS, *_ACTS]),
+        functions=build_functions([*_OVERLOADS, *_ACTS]),
     )

@@ -51,7 +51,7 @@ _Scope = Mapping[str, _Place | None]
 
 
 @dataclass(slots=True)
-class Reads:
+class DeviceReads:
     """What an expression reads.
 
     `names` are `domain/id`, or DRIVER or ALLOW_MULTIPLE. `whole` are the maps, `full` the domains
@@ -68,10 +68,10 @@ class Accesses:
     """Rewrites what one tree reads of `device`; `reads` is what it found."""
 
     def __init__(self, maker: Maker) -> None:
-        self.reads = Reads()
+        self.reads = DeviceReads()
         self._make = maker
 
-    def rewritten(self, node: checked_expr.Node) -> checked_expr.Node:
+    def rewrite(self, node: checked_expr.Node) -> checked_expr.Node:
         """The tree over variables of its own. Raises BadInput where `device` is a mere value."""
         return self._node(node, {})
 
@@ -87,7 +87,7 @@ class Accesses:
             case checked_expr.Loop():
                 return self._loop(node, scope)
             case _:
-                return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+                return checked_expr.rebuild(node, lambda below: self._node(below, scope))
 
     def _value(self, place: _Place) -> checked_expr.Node:
         """A part of the device as a value."""
@@ -139,7 +139,7 @@ class Accesses:
             return self._index(node, scope)
         elif node.function == "size":
             return self._size(node, scope)
-        return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+        return checked_expr.rebuild(node, lambda below: self._node(below, scope))
 
     def _index(self, node: checked_expr.Call, scope: _Scope) -> checked_expr.Node:
         place = _place(node.arguments[0], scope)
@@ -151,7 +151,7 @@ class Accesses:
             )
         if isinstance(place, Maps):
             return self._any_domain(node, place, scope)
-        return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+        return checked_expr.rebuild(node, lambda below: self._node(below, scope))
 
     def _any_domain(self, node: checked_expr.Call, place: Maps, scope: _Scope) -> checked_expr.Node:
         """A domain that is not known before: an empty map if there is none."""
@@ -165,7 +165,7 @@ class Accesses:
         asked = node.target if node.target is not None else node.arguments[0]
         place = _place(asked, scope)
         if not isinstance(place, Maps):
-            return checked_expr.rebuilt(node, lambda below: self._node(below, scope))
+            return checked_expr.rebuild(node, lambda below: self._node(below, scope))
         return self._make.call("size", self._whole(place))
 
     def _whole(self, place: Maps) -> checked_expr.Node:
@@ -173,7 +173,7 @@ class Accesses:
         return self._make.name(f"@{place.which}")
 
     def _loop(self, node: checked_expr.Loop, scope: _Scope) -> checked_expr.Node:
-        bound = _place(node.initial, scope) if node.binds else None
+        bound = _place(node.initial, scope) if node.is_bind else None
         if bound is not None:
             return self._node(node.result, {**scope, node.accumulator: bound})
         place = _place(node.range, scope)

@@ -90,7 +90,7 @@ _CLASSES: Final[dict[str, Any]] = {
 }
 
 
-def made(name: str, text: str, *, sign: bool | None = None) -> object:
+def new_value(name: str, text: str, *, sign: bool | None = None) -> object:
     """A value; `sign` is kept too and does not count for `==`: it is the sign of a zero."""
     held: dict[str, object] = {_TEXT: text}
     if sign is not None:
@@ -98,18 +98,18 @@ def made(name: str, text: str, *, sign: bool | None = None) -> object:
     return _CLASSES[name](**held)
 
 
-def none(name: str) -> object:
+def no_value(name: str) -> object:
     """The message that counts for CEL as no value."""
     return _CLASSES[name]()
 
 
-def text(value: object) -> str:
+def value_text(value: object) -> str:
     """What a value was made of."""
     found: str = getattr(value, _TEXT)
     return found
 
 
-def sign(value: object) -> float:
+def value_sign(value: object) -> float:
     """The zero that was kept."""
     found: float = getattr(value, _SIGN)
     return found
@@ -120,6 +120,6 @@ def is_a(name: str, value: object) -> bool:
     return isinstance(value, _CLASSES[name])
 
 
-def type_of(name: str) -> cel.Type:
+def message_type(name: str) -> cel.Type:
     """The type as the engine has it."""
     return cel.Type(name)

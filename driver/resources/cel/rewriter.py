@@ -24,7 +24,7 @@ class Maker:
     """Makes nodes with identities that no other has."""
 
     def __init__(self, tree: checked_expr.Tree) -> None:
-        most = max((one.id for one in checked_expr.every(tree.root)), default=0)
+        most = max((one.id for one in checked_expr.walk(tree.root)), default=0)
         self._identities = itertools.count(max([most, *tree.types, *tree.overloads]) + 1)
 
     def call(self, function: str, *arguments: checked_expr.Node) -> checked_expr.Call:
@@ -80,19 +80,19 @@ class Functions:
         self._tree = tree
         self._make = maker
 
-    def rewritten(self, node: checked_expr.Node) -> checked_expr.Node:
+    def rewrite(self, node: checked_expr.Node) -> checked_expr.Node:
         """The node in terms of what the engine has. Raises BadInput where there is nothing."""
         if isinstance(node, checked_expr.Call) and node.function == "hasValue":
             asked = node.target
             if isinstance(asked, checked_expr.Call) and asked.function == "validate":
                 return replace(node, target=self._validated(asked))
         if not isinstance(node, checked_expr.Call):
-            return checked_expr.rebuilt(node, self.rewritten)
+            return checked_expr.rebuild(node, self.rewrite)
         return self._call(node)
 
     def _validated(self, call: checked_expr.Call) -> checked_expr.Node:
         operands = [one for one in (call.target, *call.arguments) if one is not None]
-        complaints = self._make.call("@validated", *map(self.rewritten, operands))
+        complaints = self._make.call("@validated", *map(self.rewrite, operands))
         return self._make.call("optional.ofNonZeroValue", complaints)
 
     def _call(self, node: checked_expr.Call) -> checked_expr.Node:
@@ -102,8 +102,8 @@ class Functions:
             )
         if node.function in _PLACES:
             self._refuse_times(node)
-        target = None if node.target is None else self.rewritten(node.target)
-        below = replace(node, target=target, arguments=tuple(map(self.rewritten, node.arguments)))
+        target = None if node.target is None else self.rewrite(node.target)
+        below = replace(node, target=target, arguments=tuple(map(self.rewrite, node.arguments)))
         found = self._tree.overloads.get(node.id, ())
         if len(found) == 1:
             return self._one(below, found[0])

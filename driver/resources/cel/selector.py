@@ -35,7 +35,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableSelector:
     """An expression we cannot evaluate, and why: a *no* with its reason."""
 
     expression: str
@@ -43,7 +43,7 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class EvaluationFailure:
     """A run-time error of a selector on one device."""
 
     why: str
@@ -66,61 +66,63 @@ class Selector:
     _program: cel.Expression
     _parts: tuple[tuple[str, _Part], ...]
 
-    def matches(self, device: Device) -> bool | Failed:
+    def matches(self, device: Device) -> bool | EvaluationFailure:
         """Whether the selector is true for a device."""
         try:
             data = {variable: part(device) for variable, part in self._parts}
             answer = self._program.eval(data=data).plain_value()
         except ValueError as error:  # a version that is none
-            return Failed(str(error))
+            return EvaluationFailure(str(error))
         except RuntimeError as error:  # the engine's own, of what it cannot evaluate at all
-            return Failed(_first_complaint(str(error)))
+            return EvaluationFailure(_first_complaint(str(error)))
         except TypeError:  # a value that Python has none for, such as an optional
-            return Failed("gives no bool")
-        return answer if isinstance(answer, bool) else Failed(str(answer))
+            return EvaluationFailure("gives no bool")
+        return answer if isinstance(answer, bool) else EvaluationFailure(str(answer))
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_selector(expression: str) -> Selector | Unusable:
+def compile_selector(expression: str) -> Selector | UnusableSelector:
     """Compile once per distinct text."""
     try:
         length = len(expression.encode())
     except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
-        return Unusable(expression, "is no Unicode text")
+        return UnusableSelector(expression, "is no Unicode text")
     if length > MAX_EXPRESSION_BYTES:
-        return Unusable(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
+        return UnusableSelector(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
     try:
-        compiled = environment.checking().compile(expression)
+        compiled = environment.checking_env().compile(expression)
         if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-            return Unusable(expression, f"gives {compiled.return_type().name()}, expected bool")
+            return UnusableSelector(
+                expression, f"gives {compiled.return_type().name()}, expected bool"
+            )
         return _planned(expression, checked_expr.read(compiled))
     except RuntimeError as error:
-        return Unusable(expression, _first_complaint(str(error)))
+        return UnusableSelector(expression, _first_complaint(str(error)))
     except errors.BadInput as error:
-        return Unusable(expression, error.problem)
+        return UnusableSelector(expression, error.problem)
 
 
-def _planned(expression: str, tree: checked_expr.Tree) -> Selector | Unusable:
-    for complaint in validator.complaints(tree):
-        return Unusable(expression, complaint)
-    most = estimator.estimated(tree)
+def _planned(expression: str, tree: checked_expr.Tree) -> Selector | UnusableSelector:
+    for complaint in validator.violations(tree):
+        return UnusableSelector(expression, complaint)
+    most = estimator.estimate_cost(tree)
     if most > estimator.LIMIT:
-        return Unusable(expression, f"may cost {most}, more than {estimator.LIMIT}")
+        return UnusableSelector(expression, f"may cost {most}, more than {estimator.LIMIT}")
     maker = rewriter.Maker(tree)
     accesses = field_usage.Accesses(maker)
-    root = accesses.rewritten(rewriter.Functions(tree, maker).rewritten(tree.root))
-    program = environment.evaluating().deserialize(checked_expr.write(tree, root))
+    root = accesses.rewrite(rewriter.Functions(tree, maker).rewrite(tree.root))
+    program = environment.evaluation_env().deserialize(checked_expr.write(tree, root))
     return Selector(expression, _names(accesses.reads), program, _parts(accesses.reads))
 
 
-def _names(reads: field_usage.Reads) -> frozenset[str] | None:
+def _names(reads: field_usage.DeviceReads) -> frozenset[str] | None:
     if reads.full or reads.whole:
         return None
     found = {f"{domain.name}/{one}" for domain, ids in reads.domains.items() for one in ids}
     return frozenset(found | reads.names)
 
 
-def _parts(reads: field_usage.Reads) -> tuple[tuple[str, _Part], ...]:
+def _parts(reads: field_usage.DeviceReads) -> tuple[tuple[str, _Part], ...]:
     """How each variable is made of a device."""
     found: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
     for domain, identifiers in reads.domains.items():
@@ -181,9 +183,9 @@ def _seen(value: Value | quantities.Quantity) -> object:
     """A value as CEL sees it."""
     match value:
         case device_attributes.Version():
-            return semver.of(value.text)
+            return semver.new_version(value.text)
         case quantities.Quantity():
-            return library_quantity.of(value)
+            return library_quantity.new_quantity(value)
         case tuple():
             return [_seen(one) for one in value]
         case _:

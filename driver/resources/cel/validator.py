@@ -6,7 +6,7 @@ from typing import Final
 
 from driver.pb import cel_checked_pb2 as wire
 from driver.resources.cel import checked_expr
-from driver.resources.cel.environment import evaluating
+from driver.resources.cel.environment import evaluation_env
 from driver.resources.cel.library import strings as library_strings
 
 _MEMBERS_WITH_PATTERNS: Final = frozenset({"matches", "find", "findAll"})
@@ -18,16 +18,16 @@ _PLAIN_FORMAT: Final = re.compile(r"([^%]|%%|%(\.[0-9]+)?[sdfxXob])*", re.DOTALL
 _KNOWN_MESSAGES: Final = "google.protobuf."
 
 
-def complaints(tree: checked_expr.Tree) -> Iterator[str]:
+def violations(tree: checked_expr.Tree) -> Iterator[str]:
     """Why Kubernetes does not take a tree."""
     exempt = {
         below.id
-        for node in checked_expr.every(tree.root)
+        for node in checked_expr.walk(tree.root)
         if isinstance(node, checked_expr.Call) and node.function == _WITH_ANY_TYPES
         for argument in node.arguments
-        for below in checked_expr.every(argument)
+        for below in checked_expr.walk(argument)
     }
-    for node in checked_expr.every(tree.root):
+    for node in checked_expr.walk(tree.root):
         if node.id in exempt and isinstance(node, checked_expr.Items | checked_expr.Struct):
             continue
         match node:
@@ -87,7 +87,7 @@ def _of_format(node: checked_expr.Call) -> Iterator[str]:
 
 
 def _evaluates(node: checked_expr.Call) -> bool:
-    program = evaluating().deserialize(checked_expr.alone(node))
+    program = evaluation_env().deserialize(checked_expr.alone(node))
     try:
         kind = program.eval().type().name()
     except RuntimeError:

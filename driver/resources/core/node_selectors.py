@@ -19,7 +19,7 @@ class Expression:
     operator: str
     values: tuple[str, ...] = ()
 
-    def holds(self, found: str | None) -> bool:
+    def is_satisfied(self, found: str | None) -> bool:
         """Whether the value of the key (None: absent) satisfies the requirement."""
         match self.operator:
             case "In":
@@ -63,8 +63,10 @@ class Term:
         """Whether a node satisfies every requirement."""
         if not self.labels and not self.fields:
             return False
-        named = all(one.holds(name if one.key == _NAME_FIELD else None) for one in self.fields)
-        return named and all(one.holds(labels.get(one.key)) for one in self.labels)
+        named = all(
+            one.is_satisfied(name if one.key == _NAME_FIELD else None) for one in self.fields
+        )
+        return named and all(one.is_satisfied(labels.get(one.key)) for one in self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +81,7 @@ class NodeSelector:
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class DeviceReach:
     """Where devices can be used: on one node, everywhere, or on nodes that a selector matches.
 
     The first that is set decides, as in the reference (`NodeMatches`); with none, nowhere.
@@ -98,23 +100,23 @@ class Reach:
         return self.selector is not None and self.selector.matches(name, labels)
 
 
-NOWHERE = Reach()
+NOWHERE = DeviceReach()
 
 
-def parse_reach(obj: fields.Raw, where: str) -> Reach:
+def parse_reach(obj: fields.Raw, where: str) -> DeviceReach:
     """Read `nodeName`, `allNodes` and `nodeSelector` of a slice or a device."""
     node = fields.text(obj, "nodeName", where)
     selector = fields.mapping(obj, "nodeSelector", where)
     if not (node or selector or obj.get("allNodes")):
         return NOWHERE
-    return Reach(
+    return DeviceReach(
         node=ids.NodeName(node) if node else None,
         everywhere=fields.flag(obj, "allNodes", where),
         selector=parse(selector, f"{where}.nodeSelector") if selector else None,
     )
 
 
-def only(node: ids.NodeName) -> NodeSelector:
+def single_node_selector(node: ids.NodeName) -> NodeSelector:
     """The selector of one node by name."""
     return NodeSelector((Term(fields=(Expression(_NAME_FIELD, "In", (node,)),)),))
 
@@ -128,12 +130,12 @@ def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
 def parse_term(obj: fields.Raw, path: str) -> Term:
     """Read a v1.NodeSelectorTerm."""
     return Term(
-        labels=expressions(obj, "matchExpressions", path),
-        fields=expressions(obj, "matchFields", path),
+        labels=parse_expressions(obj, "matchExpressions", path),
+        fields=parse_expressions(obj, "matchFields", path),
     )
 
 
-def expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
+def parse_expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
     """Read a list of requirements, such as `matchExpressions`."""
     return tuple(
         Expression(

@@ -57,7 +57,7 @@ class Node:
     leaving: str = ""
 
     @property
-    def brought_for(self) -> str:
+    def provisioned_for(self) -> str:
         """What it was asked for, as its annotation says; "" without one."""
         return self.marks.get(names.BROUGHT_FOR, "")
 
@@ -84,7 +84,9 @@ def parse(obj: fields.Raw) -> Node:
             one.get("type") == "Ready" and one.get("status") == "True"
             for _, one in fields.objects(status, "conditions", "status")
         ),
-        allocatable=amounts(fields.mapping(status, "allocatable", "status"), "status.allocatable"),
+        allocatable=parse_amounts(
+            fields.mapping(status, "allocatable", "status"), "status.allocatable"
+        ),
         gpu_condition=next(
             (
                 GpuCondition(
@@ -135,7 +137,7 @@ def render_gpu_condition(
     return {"status": {"conditions": [condition]}}
 
 
-def amounts(obj: fields.Raw, where: str) -> dict[str, int]:
+def parse_amounts(obj: fields.Raw, where: str) -> dict[str, int]:
     """A resource list as whole numbers: `cpu` in milli-cores, everything else in its unit."""
     found: dict[str, int] = {}
     for name, value in obj.items():

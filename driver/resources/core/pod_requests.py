@@ -20,13 +20,13 @@ _Of = Callable[[fields.Raw, str], Amounts]
 """What a container asks, given where it stands."""
 
 
-def effective(spec: fields.Raw) -> dict[str, int]:
+def effective_requests(spec: fields.Raw) -> dict[str, int]:
     """The requests of a pod to place: `cpu` in milli-cores, all else in its unit."""
     amounts = {**_containers(spec, _asked), **_of_pod(spec)}
     return _rounded(_sum([amounts, _listed(spec, "overhead", "spec")]))
 
 
-def placed(
+def placed_requests(
     spec: fields.Raw, status: fields.Raw, requests: Mapping[str, int]
 ) -> dict[str, int] | None:
     """The requests that a placed pod takes of its node; None where they are those asked."""

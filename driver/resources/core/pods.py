@@ -67,13 +67,13 @@ class Verdict:
         return self.status == "False" and self.reason == "Unschedulable"
 
     @property
-    def passed_over(self) -> bool:
+    def was_passed_over(self) -> bool:
         """Whether it tried and did not place the pod, be it for an error of its own."""
         return self.status == "False" and self.reason in {"Unschedulable", "SchedulerError"}
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
+class PendingCondition:
     """What the controller says a pod waits for: the condition `names.CONDITION_ALLOCATED`."""
 
     reason: str
@@ -139,7 +139,7 @@ class Pod:
     affinity: node_selectors.NodeSelector | None = None
     node_preferences: tuple[NodePreference, ...] = ()
     pod_affinity: interpod_affinity.PodAffinity = interpod_affinity.NONE
-    spread: tuple[topology_spread.Constraint, ...] = ()
+    topology_spread: tuple[topology_spread.Constraint, ...] = ()
     tolerations: tuple[core_tolerations.Toleration, ...] = ()
     requests: Mapping[str, int] = field(default_factory=dict)
     resized: Mapping[str, int] | None = None
@@ -156,11 +156,11 @@ class Pod:
     preemptible: bool = False
     gang: str = ""
     gang_size: str = ""
-    most_s: float | None = None
+    max_runtime_s: float | None = None
     started: str = ""
     on_fault: str = ""
-    asks: Mapping[str, str] = field(default_factory=dict)
-    waits: Waits | None = None
+    has_requests: Mapping[str, str] = field(default_factory=dict)
+    pending: PendingCondition | None = None
 
     @property
     def key(self) -> ids.Key:
@@ -187,7 +187,7 @@ def parse(obj: fields.Raw) -> Pod:
     nominated = fields.text(status, "nominatedNodeName", "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
     labels = fields.text_map(meta, "labels", "metadata")
-    requests = pod_requests.effective(spec)
+    requests = pod_requests.effective_requests(spec)
     mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
@@ -209,10 +209,10 @@ def parse(obj: fields.Raw) -> Pod:
         affinity=_required_affinity(spec),
         node_preferences=tuple(_node_preferences(spec)),
         pod_affinity=interpod_affinity.parse(spec, fields.text(meta, "namespace", "metadata")),
-        spread=topology_spread.parse(spec, labels),
+        topology_spread=topology_spread.parse(spec, labels),
         tolerations=core_tolerations.parse(spec, "tolerations", "spec"),
         requests=requests,
-        resized=pod_requests.placed(spec, status, requests),
+        resized=pod_requests.placed_requests(spec, status, requests),
         host_ports=frozenset(_host_ports(spec)),
         volume_claims=mounted.claims,
         ephemeral_claims=mounted.ephemeral,
@@ -226,20 +226,20 @@ def parse(obj: fields.Raw) -> Pod:
         preemptible=annotations.get(names.PREEMPTIBLE) == "true",
         gang=_gang(spec, labels),
         gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
-        most_s=_most_s(spec, annotations),
+        max_runtime_s=_most_s(spec, annotations),
         started=fields.text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
-        asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
-        waits=_waits(status),
+        has_requests={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        pending=_waits(status),
     )
 
 
-def waits(reason: str, message: str, since: str) -> Waits:
+def build_pending(reason: str, message: str, since: str) -> PendingCondition:
     """As a condition holds it: the message is cut to LONGEST_WAIT characters."""
-    return Waits(reason, message[:LONGEST_WAIT], since)
+    return PendingCondition(reason, message[:LONGEST_WAIT], since)
 
 
-def render_waits(pod: Pod, wanted: Waits | None) -> dict[str, object]:
+def render_pending(pod: Pod, wanted: PendingCondition | None) -> dict[str, object]:
     """A status patch (strategic merge: conditions merge by type); None takes it away."""
     condition: dict[str, object] = {"type": names.CONDITION_ALLOCATED}
     if wanted is None:
@@ -360,10 +360,10 @@ def _scheduled_written(meta: fields.Raw) -> str:
     return max(times)
 
 
-def _waits(status: fields.Raw) -> Waits | None:
+def _waits(status: fields.Raw) -> PendingCondition | None:
     told = ("status", "reason", "message", "lastTransitionTime")
     found = _condition(status, names.CONDITION_ALLOCATED, told)
-    return Waits(*found[1:]) if found and found[0] == "False" else None
+    return PendingCondition(*found[1:]) if found and found[0] == "False" else None
 
 
 def _condition(status: fields.Raw, kind: str, keys: tuple[str, ...]) -> tuple[str, ...]:

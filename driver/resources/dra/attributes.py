@@ -83,7 +83,7 @@ def render(value: Value) -> dict[str, object]:
             return {"string": value}
 
 
-def lookup(found: Mapping[str, T], driver: str, name: str) -> T | None:
+def find_attribute(found: Mapping[str, T], driver: str, name: str) -> T | None:
     """What a driver's device has as `domain/id`, by the full name or by the bare id."""
     if name in found:
         return found[name]
@@ -91,7 +91,7 @@ def lookup(found: Mapping[str, T], driver: str, name: str) -> T | None:
     return found.get(bare) if domain == driver and bare else None
 
 
-def members(value: Value) -> frozenset[Hashable]:
+def constraint_values(value: Value) -> frozenset[Hashable]:
     """What constraints compare: the elements with their types, for `1` is not `true`."""
     several = value if isinstance(value, tuple) else (value,)
     return frozenset((type(one).__name__, one) for one in several)

@@ -49,7 +49,7 @@ def _parse_all(obj: fields.Raw, at: str) -> Mapping[str, Capacity]:
     return {key: parse(fields.mapping(obj, key, at), f"{at}[{key}]") for key in obj}
 
 
-_shared = interning.reader(_parse_all)
+_shared = interning.interning_reader(_parse_all)
 
 
 def parse(obj: fields.Raw, at: str) -> Capacity:
@@ -106,7 +106,9 @@ def _render_policy(policy: RequestPolicy) -> Raw:
     return shown
 
 
-def consumed(capacity: Capacity, asked: quantities.Quantity | None) -> quantities.Quantity | None:
+def consumed_capacity(
+    capacity: Capacity, asked: quantities.Quantity | None
+) -> quantities.Quantity | None:
     """What a request takes of a capacity, rounded up by its policy; None where that forbids it.
 
     One that names no amount takes the policy's default, and without a policy all there is.
@@ -129,11 +131,11 @@ def _in_range(span: Range, asked: quantities.Quantity) -> quantities.Quantity | 
         found = span.minimum
     elif span.step is not None:
         steps = -(-(asked.nanos - span.minimum.nanos) // span.step.nanos)
-        found = quantities.like(span.minimum.nanos + steps * span.step.nanos, span.step)
+        found = quantities.format_like(span.minimum.nanos + steps * span.step.nanos, span.step)
     return None if span.maximum is not None and span.maximum < found else found
 
 
-def in_steps(total: int, share: int, step: int, of: Unit) -> Capacity:
+def round_up_to_step(total: int, share: int, step: int, of: Unit) -> Capacity:
     """A capacity that is given out in steps, `share` of it to a request that names no amount.
 
     Amounts are whole units. `share` is rounded down to a step, and one step at least; what is left

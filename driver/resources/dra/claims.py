@@ -11,7 +11,7 @@ from driver.resources.dra import device_status
 from driver.resources.dra import requests as dra_requests
 
 MAX_RESULTS = 32
-NOTHING_ASKED = dra_requests.Spec()
+NO_REQUESTS = dra_requests.ClaimSpec()
 
 
 class DeviceId(NamedTuple):
@@ -102,13 +102,13 @@ class Claim:
     name: str
     uid: ids.ClaimUid
     version: str
-    spec: dra_requests.Spec = NOTHING_ASKED
+    spec: dra_requests.ClaimSpec = NO_REQUESTS
     allocation: Allocation | None = None
     consumers: tuple[Consumer, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
     pod_claim: str = ""
-    said: tuple[device_status.DeviceStatus, ...] = ()
+    device_statuses: tuple[device_status.DeviceStatus, ...] = ()
 
     @property
     def key(self) -> ids.Key:
@@ -138,7 +138,7 @@ def parse(obj: fields.Raw) -> Claim:
         finalizers=fields.texts(meta, "finalizers", "metadata"),
         deleting=bool(meta.get("deletionTimestamp")),
         pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
-        said=device_status.parse(status),
+        device_statuses=device_status.parse(status),
     )
 
 
@@ -227,7 +227,9 @@ def _render_config(config: AllocatedConfig) -> dict[str, object]:
     return {**shown, "opaque": dict(config.opaque)}
 
 
-def render_said(claim: Claim, said: Iterable[device_status.DeviceStatus]) -> dict[str, object]:
+def render_device_status(
+    claim: Claim, said: Iterable[device_status.DeviceStatus]
+) -> dict[str, object]:
     """What to apply to the claim's status to have this said of its devices.
 
     It is for the claim as it was read: the devices may be another's after a change.

@@ -105,7 +105,9 @@ _KEYS = ("driver", "pool", "device", "shareID")
 _FIELDS = ("type", "status", "reason", "message", "lastTransitionTime")
 
 
-def changed(before: DeviceStatus, wanted: Mapping[str, Condition | None], now: str) -> DeviceStatus:
+def merge_conditions(
+    before: DeviceStatus, wanted: Mapping[str, Condition | None], now: str
+) -> DeviceStatus:
     """An entry after conditions are said, by type; None takes one back.
 
     A condition's time moves only with its status. Messages are cut to LONGEST_MESSAGE.
@@ -122,7 +124,7 @@ def changed(before: DeviceStatus, wanted: Mapping[str, Condition | None], now: s
     return replace(before, conditions=tuple(after[kind] for kind in sorted(after)))
 
 
-def of_types(entry: DeviceStatus, types: Iterable[str]) -> DeviceStatus:
+def filter_types(entry: DeviceStatus, types: Iterable[str]) -> DeviceStatus:
     """An entry with its conditions of these types only, by type."""
     wanted = frozenset(types)
     kept = (one for one in entry.conditions if one.type in wanted)
@@ -142,7 +144,7 @@ def _render_activity(one: Activity) -> dict[str, object]:
     if one.utilization is not None:
         told["utilization"] = one.utilization
     if one.peak_bytes is not None:
-        told["peakMemory"] = quantities.of_bytes(one.peak_bytes).text
+        told["peakMemory"] = quantities.from_bytes(one.peak_bytes).text
     return told
 
 

@@ -17,7 +17,7 @@ Values = tuple[tuple[str, str], ...]
 _MOST = 1 << 14
 
 
-def reader(read: Callable[[fields.Raw, str], T]) -> Callable[[fields.Raw, str], T]:
+def interning_reader(read: Callable[[fields.Raw, str], T]) -> Callable[[fields.Raw, str], T]:
     """`read`, of an object and where it stands, with the same answer for equal objects.
 
     Raises BadInput as `read` does.

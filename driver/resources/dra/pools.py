@@ -39,7 +39,7 @@ class Pool:
     slices: tuple[slices.Slice, ...]
     _derived: dict[Callable[["Pool"], Any], Any] = field(default_factory=dict, repr=False)
 
-    def derived(self, make: Callable[["Pool"], T]) -> T:
+    def cached(self, make: Callable[["Pool"], T]) -> T:
         """What `make` makes of it, which is made once and goes with it."""
         try:
             return cast("T", self._derived[make])
@@ -73,7 +73,7 @@ class Pool:
         }
 
     @functools.cached_property
-    def wrong(self) -> str:
+    def problem(self) -> str:
         """What is wrong with the pool as a whole; empty where nothing is."""
         sets = [shared.name for one in self.slices for shared in one.counter_sets]
         if twice := _repeated(sets):
@@ -82,21 +82,21 @@ class Pool:
             (device, key)
             for one in self.slices
             for device in one.devices
-            for key, _ in drawn(device)
+            for key, _ in counter_draws(device)
             if key not in self.counters
         )
         device, key = next(lacking, (None, ()))
         return f"device {device.name} draws on {'/'.join(key)}, not there" if device else ""
 
     @functools.cached_property
-    def look(self) -> Hashable | None:
+    def signature(self) -> Hashable | None:
         """The same for pools that nothing tells apart but their names and UUIDs of devices.
 
         None where devices say themselves which nodes reach them.
         """
         if any(one.per_device for one in self.slices):
             return None
-        seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
+        seen = tuple((one.unsupported, *map(_seen, one.devices)) for one in self.slices)
         key = self.driver, seen, frozenset(self.counters.items())
         known = _LOOKS.get(key)
         if known is None:
@@ -104,13 +104,13 @@ class Pool:
         return known
 
     @functools.cached_property
-    def binds(self) -> bool:
+    def has_binding_conditions(self) -> bool:
         """Whether a device of it makes binding wait: such pools come last (KEP-5007)."""
         return any(device.binding for one in self.slices for device in one.devices)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
+class NodePool:
     """What a node reaches of a pool: slices with the devices that it can use.
 
     `problem` says why none of them is given out; empty where nothing is wrong.
@@ -121,22 +121,22 @@ class Share:
     problem: str = ""
 
 
-def gather(found: Iterable[slices.Slice]) -> tuple[Pool, ...]:
+def group_pools(found: Iterable[slices.Slice]) -> tuple[Pool, ...]:
     """Pools by driver and name, slices by name: the order in which devices are preferred."""
     grouped: dict[tuple[str, str], list[slices.Slice]] = {}
     for one in found:
         grouped.setdefault((one.driver, one.pool), []).append(one)
-    return tuple(newest(members) for _, members in sorted(grouped.items()))
+    return tuple(newest_generation(members) for _, members in sorted(grouped.items()))
 
 
-def newest(members: Sequence[slices.Slice]) -> Pool:
+def newest_generation(members: Sequence[slices.Slice]) -> Pool:
     """The pool that slices of one driver and pool make; at least one."""
     last = max(one.generation for one in members)
     current = sorted((one for one in members if one.generation == last), key=lambda one: one.name)
     return Pool(current[0].driver, current[0].pool, tuple(current))
 
 
-def share(pool: Pool, node: nodes.Node) -> Share | None:
+def node_share(pool: Pool, node: nodes.Node) -> NodePool | None:
     """What a node reaches of a pool; None where that is no slice of devices."""
     found = tuple(
         (one, devices)
@@ -145,7 +145,7 @@ def share(pool: Pool, node: nodes.Node) -> Share | None:
     )
     if not found:
         return None
-    return Share(pool, tuple(pair for pair in found if pair[1]), _problem(pool, found))
+    return NodePool(pool, tuple(pair for pair in found if pair[1]), _problem(pool, found))
 
 
 def _usable(one: slices.Slice, node: nodes.Node) -> tuple[slices.Device, ...]:
@@ -163,7 +163,7 @@ def _problem(pool: Pool, found: Sequence[tuple[slices.Slice, tuple[slices.Device
         return f"shows {len(pool.slices)} of {pool.slices[0].slice_count} slices"
     if twice := _repeated(device.name for one, _ in found for device in one.devices):
         return f"names device {twice} twice"
-    return pool.wrong
+    return pool.problem
 
 
 def _repeated(found: Iterable[str]) -> str:
@@ -175,7 +175,7 @@ def _repeated(found: Iterable[str]) -> str:
     return ""
 
 
-def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
+def counter_draws(device: slices.Device) -> Iterator[tuple[Counter, int]]:
     """What a device draws on each counter, in nano-units."""
     for use in device.consumes:
         for name, amount in use.counters.items():
@@ -194,8 +194,8 @@ def _seen(device: slices.Device) -> Hashable:
         *[(name, one.value.nanos, one.policy) for name, one in device.capacity.items()],
         device.taints,
         device.allow_multiple,
-        *drawn(device),
-        (device.binds_to_node, device.binding, device.failing, device.beyond),
+        *counter_draws(device),
+        (device.binds_to_node, device.binding, device.failing, device.unsupported),
     )
 
 

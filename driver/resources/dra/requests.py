@@ -38,15 +38,15 @@ class Request:
     device_class: str
     selectors: tuple[str, ...] = ()
     count: int = 1
-    everything: bool = False
+    all_devices: bool = False
     admin_access: bool = False
     tolerations: tuple[core_tolerations.Toleration, ...] = ()
     minimums: Mapping[str, quantities.Quantity] = field(default_factory=dict)
     alternatives: tuple["Request", ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
     @property
-    def ways(self) -> tuple["Request", ...]:
+    def alternatives_or_self(self) -> tuple["Request", ...]:
         """What may answer it, in the order of preference."""
         return self.alternatives or (self,)
 
@@ -78,16 +78,16 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec:
+class ClaimSpec:
     """`spec.devices` of a claim. Claims of one template share one object: compare by identity."""
 
     requests: tuple[Request, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     configs: tuple[Config, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
-def parse(spec: fields.Raw) -> Spec:
+def parse(spec: fields.Raw) -> ClaimSpec:
     """Read `spec.devices`; equal ones give the same object while they are in use.
 
     Raises:
@@ -99,7 +99,7 @@ def parse(spec: fields.Raw) -> Spec:
         shallow = [one for one in fields.sequence(spec, "config") if not fields.is_deep(one)]
         beyond = tuple(f"{path}, nested deeper than {fields.MOST_NESTED} levels" for path in deep)
         found = parse({**spec, "config": shallow})
-        return replace(found, beyond=(*found.beyond, *beyond))
+        return replace(found, unsupported=(*found.unsupported, *beyond))
     try:
         return _parse(json.dumps(spec, sort_keys=True))
     except RecursionError as error:
@@ -107,9 +107,9 @@ def parse(spec: fields.Raw) -> Spec:
 
 
 @functools.lru_cache(maxsize=_SPECS)
-def _parse(text: str) -> Spec:
+def _parse(text: str) -> ClaimSpec:
     spec, at = json.loads(text), "spec.devices"
-    return Spec(
+    return ClaimSpec(
         requests=tuple(_request(one, path) for path, one in fields.objects(spec, "requests", at)),
         constraints=tuple(
             _constraint(one, path) for path, one in fields.objects(spec, "constraints", at)
@@ -118,7 +118,7 @@ def _parse(text: str) -> Spec:
             Config(fields.texts(one, "requests", path), fields.mapping(one, "opaque", path))
             for path, one in fields.objects(spec, "config", at)
         ),
-        beyond=tuple(_beyond(spec, at)),
+        unsupported=tuple(_beyond(spec, at)),
     )
 
 
@@ -149,7 +149,9 @@ def _request(obj: fields.Raw, at: str) -> Request:
         return Request(name, "", alternatives=several)
     exact = fields.mapping(obj, "exactly", at)
     if not exact:
-        return Request(name, "", beyond=tuple(key for key in obj if key != "name") or ("exactly",))
+        return Request(
+            name, "", unsupported=tuple(key for key in obj if key != "name") or ("exactly",)
+        )
     return _ask(exact, f"{at}.exactly", name)
 
 
@@ -164,11 +166,11 @@ def _ask(obj: fields.Raw, at: str, name: str) -> Request:
         device_class=fields.text(obj, "deviceClassName", at),
         selectors=device_classes.expressions(obj, at),
         count=fields.integer(obj, "count", at, default=1),
-        everything=mode == "All",
+        all_devices=mode == "All",
         admin_access=fields.flag(obj, "adminAccess", at),
         tolerations=core_tolerations.parse(obj, "tolerations", at),
         minimums={
             key: quantities.parse(value, f"{at}.capacity") for key, value in capacity.items()
         },
-        beyond=tuple(beyond),
+        unsupported=tuple(beyond),
     )

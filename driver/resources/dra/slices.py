@@ -81,13 +81,13 @@ class Device:
     taints: tuple[Taint, ...] = ()
     allow_multiple: bool = False
     consumes: tuple[CounterUse, ...] = ()
-    reach: node_selectors.Reach = node_selectors.NOWHERE
+    reach: node_selectors.DeviceReach = node_selectors.NOWHERE
     binds_to_node: bool = False
     binding: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
-    def tainted_for(self, allocator: str) -> bool:
+    def is_tainted_for(self, allocator: str) -> bool:
         """Whether the device is handed to an allocator by D2's taint."""
         return any(
             taint.key == names.ALLOCATOR_TAINT and taint.value == allocator for taint in self.taints
@@ -103,11 +103,11 @@ class Slice:
     pool: str
     generation: int
     slice_count: int
-    reach: node_selectors.Reach
+    reach: node_selectors.DeviceReach
     devices: tuple[Device, ...]
     per_device: bool = False
     counter_sets: tuple[CounterSet, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     uid: str = ""
     version: str = ""
 
@@ -116,7 +116,7 @@ class Slice:
         """The one node of its devices, where they are local to one."""
         return None if self.per_device else self.reach.node
 
-    def reach_of(self, device: Device) -> node_selectors.Reach:
+    def device_reach(self, device: Device) -> node_selectors.DeviceReach:
         """Where a device of the slice can be used."""
         return device.reach if self.per_device else self.reach
 
@@ -179,7 +179,7 @@ def parse(obj: fields.Raw) -> Slice:
             )
             for at, one in fields.objects(spec, "sharedCounters", "spec")
         ),
-        beyond=_beyond(spec, _SLICE),
+        unsupported=_beyond(spec, _SLICE),
         uid=fields.text(meta, "uid", "metadata"),
         version=fields.text(meta, "resourceVersion", "metadata"),
     )
@@ -205,11 +205,11 @@ def parse_device(obj: fields.Raw, at: str) -> Device:
             if "bindingFailureConditions" in has
             else ()
         ),
-        beyond=tuple(beyond),
+        unsupported=tuple(beyond),
     )
 
 
-def _parse_reach(obj: fields.Raw, at: str) -> node_selectors.Reach:
+def _parse_reach(obj: fields.Raw, at: str) -> node_selectors.DeviceReach:
     return (
         node_selectors.NOWHERE
         if obj.keys().isdisjoint(_REACH)
@@ -255,7 +255,7 @@ def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
     }
 
 
-_shared_counters = interning.reader(_parse_counters)
+_shared_counters = interning.interning_reader(_parse_counters)
 
 
 def _parse_taints(obj: fields.Raw, at: str) -> tuple[Taint, ...]:

@@ -24,7 +24,7 @@ class TaintRule:
     pool: str | None = None
     device: str | None = None
 
-    def reaches(self, one: slices.Slice) -> bool:
+    def may_apply(self, one: slices.Slice) -> bool:
         """Whether the rule can be for a device of the slice."""
         return self.selects and self.driver in (None, one.driver) and self.pool in (None, one.pool)
 
@@ -44,11 +44,13 @@ def parse(obj: fields.Raw) -> TaintRule:
     )
 
 
-def applied(found: Iterable[slices.Slice], rules: Iterable[TaintRule]) -> Iterable[slices.Slice]:
+def apply_rules(
+    found: Iterable[slices.Slice], rules: Iterable[TaintRule]
+) -> Iterable[slices.Slice]:
     """The slices with the taints of the rules beside their devices' own."""
     known = sorted(rules, key=lambda rule: rule.name)
     for one in found:
-        mine = [rule for rule in known if rule.reaches(one)]
+        mine = [rule for rule in known if rule.may_apply(one)]
         yield _with(one, mine) if mine else one
 
 

@@ -10,7 +10,7 @@ drivers (D17)."""
 _NEEDED = ("sharedCounters", "consumesCounters", "allowMultipleAllocations", "requestPolicy")
 
 
-def below(git_version: str) -> str | None:
+def check_version(git_version: str) -> str | None:
     """Why a server of that version (`v1.36.5`, `v1.36.4-gke.100`) is too old; None when it is not.
 
     A version that cannot be read counts as new enough: what is dropped shows all the same.
@@ -21,7 +21,7 @@ def below(git_version: str) -> str | None:
     return f"Kubernetes is {git_version}, below {'.'.join(str(part) for part in FLOOR)}"
 
 
-def dropped(paths: Iterable[str]) -> str | None:
+def check_dropped_fields(paths: Iterable[str]) -> str | None:
     """Why a server that changed these fields of a slice is not enough; None when it is."""
     needed = sorted({field for path in paths for field in _NEEDED if field in path})
     return f"the API server drops {', '.join(needed)}" if needed else None

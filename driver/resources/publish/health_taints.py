@@ -20,17 +20,17 @@ def taints(
         face.name: mine
         for gpu in gpus
         for face in faces.all_faces(gpu)
-        if (mine := of_face(face, found.get(gpu.uuid, ())))
+        if (mine := face_taints(face, found.get(gpu.uuid, ())))
     }
 
 
-def of_face(face: faces.Face, found: Sequence[health.Ailment]) -> tuple[slices.Taint, ...]:
+def face_taints(face: faces.Face, found: Sequence[health.Ailment]) -> tuple[slices.Taint, ...]:
     """The taints of one device."""
-    mine = (slices.Taint(one.key, one.value, one.effect) for one in found if concerns(one, face))
+    mine = (slices.Taint(one.key, one.value, one.effect) for one in found if applies_to(one, face))
     return tuple(dict.fromkeys(mine))
 
 
-def concerns(one: health.Ailment, face: faces.Face) -> bool:
+def applies_to(one: health.Ailment, face: faces.Face) -> bool:
     """Whether a device would run on what is ill: its GPU, or the slices of an instance.
 
     An instance that is no longer there says nothing of where it was: then it is the whole GPU.

@@ -66,7 +66,7 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PublishTerms:
     """Whose pool it is, and what is offered of each GPU, by UUID.
 
     `plain`: only what needs neither counters nor shares, because the cluster lacks them (D17).
@@ -83,8 +83,8 @@ Taints = Mapping[ids.DeviceName, tuple[slices.Taint, ...]]
 """What is wrong with devices, by name."""
 
 
-def pool_of(
-    inventory: model.Inventory, terms: Terms, taints: Taints
+def build_pool(
+    inventory: model.Inventory, terms: PublishTerms, taints: Taints
 ) -> tuple[Pool, tuple[errors.BadInput, ...]]:
     """The pool of a node: every face of its GPUs, tainted by what ails it and as D2 says.
 
@@ -105,7 +105,7 @@ def pool_of(
     return Pool(terms.driver, terms.node, shown), tuple(refused)
 
 
-def _group(gpu: model.Gpu, terms: Terms, taints: Taints, peers: int) -> Group:
+def _group(gpu: model.Gpu, terms: PublishTerms, taints: Taints, peers: int) -> Group:
     shown = faces.offered_faces(gpu, terms.offerings.get(gpu.uuid, faces.Offering()))
     if terms.plain:
         shown = tuple(face for face in shown if _is_plain(face))
@@ -122,7 +122,7 @@ def _is_plain(face: faces.Face) -> bool:
 
 
 def _device(
-    face: faces.Face, terms: Terms, ailing: tuple[slices.Taint, ...], peers: int
+    face: faces.Face, terms: PublishTerms, ailing: tuple[slices.Taint, ...], peers: int
 ) -> slices.Device:
     consumed = {} if terms.plain else _amounts(face.consumes)
     use = slices.CounterUse(faces.device_name(face.gpu.pci), consumed)
@@ -158,9 +158,9 @@ def _capacity(face: faces.Face) -> Mapping[str, capacities.Capacity]:
             memory: int | None = face.profile.memory_bytes
         case _:
             amounts, memory = {}, face.gpu.memory_bytes
-    amounts[names.CAP_COMPUTE] = quantities.of_units(attributes.compute_percent(face))
+    amounts[names.CAP_COMPUTE] = quantities.from_units(attributes.compute_percent(face))
     if memory is not None:
-        amounts[names.CAP_MEMORY] = quantities.of_bytes(memory)
+        amounts[names.CAP_MEMORY] = quantities.from_bytes(memory)
     return {key: capacities.Capacity(amount) for key, amount in amounts.items()}
 
 
@@ -174,25 +174,27 @@ def _engines(face: faces.MigFace) -> dict[str, quantities.Quantity]:
         names.CAP_JPEG_ENGINES: has.jpeg_engines,
         names.CAP_OFA_ENGINES: has.ofa_engines,
     }
-    return {key: quantities.of_units(amount) for key, amount in amounts.items()}
+    return {key: quantities.from_units(amount) for key, amount in amounts.items()}
 
 
 def _shared(face: faces.ShareFace) -> Mapping[str, capacities.Capacity]:
     """Counted out: a request that names no amount takes one share of each (D1)."""
     full = faces.FULL_COMPUTE_PERCENT
     found = {
-        names.CAP_COMPUTE: capacities.in_steps(full, full // face.shares, 1, quantities.of_units),
-        names.CAP_SHARES: capacities.in_steps(face.shares, 1, 1, quantities.of_units),
+        names.CAP_COMPUTE: capacities.round_up_to_step(
+            full, full // face.shares, 1, quantities.from_units
+        ),
+        names.CAP_SHARES: capacities.round_up_to_step(face.shares, 1, 1, quantities.from_units),
     }
     if (total := face.memory_bytes) is not None:
-        found[names.CAP_MEMORY] = capacities.in_steps(
-            total, total // face.shares, _MEMORY_STEP, quantities.of_bytes
+        found[names.CAP_MEMORY] = capacities.round_up_to_step(
+            total, total // face.shares, _MEMORY_STEP, quantities.from_bytes
         )
     return found
 
 
 def _amounts(found: counters.Counters) -> slices.Amounts:
-    return {name: quantities.of_units(amount) for name, amount in found.items()}
+    return {name: quantities.from_units(amount) for name, amount in found.items()}
 
 
 def check(group: Group) -> None:

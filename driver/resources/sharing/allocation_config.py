@@ -7,7 +7,7 @@ from driver.resources import fields
 from driver.resources.dra import claims
 
 
-def of_allocation(allocation: claims.Allocation, driver: str) -> Iterator[decode.Document]:
+def allocation_configs(allocation: claims.Allocation, driver: str) -> Iterator[decode.Document]:
     """The driver's documents, in their order: the last that applies wins.
 
     Raises:
@@ -19,5 +19,5 @@ def of_allocation(allocation: claims.Allocation, driver: str) -> Iterator[decode
             continue
         at = f"{where}.parameters"
         parameters = fields.mapping(entry.opaque, "parameters", where)
-        found = decode.config(parameters, at, from_class=entry.from_class)
+        found = decode.decode_config(parameters, at, from_class=entry.from_class)
         yield decode.Document(found, at, entry.requests)

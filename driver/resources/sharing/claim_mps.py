@@ -26,11 +26,11 @@ class Device:
     uuid: str
     size: int
     is_mig: bool
-    server: sharing_multi_user.Server = sharing_multi_user.ANY
+    server: sharing_multi_user.MpsServer = sharing_multi_user.ANY
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class ClaimMpsServer:
     """A claim's own daemon: its devices in their order, and the limits that were asked, in bytes.
 
     `sizes` are of the devices; `limits` go by a device's place. `multi_user` is as `users` decides.
@@ -58,7 +58,7 @@ class Own:
         return found
 
 
-def of_devices(found: Sequence[tuple[Device, v1alpha1.Mps]]) -> Own | None:
+def claim_mps_server(found: Sequence[tuple[Device, v1alpha1.Mps]]) -> ClaimMpsServer | None:
     """The daemon that is asked for these devices; None for no device.
 
     Raises:
@@ -81,7 +81,7 @@ def of_devices(found: Sequence[tuple[Device, v1alpha1.Mps]]) -> Own | None:
         if not sizes[uuid] and at not in limits:
             raise errors.BadInput("MPS", f"{uuid} does not tell its memory", "a limit for it")
     whole = tuple(sizes[uuid] // daemons.MIB * daemons.MIB for uuid in devices)
-    return Own(devices, whole, limits, settings, _multi_user(settings, found))
+    return ClaimMpsServer(devices, whole, limits, settings, _multi_user(settings, found))
 
 
 def _limits(
@@ -126,6 +126,6 @@ def _multi_user(settings: v1alpha1.Mps, devices: Iterable[tuple[Device, v1alpha1
     """Whether the daemon serves several users at once: it runs for nobody else yet."""
     servers = [(device.name, device.server) for device, _ in devices]
     for name, server in servers:
-        if settings.multiUser and server.lacking:
-            raise errors.BadInput("MPS multiUser", f"{name} has {server.lacking}")
+        if settings.multiUser and server.missing_support:
+            raise errors.BadInput("MPS multiUser", f"{name} has {server.missing_support}")
     return all(server.serves_several(settings.multiUser) for _, server in servers)

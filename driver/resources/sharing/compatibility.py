@@ -23,7 +23,7 @@ _WEAK: Mapping[v1alpha1.Isolation, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SharingTerms:
     """`memory_bytes` and `compute_percent` are what the claim was given of the GPU.
 
     `interval` is of time-slicing, `multi_user` of MPS: whether clients of several users may be
@@ -47,7 +47,7 @@ class Conflict:
     message: str
 
 
-def too_weak(
+def check_isolation(
     result: claims.Result, sharing: str, need: v1alpha1.SliceConfig | None
 ) -> Conflict | None:
     """Whether a way of sharing isolates less than a request needs; None where it does well."""
@@ -60,13 +60,13 @@ def too_weak(
     )
 
 
-def of_result(
+def result_terms(
     result: claims.Result,
     sharing: str,
     namespace: str,
     config: v1alpha1.Config,
-    server: sharing_multi_user.Server = sharing_multi_user.ANY,
-) -> Terms | Conflict:
+    server: sharing_multi_user.MpsServer = sharing_multi_user.ANY,
+) -> SharingTerms | Conflict:
     """The terms of an allocated share; a Conflict where its GPU cannot be had on such.
 
     `server` is that of its GPU, should it be shared by MPS.
@@ -86,14 +86,14 @@ def of_result(
         )
     sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
     asked = wanted.mps.multiUser if isinstance(wanted, v1alpha1.MpsSharing) else None
-    if asked and server.lacking:
+    if asked and server.missing_support:
         return Conflict(
             reasons.Reason.CONFIG_INVALID,
             f"the configuration of request {result.request} has multiUser: true, and the GPU of "
-            f"{result.device.device} has {server.lacking}",
+            f"{result.device.device} has {server.missing_support}",
         )
     by_mps = sharing == names.SHARING_MPS
-    return Terms(
+    return SharingTerms(
         sharing=sharing,
         namespace=namespace,
         memory_bytes=_amount(result, names.CAP_MEMORY),
@@ -104,7 +104,7 @@ def of_result(
     )
 
 
-def conflict(mine: Terms, other: Terms) -> Conflict | None:
+def find_conflict(mine: SharingTerms, other: SharingTerms) -> Conflict | None:
     """Why `mine` cannot join `other` on a GPU; None where it can."""
     if mine.sharing != other.sharing:
         text = f"it is shared by {other.sharing}"
@@ -121,7 +121,7 @@ def conflict(mine: Terms, other: Terms) -> Conflict | None:
     return None
 
 
-def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
+def mps_environment(given: SharingTerms, config: v1alpha1.Config) -> dict[str, str]:
     """What a client of the claim's share is limited by: it may only lower what the server allows.
 
     The GPU is the daemon's only one, so its index is 0 (NV-12).
@@ -144,7 +144,7 @@ def client_environment(mps: v1alpha1.Mps) -> dict[str, str]:
     return found
 
 
-def share_environment(device: str, given: Terms) -> dict[str, str]:
+def share_environment(device: str, given: SharingTerms) -> dict[str, str]:
     """What the claim was given, for programs that keep to it: nothing else holds them to it."""
     key = device.upper().replace("-", "_")
     return {f"RATION_{key}": f"memory={given.memory_bytes},compute={given.compute_percent}"}

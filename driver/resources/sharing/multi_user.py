@@ -15,7 +15,7 @@ _ANY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class MpsServer:
     """The MPS server that a GPU can have; without arguments, of a GPU that has everything.
 
     `driver` is the driver's major version. `multi_user` is how the GPU's server runs for others
@@ -27,7 +27,7 @@ class Server:
     multi_user: bool | None = None
 
     @property
-    def lacking(self) -> str:
+    def missing_support(self) -> str:
         """The obstacle to serving several users, and what is needed; "" where there is none."""
         if self.driver < DRIVER:
             return f"driver {self.driver}; expected {DRIVER} at least"
@@ -40,10 +40,10 @@ class Server:
         """As it was asked; else as the server runs already; else wherever it can be had."""
         if asked is not None:
             return asked
-        return not self.lacking if self.multi_user is None else self.multi_user
+        return not self.missing_support if self.multi_user is None else self.multi_user
 
 
-ANY = Server()
+ANY = MpsServer()
 """A GPU that is not known."""
 
 

@@ -74,7 +74,7 @@ class NodeTemplate:
                 one,
                 name=f"{name}-{place:05d}",
                 pool=name,
-                reach=node_selectors.Reach(node=name),
+                reach=node_selectors.DeviceReach(node=name),
             )
             for place, one in enumerate(self.resource_slices)
         )
@@ -88,7 +88,7 @@ def from_document(one: node_shapes.NodeShape, driver: str) -> NodeTemplate:
         taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in one.taints),
         allocatable={
             **_DEFAULT_ALLOCATABLE,
-            **nodes.amounts(one.allocatable, f"{one.name}.allocatable"),
+            **nodes.parse_amounts(one.allocatable, f"{one.name}.allocatable"),
         },
         resource_slices=_document_slices(one, driver),
         cost=one.price,
@@ -101,8 +101,8 @@ def _document_slices(one: node_shapes.NodeShape, driver: str) -> tuple[slices.Sl
     memory = quantities.parse(one.memory).units if one.memory is not None else None
     gpus = tuple(_template_gpu(one.product, memory, place) for place in range(one.gpus))
     node = ids.NodeName(one.name)
-    terms = slice_builder.Terms(driver, node, "controller", {})
-    pool, _ = slice_builder.pool_of(model.Inventory(gpus), terms, {})
+    terms = slice_builder.PublishTerms(driver, node, "controller", {})
+    pool, _ = slice_builder.build_pool(model.Inventory(gpus), terms, {})
     rendered = slice_builder.render(pool, slice_builder.Owner(node, ""), 1)
     return without_attributes(map(slices.parse, rendered), _UNKNOWN_ATTRIBUTES)
 

@@ -119,7 +119,7 @@ def document_errors(
         yield f"{at}.product", f"says {said.product!r}, and {here} has {', '.join(products)}"
     yield from _memory_errors(f"{at}.memory", said, here, whole)
     for name, text in said.allocatable.items():
-        amount = nodes.amounts({name: text}, f"{at}.allocatable")[name]
+        amount = nodes.parse_amounts({name: text}, f"{at}.allocatable")[name]
         has = node.allocatable.get(name, 0)
         if amount > has:
             unit = "m" if name == "cpu" else ""
@@ -145,7 +145,7 @@ def _memory_errors(
     )
     meant = quantities.parse(said.memory).units if said.memory is not None else has
     if has and abs(meant - has) > _MEMORY_TOLERANCE * has:
-        yield at, f"says {said.memory}, and GPUs of {here} have {quantities.of_bytes(has).text}"
+        yield at, f"says {said.memory}, and GPUs of {here} have {quantities.from_bytes(has).text}"
 
 
 # As it is kept.

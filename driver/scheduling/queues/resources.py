@@ -168,7 +168,7 @@ def _percent(thousandths: int) -> int:
 def capacity(view: snapshot.Snapshot) -> Amounts:
     """All that our driver publishes, whatever its state."""
     return sum_amounts(
-        of.derived(_pool_capacity) for of in view.pools.values() if of.driver == view.driver
+        of.cached(_pool_capacity) for of in view.pools.values() if of.driver == view.driver
     )
 
 
@@ -213,7 +213,7 @@ def requested_amounts(view: snapshot.Snapshot, found: Iterable[claims.Claim]) ->
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for of in view.pools.values():
         if of.driver == view.driver:
-            kinds |= of.derived(_device_kinds)
+            kinds |= of.cached(_device_kinds)
     return sum_amounts(
         _minimum_request(view, claim, one, kinds) for claim in found for one in claim.spec.requests
     )
@@ -236,7 +236,7 @@ def _device_kinds(of: pools.Pool) -> _DeviceKinds:
     found = pool_layout.get_layout(of)
     made: dict[_DeviceKind, pool_layout.Face] = {}
     for face in found.faces.values():
-        said = attributes.lookup(
+        said = attributes.find_attribute(
             face.device.attributes, of.driver, f"{of.driver}/{names.ATTR_PROFILE}"
         )
         model = found.idle_gpus[face.gpu].model
@@ -248,7 +248,7 @@ def _minimum_request(
     view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _DeviceKinds
 ) -> Amounts:
     """Of a request, or of the least of its alternatives."""
-    found = [_minimum_subrequest(view, claim, way, kinds) for way in one.ways]
+    found = [_minimum_subrequest(view, claim, way, kinds) for way in one.alternatives_or_self]
     return min((least for least in found if least is not None), key=_amounts_key, default=ZERO)
 
 
@@ -272,7 +272,7 @@ def _minimum_subrequest(
         return None
     if len({frozenset(one.models) for one in fitting}) > 1:
         least = Amounts(least.gpus, least.memory, least.compute)
-    return least.times(1 if way.everything else way.count)
+    return least.times(1 if way.all_devices else way.count)
 
 
 def _amounts_key(one: Amounts) -> tuple[int, int, int]:
@@ -287,7 +287,7 @@ def _consumption(
     if any(name not in device.capacity for name in way.minimums):
         return None
     for name, there in device.capacity.items():
-        amount = capacities.consumed(there, way.minimums.get(name))
+        amount = capacities.consumed_capacity(there, way.minimums.get(name))
         if amount is None or amount > there.value:
             return None
         found[name] = amount

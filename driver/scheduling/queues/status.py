@@ -67,7 +67,7 @@ def _amount_fields(found: status_types.QueueStatus, now: dt.datetime) -> Raw:
         "waiting": found.pending,
     }
     if found.oldest_wait_s is not None:
-        shown["oldestWait"] = durations.text(found.oldest_wait_s)
+        shown["oldestWait"] = durations.format_duration(found.oldest_wait_s)
     if found.usage_seconds is not None:
         seconds = round(found.usage_seconds * found.fleet_gpus / resources.FULL, 3)
         shown["usage"] = {"at": clock.rfc3339(now), "gpuSeconds": f"{seconds:.3f}"}

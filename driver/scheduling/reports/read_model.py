@@ -58,7 +58,7 @@ class Promised:
     """A device, or a share of one, that a Reservation keeps."""
 
     reservation: reservations.Reservation
-    held: reservations.Held
+    held: reservations.HeldDevice
 
 
 class Seen:
@@ -80,9 +80,9 @@ class Seen:
     def pools(self) -> Mapping[ids.NodeName, slots.Pool]:
         """What each node publishes of ours, by node in order of name."""
         ours = (one for one in self.objects.slices.values() if one.driver == self.objects.driver)
-        laid = taint_rules.applied(ours, self.objects.rules.values())
+        laid = taint_rules.apply_rules(ours, self.objects.rules.values())
         made: dict[ids.NodeName, slots.Pool] = {}
-        for one in dra_pools.gather(laid):
+        for one in dra_pools.group_pools(laid):
             node = one.slices[0].node
             if node is not None:
                 known = self._before.get(node)
@@ -108,10 +108,10 @@ class Seen:
         return {key: tuple(several) for key, several in found.items()}
 
     @functools.cached_property
-    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.Held, ...]]:
+    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.HeldDevice, ...]]:
         """Devices that backfill keeps for the first in line, by pool and GPU."""
         plan = self.objects.plan
-        by_gpu: dict[tuple[str, str], list[reservations.Held]] = {}
+        by_gpu: dict[tuple[str, str], list[reservations.HeldDevice]] = {}
         for held in plan.devices if plan is not None else ():
             by_gpu.setdefault(self._place(held.device), []).append(held)
         return {key: tuple(several) for key, several in by_gpu.items()}
@@ -178,7 +178,7 @@ class Seen:
         """
         if claim.allocation is not None:
             return any(True for _ in self.ours(claim))
-        ways = (way for ask in claim.spec.requests for way in ask.ways)
+        ways = (way for ask in claim.spec.requests for way in ask.alternatives_or_self)
         return any(way.device_class not in self._foreign for way in ways)
 
     @functools.cached_property

@@ -43,7 +43,7 @@ def view_at_start(
 
 def plan_devices(
     view: snapshot.Snapshot, one: reservations.Reservation, deciding: settings.Settings
-) -> tuple[reservations.Held, ...] | gang_types.GangUnschedulable:
+) -> tuple[reservations.HeldDevice, ...] | gang_types.GangUnschedulable:
     """Devices for each of its pods, or why there are none.
 
     What is cordoned takes no pods that do not say so, and of these it is not known what they say.
@@ -60,7 +60,7 @@ def class_fault(view: snapshot.Snapshot, one: reservations.Reservation) -> str:
     """The field of a Reservation that names a DeviceClass which does not exist; "" for none."""
     for place, asked in enumerate(one.spec.requests):
         at = f"spec.devices.requests[{place}]"
-        for number, way in enumerate(asked.ways):
+        for number, way in enumerate(asked.alternatives_or_self):
             if way.device_class not in view.classes:
                 inside = f"firstAvailable[{number}]" if asked.alternatives else "exactly"
                 name = way.device_class or "(none)"
@@ -88,7 +88,7 @@ def _workload(one: reservations.Reservation, number: int) -> allocator_types.Wor
 
 def held_devices(
     view: snapshot.Snapshot, seats: Iterable[gang_types.MemberPlacement]
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """The devices of places, each to be held for the pod of its number."""
     return tuple(
         held
@@ -102,11 +102,11 @@ def placement_devices(
     number: int,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """The devices of a placement, to be held for a pod."""
     made = allocation_result.build_allocations(view, workload, placement, timestamp="")
     return tuple(
-        reservations.Held(number, placement.node, found.device, found.consumed)
+        reservations.HeldDevice(number, placement.node, found.device, found.consumed)
         for allocation in made.values()
         for found in allocation.results
         if not found.admin_access

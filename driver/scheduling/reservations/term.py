@@ -68,13 +68,13 @@ def _moment(text: str) -> dt.datetime:
 
 def ends_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
     """Whether a pod that starts now, or has started, says that it ends before a moment."""
-    if pod.most_s is None:
+    if pod.max_runtime_s is None:
         return False
     begun = _moment(pod.started) if pod.started else now
-    return begun + dt.timedelta(seconds=pod.most_s) <= moment
+    return begun + dt.timedelta(seconds=pod.max_runtime_s) <= moment
 
 
-def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
+def held_allocation(held: Iterable[reservations.HeldDevice]) -> claims.Allocation | None:
     """What is held, as a view counts it; None: nothing."""
     results = tuple(
         claims.Result(f"pod-{one.pod}", one.device, consumed=one.consumed) for one in held
@@ -84,7 +84,7 @@ def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | No
 
 def unused_devices(
     one: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """What none of its holder's claims has taken yet."""
     mine = frozenset(users)
     devices = {held.device for held in one.held}
@@ -94,7 +94,7 @@ def unused_devices(
         for holder in view.holders(device)
         if holder.claim in mine
     ]
-    found: list[reservations.Held] = []
+    found: list[reservations.HeldDevice] = []
     for held in one.held:
         entry = (held.device, held.consumed)
         if entry in taken:

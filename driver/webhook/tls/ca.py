@@ -53,7 +53,7 @@ class Bundle:
         return self.authority.certificate + following + self.former
 
 
-def kept(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundle:
+def ensure_bundle(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundle:
     """The bundle that should be there; the same object where nothing is due."""
     if bundle is None or bundle.authority.read.not_valid_after_utc <= now:
         return _begun(hosts, now)
@@ -65,7 +65,7 @@ def kept(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundl
     return bundle
 
 
-def to_data(bundle: Bundle) -> dict[str, bytes]:
+def render_data(bundle: Bundle) -> dict[str, bytes]:
     """As a Secret's data; `tls.crt`, `tls.key` and `ca.crt` as everybody names them."""
     found = {
         "ca.crt": bundle.trusted,
@@ -81,7 +81,7 @@ def to_data(bundle: Bundle) -> dict[str, bytes]:
     return found
 
 
-def of_data(data: Mapping[str, bytes]) -> Bundle:
+def parse_data(data: Mapping[str, bytes]) -> Bundle:
     """Read it back.
 
     Raises:
@@ -213,7 +213,7 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def end_of(certificate: bytes) -> float:
+def not_after(certificate: bytes) -> float:
     """When a certificate in PEM ends, of a chain the first, in seconds since 1970."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp()
 

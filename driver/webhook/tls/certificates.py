@@ -24,7 +24,7 @@ MANAGER = "ration-admission"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CertificateConfig:
     """The Secret, the names that the certificate is for, and whose `caBundle` is ours."""
 
     namespace: str
@@ -33,13 +33,13 @@ class Place:
     configuration: str
 
 
-class InSecret:
+class SecretCertificates:
     """Keeps the certificate in a Secret. `run` is a thread's target."""
 
     def __init__(
         self,
         kube: client.KubeClient,
-        place: Place,
+        place: CertificateConfig,
         leads: Callable[[], bool],
         use: cert_files.Use,
         time: clock.Clock,
@@ -55,12 +55,12 @@ class InSecret:
         """Look every fifteen seconds until `stop` is set."""
         while not stop.is_set():
             try:
-                self.look()
+                self.reconcile()
             except errors.RationError as error:
                 _log.warning("certificate not kept", error=str(error))
             self._clock.wait(stop, cert_files.RELOAD_S if self._served else cert_files.SOON_S)
 
-    def look(self) -> None:
+    def reconcile(self) -> None:
         """Write what is due, where we lead; serve what is there.
 
         Raises:
@@ -84,7 +84,7 @@ class InSecret:
         except errors.NotFound:
             return None, None
         try:
-            return secret, ca.of_data(_decoded(secret.get("data") or {}))
+            return secret, ca.parse_data(_decoded(secret.get("data") or {}))
         except errors.BadInput as error:
             # What is served goes on; the leader writes it anew.
             _log.warning("secret not readable", error=str(error))
@@ -95,14 +95,14 @@ class InSecret:
     ) -> tuple[gvr.Object | None, ca.Bundle]:
         """A bundle that is lost is written as it was served: the API server believes that one."""
         secret, bundle = found
-        wanted = ca.kept(bundle or self._served, self._place.hosts, self._clock.now())
+        wanted = ca.ensure_bundle(bundle or self._served, self._place.hosts, self._clock.now())
         return (secret, wanted) if wanted == bundle else (self._write(secret, wanted), wanted)
 
     def _write(self, before: gvr.Object | None, bundle: ca.Bundle) -> gvr.Object:
         """Over exactly what was read. Raises Conflict, AlreadyExists: another leads by now."""
         name, namespace = self._place.secret, self._place.namespace
         meta: gvr.Object = {"name": name, "namespace": namespace}
-        data = {key: _encoded(value) for key, value in ca.to_data(bundle).items()}
+        data = {key: _encoded(value) for key, value in ca.render_data(bundle).items()}
         body: gvr.Object = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}
         body["data"] = data
         if before is None:

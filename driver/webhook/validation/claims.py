@@ -17,10 +17,12 @@ from driver.webhook.validation.opaque import Findings
 NOTHING = Findings()
 
 
-def check(kind: admission_review.Kind, obj: fields.Raw, known: configs.Known) -> Findings:
+def check(
+    kind: admission_review.ObjectKind, obj: fields.Raw, known: configs.ClusterFacts
+) -> Findings:
     """What there is to say of an object; nothing of kinds that hold no configuration."""
     try:
-        part = opaque.part_of(kind, obj)
+        part = opaque.claim_part(kind, obj)
         found = NOTHING if part is None else _check(part, known)
         unordered = _policies(obj) if part is not None and part.is_class else ()
     except errors.BadInput as problem:
@@ -39,17 +41,17 @@ def _policies(obj: fields.Raw) -> tuple[str, ...]:
     return ()
 
 
-def _check(part: opaque.Part, known: configs.Known) -> Findings:
-    doubled = tuple(opaque.unrepeated(part, known.driver))
+def _check(part: opaque.ConfigPart, known: configs.ClusterFacts) -> Findings:
+    doubled = tuple(opaque.without_duplicates(part, known.driver))
     brought, problems = opaque.read(part, known.driver)
     if doubled or problems:
         return Findings((*doubled, *problems))
     if part.is_class:
-        found, outcomes = configs.of_class(part.raw, brought, known)
-        return Findings(found.problems, (*found.warnings, *configs.limits(outcomes, known)))
-    found, outcomes = configs.of_claim(configs.requests(part), brought, known)
+        found, outcomes = configs.evaluate_class(part.raw, brought, known)
+        return Findings(found.problems, (*found.warnings, *configs.check_limits(outcomes, known)))
+    found, outcomes = configs.evaluate_claim(configs.parse_requests(part), brought, known)
     if found.problems:
         return found
     served = mps.check(outcomes)
-    told = (*found.warnings, *served.warnings, *configs.limits(outcomes, known))
+    told = (*found.warnings, *served.warnings, *configs.check_limits(outcomes, known))
     return Findings(served.problems, told)

@@ -19,7 +19,7 @@ class Hardware:
     mig_bytes: int = 0
     newest_driver: int = 0
 
-    def most(self, *, mig: bool) -> int:
+    def max_bytes(self, *, mig: bool) -> int:
         """Of a MIG device or of a GPU, whole or shared; 0 where it is not known."""
         return self.mig_bytes if mig else self.gpu_bytes
 
@@ -27,7 +27,7 @@ class Hardware:
 UNKNOWN = Hardware()
 
 
-def of_slice(found: slices.Slice, driver: str) -> Hardware:
+def slice_hardware(found: slices.Slice, driver: str) -> Hardware:
     """What one slice tells; nothing where it is another driver's."""
     if found.driver != driver:
         return UNKNOWN
@@ -44,7 +44,7 @@ def of_slice(found: slices.Slice, driver: str) -> Hardware:
     return Hardware(gpus, parts, newest)
 
 
-def largest(found: Iterable[Hardware]) -> Hardware:
+def max_hardware(found: Iterable[Hardware]) -> Hardware:
     """Of several."""
     every = tuple(found)
     return Hardware(

@@ -19,7 +19,7 @@ _BOUNDLESS = 1 << 62
 
 
 @dataclass(frozen=True, slots=True)
-class Own:
+class ClaimDaemon:
     """What is to be under the claim's own daemon, as far as it is sure.
 
     `complete`: nothing else can be, and the number of devices is known.
@@ -29,7 +29,7 @@ class Own:
     complete: bool
 
 
-def check(found: Sequence[configs.Outcome]) -> opaque.Findings:
+def check(found: Sequence[configs.RequestOutcome]) -> opaque.Findings:
     """What is wrong with the daemon of a claim with these requests."""
     own = _own(found)
     doubts = () if own.complete else tuple(_doubts(found, own))
@@ -39,39 +39,39 @@ def check(found: Sequence[configs.Outcome]) -> opaque.Findings:
     counted = own.complete and not named
     settings = (one if counted else _without_places(one) for one in own.devices)
     try:
-        claim_mps.of_devices(tuple(settings))
+        claim_mps.claim_mps_server(tuple(settings))
     except errors.BadInput as problem:
         return opaque.Findings((str(problem),), doubts)
     return opaque.Findings((), (*named, *doubts))
 
 
-def served(outcome: configs.Outcome) -> v1alpha1.Mps | None:
+def daemon_devices(outcome: configs.RequestOutcome) -> v1alpha1.Mps | None:
     """The settings of the daemon of a request's devices, where they surely are under one."""
     return _settings(outcome.sure[0]) if outcome.ways == len(outcome.sure) == 1 else None
 
 
 def _settings(one: configs.Configured) -> v1alpha1.Mps | None:
-    alone = one.way.face in {Face.WHOLE, Face.MIG} and not one.way.asked.admin_access
+    alone = one.way.face in {Face.WHOLE, Face.MIG} and not one.way.requests.admin_access
     sharing = one.config.sharing
     return sharing.mps if alone and isinstance(sharing, v1alpha1.MpsSharing) else None
 
 
-def _own(found: Sequence[configs.Outcome]) -> Own:
+def _own(found: Sequence[configs.RequestOutcome]) -> ClaimDaemon:
     devices: list[tuple[claim_mps.Device, v1alpha1.Mps]] = []
     complete = True
     for one in found:
-        settings = served(one)
+        settings = daemon_devices(one)
         complete &= one.ways == 0 or (one.ways == 1 and len(one.sure) == 1)
         if settings is None:
             continue
         way = one.sure[0].way
-        complete &= not way.asked.everything
-        many = 1 if way.asked.everything else min(way.count, claims.MAX_RESULTS)
+        complete &= not way.requests.all_devices
+        many = 1 if way.requests.all_devices else min(way.count, claims.MAX_RESULTS)
         devices += ((_device(way, len(devices) + at), settings) for at in range(many))
-    return Own(tuple(devices), complete)
+    return ClaimDaemon(tuple(devices), complete)
 
 
-def _device(way: validation_selectors.Way, place: int) -> claim_mps.Device:
+def _device(way: validation_selectors.CandidateWay, place: int) -> claim_mps.Device:
     name = f"a {way.face} of request {way.name}"
     return claim_mps.Device(name, f"{place:02}", _BOUNDLESS, way.face is Face.MIG)
 
@@ -83,13 +83,13 @@ def _without_places(
     return device, settings.model_copy(update={"pinnedMemoryPerDevice": {}})
 
 
-def _by_uuid(own: Own) -> Iterator[str]:
+def _by_uuid(own: ClaimDaemon) -> Iterator[str]:
     keys = {key for _, settings in own.devices for key in settings.pinnedMemoryPerDevice}
     for key in sorted(key for key in keys if not key.isdigit()):
         yield f"the memory limit of {key} holds only where the claim gets that very device"
 
 
-def _doubts(found: Sequence[configs.Outcome], own: Own) -> Iterator[str]:
+def _doubts(found: Sequence[configs.RequestOutcome], own: ClaimDaemon) -> Iterator[str]:
     if any(settings.pinnedMemoryPerDevice for _, settings in own.devices):
         yield "which devices the memory limits by place are for is known only once there are some"
     for one in found:

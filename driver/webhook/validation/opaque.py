@@ -40,7 +40,7 @@ _FIELDS = frozenset(name for model in _MODELS for name in model.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class ConfigPart:
     """What of an object can hold configuration: `spec.devices` of a claim, `spec` of a class."""
 
     at: str
@@ -56,7 +56,7 @@ class Findings:
     warnings: tuple[str, ...] = ()
 
 
-def part_of(kind: admission_review.Kind, obj: fields.Raw) -> Part | None:
+def claim_part(kind: admission_review.ObjectKind, obj: fields.Raw) -> ConfigPart | None:
     """The part that matters; None for kinds that hold no configuration.
 
     Raises:
@@ -68,10 +68,10 @@ def part_of(kind: admission_review.Kind, obj: fields.Raw) -> Part | None:
     raw, at = obj, ""
     for step in steps:
         raw, at = fields.mapping(raw, step, at), f"{at}.{step}" if at else step
-    return Part(at, raw, is_class=kind.kind == CLASS)
+    return ConfigPart(at, raw, is_class=kind.kind == CLASS)
 
 
-def read(part: Part, driver: str) -> tuple[tuple[decode.Document, ...], tuple[str, ...]]:
+def read(part: ConfigPart, driver: str) -> tuple[tuple[decode.Document, ...], tuple[str, ...]]:
     """The driver's documents in their order, and what is wrong with those that cannot be read."""
     found: list[decode.Document] = []
     problems: list[str] = []
@@ -85,12 +85,12 @@ def read(part: Part, driver: str) -> tuple[tuple[decode.Document, ...], tuple[st
     return tuple(found), tuple(problems)
 
 
-def unrepeated(part: Part, driver: str) -> Iterator[str]:
+def without_duplicates(part: ConfigPart, driver: str) -> Iterator[str]:
     """The keys that the driver's documents have twice: whoever reads them takes one of the two."""
     for at, entry in fields.objects(part.raw, "config", part.at):
         opaque = entry.get("opaque")
         if isinstance(opaque, dict) and opaque.get("driver") == driver:
-            yield from map(str, admission_review.doubled(opaque, f"{at}.opaque"))
+            yield from map(str, admission_review.find_duplicate(opaque, f"{at}.opaque"))
 
 
 def _document(
@@ -102,7 +102,7 @@ def _document(
         return None
     parameters = fields.mapping(opaque, "parameters", where)
     where = f"{where}.parameters"
-    found = decode.config(parameters, where, from_class=from_class)
+    found = decode.decode_config(parameters, where, from_class=from_class)
     return decode.Document(found, where, () if from_class else fields.texts(entry, "requests", at))
 
 

@@ -19,12 +19,12 @@ _SHARE, _OUTSIDE = "an MPS share", "a GPU without MPS"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ClaimReference:
     """An entry of a pod's `resourceClaims`: a claim, or a template of one, by its name."""
 
     name: str
     kind: str
-    of: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Claim:
 
     key: tuple[str, str]
     name: str
-    outcomes: Mapping[str, configs.Outcome]
+    outcomes: Mapping[str, configs.RequestOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Device:
         return f"{self.what} ({self.where})"
 
 
-def named(pod: fields.Raw) -> tuple[Named, ...]:
+def claim_references(pod: fields.Raw) -> tuple[ClaimReference, ...]:
     """The claims and templates that a pod names.
 
     Raises:
@@ -57,10 +57,12 @@ def named(pod: fields.Raw) -> tuple[Named, ...]:
     return tuple(_named(fields.mapping(pod, "spec")))
 
 
-def check(pod: fields.Raw, parts: Mapping[str, opaque.Part], known: configs.Known) -> Findings:
+def check(
+    pod: fields.Raw, parts: Mapping[str, opaque.ConfigPart], known: configs.ClusterFacts
+) -> Findings:
     """What there is to say of a pod; `parts` by the entries' names, where they are known."""
     try:
-        found = {one.name: one for one in _claims(named(pod), parts, known)}
+        found = {one.name: one for one in _claims(claim_references(pod), parts, known)}
         containers = resources.parse(_with_a_name(pod)).containers
     except errors.BadInput:
         return Findings()  # the API server's to tell
@@ -71,27 +73,29 @@ def check(pod: fields.Raw, parts: Mapping[str, opaque.Part], known: configs.Know
     )
 
 
-def _named(spec: fields.Raw) -> Iterator[Named]:
+def _named(spec: fields.Raw) -> Iterator[ClaimReference]:
     for at, one in fields.objects(spec, "resourceClaims", "spec"):
         name = fields.required_text(one, "name", at)
         claim = fields.text(one, "resourceClaimName", at)
         template = fields.text(one, "resourceClaimTemplateName", at)
         if claim or template:
             kind = opaque.CLAIM if claim else opaque.TEMPLATE
-            yield Named(name, kind, claim or template)
+            yield ClaimReference(name, kind, claim or template)
 
 
 def _claims(
-    entries: Iterable[Named], parts: Mapping[str, opaque.Part], known: configs.Known
+    entries: Iterable[ClaimReference],
+    parts: Mapping[str, opaque.ConfigPart],
+    known: configs.ClusterFacts,
 ) -> Iterator[_Claim]:
     for entry in entries:
         if entry.name not in parts:
             continue
         part = parts[entry.name]
         brought, _ = opaque.read(part, known.driver)
-        asked = configs.requests(part)
-        _, outcomes = configs.of_claim(asked, brought, known)
-        key = ("", entry.of) if entry.kind == opaque.CLAIM else (entry.name, "")
+        asked = configs.parse_requests(part)
+        _, outcomes = configs.evaluate_claim(asked, brought, known)
+        key = ("", entry.source) if entry.kind == opaque.CLAIM else (entry.name, "")
         by_name = {one.name: it for one, it in zip(asked, outcomes, strict=True)}
         yield _Claim(key, entry.name, by_name)
 
@@ -123,22 +127,22 @@ def _told(container: resources.Container, one: _Device, other: _Device) -> str:
     )
 
 
-def _devices(claim: _Claim, asked: str, outcome: configs.Outcome) -> Iterator[_Device]:
+def _devices(claim: _Claim, asked: str, outcome: configs.RequestOutcome) -> Iterator[_Device]:
     """Those that it surely has: of All at least one."""
     if outcome.ways != 1 or len(outcome.sure) != 1:
         return
     way = outcome.sure[0].way
     where = f"claim {claim.name}, request {asked}"
-    share, own = way.face is Face.MPS, mps.served(outcome) is not None
+    share, own = way.face is Face.MPS, mps.daemon_devices(outcome) is not None
     what = _SHARE if share else f"a {way.face} under MPS" if own else _OUTSIDE
-    for _ in range(1 if way.asked.everything else min(way.count, 2)):
+    for _ in range(1 if way.requests.all_devices else min(way.count, 2)):
         yield _Device(what, claim.key if own else None, where)
 
 
 def _boundless(claim: _Claim) -> Iterator[str]:
     for asked, outcome in claim.outcomes.items():
         ways = (one.way for one in outcome.sure if one.way.face is Face.TIME_SLICED)
-        if any(not _has_memory(way.asked.minimums) for way in ways):
+        if any(not _has_memory(way.requests.minimums) for way in ways):
             yield (
                 f"claim {claim.name}, request {asked}: a time-sliced share without an amount of "
                 "memory counts as one share's, and nothing holds the program to it; say "

@@ -43,7 +43,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CandidateWay:
     """One way of a request with what it gets; `everything` and `admin` as in the request.
 
     `named`: its selectors demand our driver, or an attribute of it.
@@ -52,8 +52,8 @@ class Way:
     name: str
     face: Face
     count: int
-    asked: dra_requests.Request
-    named: bool = False
+    requests: dra_requests.Request
+    is_named: bool = False
 
     @property
     def ours(self) -> bool:
@@ -61,12 +61,14 @@ class Way:
         return self.face is not Face.FOREIGN
 
 
-def ways(asked: dra_requests.Request, known: Classes, driver: str) -> tuple[Way, ...]:
+def candidate_ways(
+    asked: dra_requests.Request, known: Classes, driver: str
+) -> tuple[CandidateWay, ...]:
     """The ways of a request, in their order. `known` are the classes that could be looked up."""
-    return tuple(_way(one, known, driver) for one in asked.ways)
+    return tuple(_way(one, known, driver) for one in asked.alternatives_or_self)
 
 
-def _way(asked: dra_requests.Request, known: Classes, driver: str) -> Way:
+def _way(asked: dra_requests.Request, known: Classes, driver: str) -> CandidateWay:
     device_class = known.get(asked.device_class)
     expressions = (*(device_class.selectors if device_class else ()), *asked.selectors)
     demands: dict[str, set[object]] = {}
@@ -75,7 +77,7 @@ def _way(asked: dra_requests.Request, known: Classes, driver: str) -> Way:
             demands.setdefault(key, set()).add(value)
     ours = demands.get("driver") == {driver}
     named = ours or any(key.startswith(f"{driver}/") for key in demands)
-    return Way(asked.name, _face(demands, driver), asked.count, asked, named)
+    return CandidateWay(asked.name, _face(demands, driver), asked.count, asked, named)
 
 
 def _face(demands: Mapping[str, AbstractSet[object]], driver: str) -> Face:
@@ -99,7 +101,7 @@ def _demands(expression: str) -> tuple[tuple[str, object], ...]:
     if len(expression.encode(errors="replace")) > MAX_EXPRESSION_BYTES:
         return ()
     try:
-        root = checked_expr.read(environment.checking().compile(expression)).root
+        root = checked_expr.read(environment.checking_env().compile(expression)).root
     except (RuntimeError, ValueError, TypeError, RecursionError, errors.BadInput):
         return ()
     return tuple(found for term in _terms(root) if (found := _demand(term)) is not None)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from driver.resources.cel import checked_expr, messages
-from driver.resources.cel.cost.sizes import BYTES, MOST, STRING, UNKNOWN, Size, Sizes, added
+from driver.resources.cel.cost.sizes import BYTES, MOST, STRING, UNKNOWN, Size, Sizes, add
 
 _TRAVERSAL: Final = 0.1
 _PATTERN: Final = 0.25
@@ -19,7 +19,7 @@ Estimate = tuple[int, Size | None]
 _Act = Callable[[Sizes, checked_expr.Call], Estimate]
 
 
-def estimated(sizes: Sizes, node: checked_expr.Call, overload: str) -> Estimate:
+def estimate_call(sizes: Sizes, node: checked_expr.Call, overload: str) -> Estimate:
     """The cost of an overload, its arguments' apart, and the size of its result if it is known."""
     for act in (_BY_OVERLOAD.get(overload), _BY_FUNCTION.get(node.function), _CORE.get(overload)):
         found = act(sizes, node) if act is not None else None
@@ -159,7 +159,7 @@ def _contains_address(sizes: Sizes, node: checked_expr.Call) -> Estimate:
     if node.function == "containsCIDR":
         cost += _scaled(_ADDRESS, _TRAVERSAL) + 1
     argument = node.arguments[0]
-    if sizes.type_of(argument).primitive == STRING or not sizes.type_of(argument).message:
+    if sizes.node_type(argument).primitive == STRING or not sizes.node_type(argument).message:
         cost += _scaled(sizes.bound(argument)[1], _TRAVERSAL)
     return cost, None
 
@@ -170,13 +170,13 @@ def _validate(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _equal(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    one, other = (sizes.type_of(side) for side in node.arguments)
+    one, other = (sizes.node_type(side) for side in node.arguments)
     if one != other or one.message not in messages.ADDED:
         return -1, None
     if one.message == messages.FORMAT:
         return 7, None
     if one.message == messages.URL:
-        size = sizes.of(node.arguments[1])
+        size = sizes.node_size(node.arguments[1])
         return _scaled(1 if size is None else max(size[1], 1), _TRAVERSAL), None
     return 1, None
 
@@ -196,12 +196,12 @@ def _member(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _joined(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    size = added(*(sizes.bound(side) for side in node.arguments))
+    size = add(*(sizes.bound(side) for side in node.arguments))
     return _scaled(size[1], _TRAVERSAL), size
 
 
 def _concatenated(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    return 1, added(*(sizes.bound(side) for side in node.arguments))
+    return 1, add(*(sizes.bound(side) for side in node.arguments))
 
 
 def _to_bytes(sizes: Sizes, node: checked_expr.Call) -> Estimate:

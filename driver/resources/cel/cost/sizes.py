@@ -45,17 +45,17 @@ _DEVICE: Final = _Declared(
 )
 
 
-def added(one: Size, other: Size) -> Size:
+def add(one: Size, other: Size) -> Size:
     """The size of both together."""
     return min(one[0] + other[0], MOST), min(one[1] + other[1], MOST)
 
 
-def either(one: Size, other: Size) -> Size:
+def max_of(one: Size, other: Size) -> Size:
     """The size of one or the other."""
     return min(one[0], other[0]), max(one[1], other[1])
 
 
-def of_path(path: Path) -> Size | None:
+def path_size(path: Path) -> Size | None:
     """The size of what is declared of `device`."""
     if not path or path[0] != "device":
         return None
@@ -72,7 +72,7 @@ def of_path(path: Path) -> Size | None:
     return None if here is None else (0, here.most)
 
 
-def of_literal(node: checked_expr.Node) -> Size | None:
+def literal_size(node: checked_expr.Node) -> Size | None:
     """The size of what is written in the expression."""
     match node:
         case checked_expr.Constant(value=str() | bytes() as value):
@@ -104,11 +104,11 @@ class Entry:
     value: Size
 
 
-def either_entry(one: Entry | None, other: Entry | None) -> Entry | None:
+def merge_entries(one: Entry | None, other: Entry | None) -> Entry | None:
     """The sizes within one or the other."""
     if one is None or other is None:
         return None
-    return Entry(one.is_list, either(one.key, other.key), either(one.value, other.value))
+    return Entry(one.is_list, max_of(one.key, other.key), max_of(one.value, other.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,11 +130,11 @@ class Sizes:
         self._paths: dict[int, Path] = {}
         self._locals: dict[str, list[Local]] = {}
 
-    def type_of(self, node: checked_expr.Node) -> wire.Type:
+    def node_type(self, node: checked_expr.Node) -> wire.Type:
         """The type of a node, as it was checked."""
         return self._tree.types.get(node.id, wire.Type())
 
-    def path_of(self, node: checked_expr.Node) -> Path:
+    def node_path(self, node: checked_expr.Node) -> Path:
         """How a node is reached from a variable; empty where it is not."""
         if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
             return self._locals[node.name][-1].path
@@ -144,19 +144,19 @@ class Sizes:
         """Keep how a node is reached."""
         self._paths[node.id] = path
 
-    def named(self, node: checked_expr.Name) -> None:
+    def record_path(self, node: checked_expr.Name) -> None:
         """Keep how a variable is reached."""
         if self._locals.get(node.name):
             self.reach(node, self._locals[node.name][-1].path)
         else:
             self.reach(node, ("device", "capacity") if node.name == CAPACITY else (node.name,))
 
-    def of(self, node: checked_expr.Node) -> Size | None:
+    def node_size(self, node: checked_expr.Node) -> Size | None:
         """The size of a node, where something is known of it."""
-        known = self._sizes.get(node.id) or of_literal(node) or of_path(self.path_of(node))
+        known = self._sizes.get(node.id) or literal_size(node) or path_size(self.node_path(node))
         if known is not None:
             return known
-        if is_scalar(self.type_of(node)):
+        if is_scalar(self.node_type(node)):
             return 1, 1
         if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
             return self._locals[node.name][-1].size
@@ -164,7 +164,7 @@ class Sizes:
 
     def bound(self, node: checked_expr.Node) -> Size:
         """The size of a node."""
-        return self.of(node) or UNKNOWN
+        return self.node_size(node) or UNKNOWN
 
     def within(self, node: checked_expr.Node) -> Entry | None:
         """The sizes within a node, where something is known of them."""
@@ -173,7 +173,9 @@ class Sizes:
             return self._locals[node.name][-1].entry
         return found
 
-    def keep(self, node: checked_expr.Node, size: Size | None, entry: Entry | None = None) -> None:
+    def record_size(
+        self, node: checked_expr.Node, size: Size | None, entry: Entry | None = None
+    ) -> None:
         """Keep what was found of a node."""
         if size is not None:
             self._sizes[node.id] = size
@@ -190,13 +192,13 @@ class Sizes:
 
     def element(self, node: checked_expr.Node) -> tuple[Size, int] | None:
         """The size of an element of a list and its primitive type; None where it is no list."""
-        of = self.type_of(node)
+        of = self.node_type(node)
         if of.HasField("list"):
             inside = of.list.element
         elif of.HasField("map"):
             inside = of.map.key
         else:
             return None
-        path = self.path_of(node)
-        found = of_path((*path, "@items")) if path else None
+        path = self.node_path(node)
+        found = path_size((*path, "@items")) if path else None
         return found or UNKNOWN, inside.primitive

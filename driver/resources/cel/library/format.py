@@ -97,15 +97,17 @@ _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def _validated(form: object, text: str) -> list[str]:
-    return [] if _FORMATS[messages.text(form)](text) else [f"is no {messages.text(form)}"]
+    return (
+        [] if _FORMATS[messages.value_text(form)](text) else [f"is no {messages.value_text(form)}"]
+    )
 
 
 def _named(name: str) -> object:
-    return messages.made(_F, name) if name in _FORMATS else messages.none(_F)
+    return messages.new_value(_F, name) if name in _FORMATS else messages.no_value(_F)
 
 
 def _constant(name: str) -> Callable[[], object]:
-    return lambda: messages.made(_F, name)
+    return lambda: messages.new_value(_F, name)
 
 
 def overloads() -> list[Overload]:
@@ -121,7 +123,7 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
+def implementations() -> list[Overload]:
     """What stands behind them."""
     text = ("string",)
     return [

@@ -48,11 +48,11 @@ def _network(text: str) -> _Interface:
 
 
 def _to_ip(text: str) -> object:
-    return messages.made(_IP, str(_address(text)))
+    return messages.new_value(_IP, str(_address(text)))
 
 
 def _to_cidr(text: str) -> object:
-    return messages.made(_CIDR, str(_network(text)))
+    return messages.new_value(_CIDR, str(_network(text)))
 
 
 def _is_ip(text: str) -> bool:
@@ -76,11 +76,11 @@ def _is_canonical(text: str) -> bool:
 
 
 def _ip(value: object) -> _Address:
-    return ipaddress.ip_address(messages.text(value))
+    return ipaddress.ip_address(messages.value_text(value))
 
 
 def _cidr(value: object) -> _Interface:
-    return ipaddress.ip_interface(messages.text(value))
+    return ipaddress.ip_interface(messages.value_text(value))
 
 
 def _family(value: object) -> int:
@@ -144,7 +144,7 @@ def _contains_cidr_text(value: object, other: str) -> bool:
 
 
 def _ip_of(value: object) -> object:
-    return messages.made(_IP, str(_cidr(value).ip))
+    return messages.new_value(_IP, str(_cidr(value).ip))
 
 
 def _length(value: object) -> int:
@@ -152,7 +152,7 @@ def _length(value: object) -> int:
 
 
 def _masked(value: object) -> object:
-    return messages.made(_CIDR, str(_cidr(value).network))
+    return messages.new_value(_CIDR, str(_cidr(value).network))
 
 
 def overloads() -> list[Overload]:
@@ -198,9 +198,9 @@ def as_string(others: Mapping[str, str]) -> list[Overload]:
     return [Overload("string", key, (of,), "string", member=False) for key, of in taken.items()]
 
 
-def acts() -> list[Overload]:
+def implementations() -> list[Overload]:
     """What stands behind it."""
     return [
-        Overload("@text", f"@text_{of}", (of,), "string", messages.text, member=False)
+        Overload("@text", f"@text_{of}", (of,), "string", messages.value_text, member=False)
         for of in (_IP, _CIDR)
     ]

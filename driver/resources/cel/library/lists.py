@@ -44,7 +44,7 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
+def implementations() -> list[Overload]:
     """What stands behind `indexOf` and `lastIndexOf`, for strings too where a type is not known."""
     at, text = ("list<A>", "A"), ("string", "string")
     return [

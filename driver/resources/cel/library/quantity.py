@@ -22,7 +22,7 @@ _MOST: Final = 2**63 - 1
 _LEAST: Final = -(2**63)
 
 
-def of(amount: quantities.Quantity) -> object:
+def new_quantity(amount: quantities.Quantity) -> object:
     """A quantity as CEL sees it."""
     return _of(amount.nanos, amount.text)
 
@@ -33,15 +33,15 @@ def _of(nanos: int, text: str) -> object:
 
 
 def _made(nanos: int, *, whole: bool) -> object:
-    return messages.made(messages.QUANTITY, str(nanos), sign=whole)
+    return messages.new_value(messages.QUANTITY, str(nanos), sign=whole)
 
 
 def _nanos(of: object) -> int:
-    return int(messages.text(of))
+    return int(messages.value_text(of))
 
 
 def _whole(of: object) -> bool:
-    return math.copysign(1.0, messages.sign(of)) < 0
+    return math.copysign(1.0, messages.value_sign(of)) < 0
 
 
 def _is_whole(text: str) -> bool:
@@ -63,7 +63,7 @@ def _is_whole(text: str) -> bool:
 
 def _parsed(text: str) -> object:
     try:
-        return of(quantities.parse(text))
+        return new_quantity(quantities.parse(text))
     except errors.BadInput as e:
         raise ValueError(e.problem) from e
 

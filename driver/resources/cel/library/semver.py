@@ -17,10 +17,10 @@ _MOST: Final = 2**64 - 1
 
 
 @functools.lru_cache(maxsize=4096)
-def of(text: str) -> object:
+def new_version(text: str) -> object:
     """A version as CEL sees it; ValueError where the text is none (semver.org, 2.0.0)."""
     found = _parsed(text)
-    return messages.made(_V, str(found.replace(build=None)))
+    return messages.new_value(_V, str(found.replace(build=None)))
 
 
 def _parsed(text: str) -> semver.Version:
@@ -50,7 +50,7 @@ def _without_zeros(part: str) -> str:
 
 
 def _normalized(text: str, normalize: bool) -> object:  # noqa: FBT001 - as CEL calls it
-    return of(_normal(text) if normalize else text)
+    return new_version(_normal(text) if normalize else text)
 
 
 def _is_version(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002 - as above
@@ -67,7 +67,7 @@ def _compared(one: object, other: object) -> int:
 
 
 def _held(value: object) -> semver.Version:
-    return semver.Version.parse(messages.text(value))
+    return semver.Version.parse(messages.value_text(value))
 
 
 def _part(name: str) -> Callable[[object], object]:
@@ -83,7 +83,7 @@ def overloads() -> list[Overload]:
     """The library."""
     both, text = (_V, _V), ("string",)
     return [
-        Overload("semver", "string_to_semver", text, _V, of, member=False),
+        Overload("semver", "string_to_semver", text, _V, new_version, member=False),
         Overload("semver", "string_bool_to_semver", (*text, "bool"), _V, _normalized, member=False),
         Overload("isSemver", "is_semver_string", text, "bool", _is_version, member=False),
         Overload(

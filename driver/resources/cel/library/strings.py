@@ -90,7 +90,7 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
+def implementations() -> list[Overload]:
     """Numbers in texts: what the engine reads of them besides, Kubernetes does not."""
     return [
         Overload(name, name, (_S,), _S, functools.partial(_number, pattern), member=False)

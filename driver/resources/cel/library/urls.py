@@ -71,7 +71,7 @@ def _target(text: str) -> Parts:
 
 
 @functools.lru_cache(maxsize=1024)
-def parsed(text: str) -> Parts:
+def parse_url(text: str) -> Parts:
     """The parts of a URL; ValueError where Kubernetes takes it for none."""
     _target(text)
     before, _, fragment = text.partition("#")
@@ -180,7 +180,7 @@ def _written(parts: Parts) -> str:
 
 
 def _to_url(text: str) -> object:
-    return messages.made(_URL, _written(parsed(text)))
+    return messages.new_value(_URL, _written(parse_url(text)))
 
 
 def is_url(text: str) -> bool:
@@ -193,7 +193,7 @@ def is_url(text: str) -> bool:
 
 
 def _parts(value: object) -> Parts:
-    return parsed(messages.text(value))
+    return parse_url(messages.value_text(value))
 
 
 def _get_scheme(value: object) -> str:

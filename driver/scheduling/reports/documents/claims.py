@@ -83,7 +83,7 @@ def _held(found: read_model.Seen, one: claims.Claim) -> Iterator[model.Held]:
 def _word(one: claims.Claim) -> tuple[str, str]:
     """What is wrong with it by its drivers' conditions, the gravest first."""
     for kind in _CONDITIONS:
-        for said in one.said:
+        for said in one.device_statuses:
             found = said.condition(kind)
             bad = "True" if kind == names.CONDITION_STALLED else "False"
             if found is not None and found.status == bad:
@@ -94,13 +94,13 @@ def _word(one: claims.Claim) -> tuple[str, str]:
 def _of_pods(found: read_model.Seen, one: claims.Claim) -> tuple[str, str]:
     """What the controller says of a pod that waits for it."""
     for pod in found.naming.get(one.key, ()):
-        if pod.waits is not None:
-            return pod.waits.reason, pod.waits.message
+        if pod.pending is not None:
+            return pod.pending.reason, pod.pending.message
     return "", ""
 
 
 def _conditions(one: claims.Claim) -> Iterator[model.Condition]:
-    for said in one.said:
+    for said in one.device_statuses:
         for condition in said.conditions:
             yield model.Condition(
                 device=said.device.device,
@@ -113,13 +113,13 @@ def _conditions(one: claims.Claim) -> Iterator[model.Condition]:
 
 
 def _request(ask: dra_requests.Request) -> model.Request:
-    ways = [_way(one) for one in ask.ways]
+    ways = [_way(one) for one in ask.alternatives_or_self]
     return model.Request(name=ask.name, text=", else ".join(ways))
 
 
 def _way(one: dra_requests.Request) -> str:
     """`2 of gpu.ration.dev`, `gpu-mps.ration.dev memory 20Gi`."""
-    many = "all of " if one.everything else f"{one.count} of " if one.count > 1 else ""
+    many = "all of " if one.all_devices else f"{one.count} of " if one.count > 1 else ""
     amounts = ", ".join(f"{name} {amount.text}" for name, amount in sorted(one.minimums.items()))
     admin = "admin access" if one.admin_access else ""
     told = [part for part in (amounts, admin) if part]

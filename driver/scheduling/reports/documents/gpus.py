@@ -157,7 +157,7 @@ def _share(result: claims.Result, slot: slots.Slot) -> _Share:
 
 def _said(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
     of = device_status.Device(*result.device, result.share_id)
-    return next((one for one in claim.said if one.device == of), None)
+    return next((one for one in claim.device_statuses if one.device == of), None)
 
 
 def _readiness(said: device_status.DeviceStatus | None) -> tuple[bool | None, str]:

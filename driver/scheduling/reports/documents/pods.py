@@ -99,9 +99,9 @@ def why(found: read_model.Seen, one: pods.Pod) -> _Word:
         return _why_bound(found, one) if one.node is not None else _why_waiting(found, one)
     if one.node is not None:
         return _of_devices(found, one)
-    if one.waits is not None:
-        return one.waits.reason, one.waits.message
-    if one.verdict.passed_over:
+    if one.pending is not None:
+        return one.pending.reason, one.pending.message
+    if one.verdict.was_passed_over:
         return reasons.Reason.SCHEDULER_REFUSES.value, one.verdict.message
     return _of_devices(found, one)
 
@@ -145,8 +145,8 @@ def _why_waiting(found: read_model.Seen, one: pods.Pod) -> _Word:
     lacking = _lacks(found, one)
     if isinstance(lacking, str):
         return reasons.Reason.CLAIM_MISSING.value, lacking
-    if one.waits is not None:
-        return one.waits.reason, one.waits.message
+    if one.pending is not None:
+        return one.pending.reason, one.pending.message
     return _unanswered(found, one, lacking)
 
 
@@ -167,7 +167,7 @@ def _unanswered(found: read_model.Seen, one: pods.Pod, lacking: claims.Claim | N
 def _unknown_class(found: read_model.Seen, claim: claims.Claim) -> str:
     """Which DeviceClass of a claim is not there; "" where all are."""
     for ask in claim.spec.requests:
-        for way in ask.ways:
+        for way in ask.alternatives_or_self:
             if ids.Key(way.device_class) not in found.objects.classes:
                 return f"claim {claim.key} asks {way.device_class}: there is no such DeviceClass"
     return ""
@@ -191,7 +191,7 @@ def _lacks(found: read_model.Seen, one: pods.Pod) -> claims.Claim | str | None:
 def _of_devices(found: read_model.Seen, one: pods.Pod) -> _Word:
     """What the plugin says of its devices, where that is not well."""
     for claim in found.claims_of(one):
-        for said in claim.said:
+        for said in claim.device_statuses:
             ready = said.condition(names.CONDITION_READY)
             if ready is not None and ready.status == "False":
                 return ready.reason, ready.message

@@ -21,7 +21,7 @@ def reservation(one: reservations.Reservation) -> model.Reservation:
     )
 
 
-def _held(one: reservations.Held) -> model.Held:
+def _held(one: reservations.HeldDevice) -> model.Held:
     driver, pool, device = one.device
     gpu = slots.gpu_of(device)
     return model.Held(driver=driver, pool=pool, device=device, node=one.node, gpu=gpu)

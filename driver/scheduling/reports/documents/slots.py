@@ -132,7 +132,7 @@ def _shell(name: str, devices: list[slices.Device], memory_slices: int) -> Shell
         memory_slices=memory_slices,
         peers=peers if isinstance(peers, int) else 0,
         allocator="controller"
-        if any(one.tainted_for("controller") for one in devices)
+        if any(one.is_tainted_for("controller") for one in devices)
         else "scheduler",
         slots={one.device: one for one in slots},
         taints=_taints(devices),
