@@ -109,11 +109,11 @@ class IdleReclaim(crd.Strict):
     ] = "report"
 
 
-def _not_below(field: str, compared: str, what: str) -> crd.Rule:
+def _not_below(field: str, compared: str, subject: str) -> crd.Rule:
     sides = ("limit", "deserved")
-    there = [*(f"self.{side}" for side in sides), *(f"self.{side}.{field}" for side in sides)]
-    absent = " || ".join(f"!has({one})" for one in there)
-    message = f"the limit is less than what is deserved: {what}"
+    existing = [*(f"self.{side}" for side in sides), *(f"self.{side}.{field}" for side in sides)]
+    absent = " || ".join(f"!has({item})" for item in existing)
+    message = f"the limit is less than what is deserved: {subject}"
     return crd.Rule(f"{absent} || {compared}", message, f".limit.{field}")
 
 

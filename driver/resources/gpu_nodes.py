@@ -16,7 +16,7 @@ LABELS: Sequence[str] = (
 
 
 def has_gpu_label(labels: Mapping[str, str]) -> bool:
-    """Whether one of LABELS is among a node's labels."""
+    """Return whether one of LABELS is among a node's labels."""
     return any(_matches(label, labels) for label in LABELS)
 
 

@@ -51,8 +51,8 @@ def sweep(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """After: delete what the release's processes made."""
     release = report.Release(driver, namespace, selector)
-    made = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    made.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
+    hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
+    hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
 
 
 @app.command()
@@ -66,8 +66,8 @@ def wait_nodes(
 ) -> None:
     """At last: wait until every node is cleared."""
     release = report.Release(driver, namespace, selector)
-    made = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    made.wait_for_nodes(daemon_set, seconds)
+    hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
+    hook.wait_for_nodes(daemon_set, seconds)
 
 
 def _connected(kubeconfig: Path | None) -> client.KubeClient:

@@ -76,20 +76,22 @@ class PreDelete:
         return bool(annotations.get(names.UNINSTALL) == names.FORCE)
 
     def _judge(self, *, forced: bool) -> None:
-        found = () if forced else self._uses()
-        if found:
-            raise InUse(report.refusal_message(found, self._release))
+        claim_uses = () if forced else self._uses()
+        if claim_uses:
+            raise InUse(report.refusal_message(claim_uses, self._release))
 
     def _uses(self) -> tuple[report.ClaimUse, ...]:
         return report.claims_in_use(*self._world(), self._release.driver)
 
     def _world(self) -> tuple[list[claims.Claim], report.Pods]:
         """The claims first: a pod that is gone by then has let go of its claims."""
-        found = [claims.parse(one) for one in self._kube.list(gvr.RESOURCE_CLAIMS).items]
-        users = {one.uid for claim in found for one in claim.consumers if one.is_pod}
+        pod_claims = [claims.parse(obj) for obj in self._kube.list(gvr.RESOURCE_CLAIMS).items]
+        users = {
+            consumer.uid for claim in pod_claims for consumer in claim.consumers if consumer.is_pod
+        }
         walk = self._kube.walk(gvr.PODS).items
-        return found, {
-            uid: pods.parse(one) for one in walk if (uid := one["metadata"]["uid"]) in users
+        return pod_claims, {
+            uid: pods.parse(obj) for obj in walk if (uid := obj["metadata"]["uid"]) in users
         }
 
     def _scale(self, replicas: int) -> int:
@@ -99,12 +101,12 @@ class PreDelete:
             return 0
         kind = gvr.DEPLOYMENTS
         try:
-            before = self._kube.get(kind, name, namespace)
+            previous = self._kube.get(kind, name, namespace)
             body = {"spec": {"replicas": replicas}}
             self._kube.patch(kind, name, body, namespace=namespace, subresource="scale")
         except errors.NotFound:
             return 0
-        return int(before["spec"].get("replicas", 0))
+        return int(previous["spec"].get("replicas", 0))
 
     def _wait_for_controller(self) -> None:
         left = wait_until_gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
@@ -144,8 +146,8 @@ class PreDelete:
         """Take our condition off the Nodes."""
         ours = {"type": names.NODE_CONDITION, "$patch": "delete"}
         for node in self._kube.list(gvr.NODES).items:
-            said = node.get("status", {}).get("conditions") or ()
-            if not any(one["type"] == names.NODE_CONDITION for one in said):
+            message = node.get("status", {}).get("conditions") or ()
+            if not any(item["type"] == names.NODE_CONDITION for item in message):
                 continue
             self._kube.patch(
                 gvr.NODES,
@@ -177,18 +179,18 @@ class PreDelete:
     def _ask_no_more(self) -> None:
         """Delete the pods that ask for nodes: no autoscaler is to bring one for them."""
         namespace, label = self._release.namespace, names.PLACEHOLDER_LABEL
-        there = self._kube.list(gvr.PODS, namespace=namespace, label_selector=label).items
-        for pod in there:
+        placeholders = self._kube.list(gvr.PODS, namespace=namespace, label_selector=label).items
+        for pod in placeholders:
             meta = pod["metadata"]
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 self._kube.delete(gvr.PODS, meta["name"], namespace, uid=meta["uid"])
-        if there:
-            self._say(f"Deleted {len(there)} pods that asked for nodes.")
+        if placeholders:
+            self._say(f"Deleted {len(placeholders)} pods that asked for nodes.")
 
     def _unmark(self) -> None:
         """Take our marks off the Nodes; what somebody else has said too stays theirs."""
-        found = (nodes.parse(one) for one in self._kube.list(gvr.NODES).items)
-        ours = [one for one in found if one.owned]
+        node_list = (nodes.parse(item) for item in self._kube.list(gvr.NODES).items)
+        ours = [item for item in node_list if item.owned]
         for node in ours:
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 self._kube.patch(
@@ -205,7 +207,7 @@ class PreDelete:
 
 
 def _keys(acts: tuple[report.DropHolds | report.ClearClaim, ...]) -> list[str]:
-    return [str(one.claim.key) for one in acts]
+    return [str(act.claim.key) for act in acts]
 
 
 def wait_until_gone(
@@ -219,10 +221,10 @@ def wait_until_gone(
     until = time.monotonic() + within_s
     selector = release.component_pods(*components)
     while True:
-        found = kube.list(gvr.PODS, namespace=release.namespace, label_selector=selector).items
-        if not found or time.monotonic() >= until:
+        result = kube.list(gvr.PODS, namespace=release.namespace, label_selector=selector).items
+        if not result or time.monotonic() >= until:
             return [
-                f"{one['metadata']['name']} on {one['spec'].get('nodeName', 'no node')}"
-                for one in found
+                f"{item['metadata']['name']} on {item['spec'].get('nodeName', 'no node')}"
+                for item in result
             ]
         time.wait(threading.Event(), _POLL_S)

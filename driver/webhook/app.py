@@ -58,8 +58,8 @@ class App:
         sweeper = claim_templates.Sweeper(self._kube, leads, self._clock, ages)
         life.thread("telemetry", pages.run)
         life.thread("elector", self._leadership.run)
-        for name, one in self._reflectors.items():
-            life.thread(f"reflector-{name}", one.run, interrupt=one.interrupt)
+        for name, reflector in self._reflectors.items():
+            life.thread(f"reflector-{name}", reflector.run, interrupt=reflector.interrupt)
         life.thread("sweeper", sweeper.run)
         life.thread("certificates", self._certificates().run)
         # Last to start and first to stop: what it answers by is there before and after.
@@ -75,7 +75,7 @@ class App:
     def _application(self) -> door.Application:
         config = self._config
         ages = claim_templates.Ages(unused_s=config.template_seconds)
-        made = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
+        templates = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
         classes = extended_resources.Classes(
             config.driver_name, config.whole_class, config.shared_class, config.mig_class
         )
@@ -87,7 +87,7 @@ class App:
         )
         mutate = handler.ReviewHandler(
             "mutate",
-            lambda request: verdicts.mutate(request, self._world, made.ensure, classes),
+            lambda request: verdicts.mutate(request, self._world, templates.ensure, classes),
             self._metrics,
             self._clock,
         )
@@ -111,17 +111,23 @@ class App:
             return cert_files.CertificateFiles(
                 config.tls_cert_file, config.tls_key_file, use, self._clock
             )
-        place = certificates.CertificateConfig(
+        certificate_config = certificates.CertificateConfig(
             config.namespace, config.secret, config.hosts, config.configuration
         )
-        return certificates.SecretCertificates(self._kube, place, self._leads, use, self._clock)
+        return certificates.SecretCertificates(
+            self._kube, certificate_config, self._leads, use, self._clock
+        )
 
     def _pages(self) -> telemetry.Telemetry:
         def unserved() -> str | None:
             return None if self._server.ready else "no certificate yet"
 
         def unfilled() -> str | None:
-            empty = [name for name, one in self._reflectors.items() if not one.synced.is_set()]
+            empty = [
+                name
+                for name, reflector in self._reflectors.items()
+                if not reflector.synced.is_set()
+            ]
             return f"not listed yet: {', '.join(empty)}" if empty else None
 
         host, port = self._config.metrics_host_port
@@ -156,7 +162,7 @@ class LeaderElection:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this replica leads, surely."""
+        """Return whether this replica surely leads."""
         return self._elector.is_leader
 
     def run(self, stop: threading.Event) -> None:

@@ -39,7 +39,7 @@ class ClusterState:
     def reflectors(
         self, kube: client.KubeClient, time: clock.Clock, jitter: backoff.Jitter
     ) -> Reflectors:
-        """What fills the caches, by what it lists; of a slice only sizes are kept."""
+        """Return the reflectors by kind; of slices only sizes are stored."""
 
         def kept(
             kind: gvr.Resource,
@@ -50,22 +50,24 @@ class ClusterState:
             source = reflector.ListWatch(kube, kind)
             return reflector.Reflector(source, target, parse, time, options)  # type: ignore[arg-type]
 
-        found = (
+        result = (
             (gvr.DEVICE_CLASSES, self._classes, device_classes.parse),
             (gvr.RESOURCE_SLICES, self._hardware, self._sizes),
             (gvr.NAMESPACES, self._namespaces, _labels),
         )
-        return {kind.plural: kept(kind, target, parse) for kind, target, parse in found}
+        return {kind.plural: kept(kind, target, parse) for kind, target, parse in result}
 
     def cluster_facts(self) -> configs.ClusterFacts:
-        """As of now."""
-        by_name = {one.name: one for one in self._classes.snapshot().values()}
+        """Return the current facts."""
+        by_name = {
+            device_class.name: device_class for device_class in self._classes.snapshot().values()
+        }
         return configs.ClusterFacts(
             self._driver, by_name, hardware.max_hardware(self._hardware.snapshot().values())
         )
 
     def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
-        """Read for each pod, once for both webhooks: a template is made a moment before its pod."""
+        """Read a pod's claim, once for both webhooks: a template is created just before its pod."""
         key = (namespace, named.kind, named.source)
         return self._parts.get(key, lambda: self._read(namespace, named))
 
@@ -79,7 +81,7 @@ class ClusterState:
             return None
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
-        """As cached."""
+        """Return the cached labels."""
         return self._namespaces.get(ids.Key(namespace)) or {}
 
     def is_allocating(self) -> bool:

@@ -22,14 +22,14 @@ Ensure = Callable[[str, extended_resources.Template], None]
 
 
 class ClusterReader(Protocol):
-    """What is known of the cluster."""
+    """Reads facts of the cluster."""
 
     def cluster_facts(self) -> configs.ClusterFacts:
-        """Classes and hardware, as of now."""
+        """Return current classes and hardware."""
         ...
 
     def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
-        """What a pod's claim or its template asks; None where it cannot be looked up."""
+        """Return a pod's claim or template; None if it cannot be read."""
         ...
 
     def namespace_labels(self, namespace: str) -> Mapping[str, str]:
@@ -73,8 +73,8 @@ def mutate(
     if world.namespace_labels(request.namespace).get(names.CONVERT_LABEL) == "false":
         return admission_review.ALLOWED
     try:
-        found = extended_resources.convert(obj, classes)
-        for template in found.templates if not request.dry_run else ():
+        conversion = extended_resources.convert(obj, classes)
+        for template in conversion.templates if not request.dry_run else ():
             ensure(request.namespace, template)
     except errors.BadInput as problem:
         text = f"cannot be converted to a claim: {problem}; {_WAY_OUT}"
@@ -82,7 +82,7 @@ def mutate(
     except errors.ApiError as error:
         text = f"its ResourceClaimTemplate could not be made: {error}"
         return admission_review.ReviewResponse(allowed=False, message=text, code=_FAILED)
-    return admission_review.ReviewResponse(patch=found.patch)
+    return admission_review.ReviewResponse(patch=conversion.patch)
 
 
 def gate(
@@ -128,7 +128,7 @@ def _is_looked_at(request: admission_review.ReviewRequest, obj: fields.Raw) -> b
 
 
 def _judged(obj: fields.Raw) -> tuple[object, object]:
-    """What of an object is looked at: its spec, and the policies of a class."""
+    """Return the checked parts of an object: its spec, and a class's policies."""
     metadata = obj.get("metadata")
     notes = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     ordered = notes.get(names.POLICIES_ANNOTATION) if isinstance(notes, Mapping) else None
@@ -146,6 +146,13 @@ def _of_pod(
         entries = pods.claim_references(pod)[:_MOST_CLAIMS]
     except errors.BadInput:
         return validation_claims.NOTHING  # the API server's to tell
-    parts = {one.name: world.claim_part(request.namespace, one) for one in entries}
-    there = {name: part for name, part in parts.items() if part is not None}
-    return pods.check(pod, there, world.cluster_facts()) if there else validation_claims.NOTHING
+    parts = {
+        claim_reference.name: world.claim_part(request.namespace, claim_reference)
+        for claim_reference in entries
+    }
+    config_parts = {name: part for name, part in parts.items() if part is not None}
+    return (
+        pods.check(pod, config_parts, world.cluster_facts())
+        if config_parts
+        else validation_claims.NOTHING
+    )

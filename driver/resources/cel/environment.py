@@ -1,7 +1,7 @@
-"""What selectors are written in: Kubernetes' environment (pkg/cel/environment/base.go). Pure.
+"""Environments of selectors: Kubernetes' (pkg/cel/environment/base.go). Pure.
 
-Two environments of the engine: expressions are checked against what Kubernetes declares, and
-evaluated, once they are rewritten, with what the engine and this room have to act.
+Two environments of the engine: expressions are checked against the declarations of Kubernetes,
+rewritten, and then evaluated with the functions of the engine and of this package.
 """
 
 import functools
@@ -64,8 +64,8 @@ CAPACITY: Final = "device.capacity"
 
 def _orders() -> list[Overload]:
     """Comparisons, those of numbers of several types among them, which the engine has but hides."""
-    mixed = [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
-    pairs = [*((one, one) for one in _ORDERED), *mixed]
+    mixed = [(item, other) for item in _NUMBERS for other in _NUMBERS if item != other]
+    pairs = [*((item, item) for item in _ORDERED), *mixed]
     return [
         Overload(name, f"{order}_{'_'.join(_id(pair))}", pair, "bool", member=False)
         for name, order in _ORDERS.items()
@@ -74,13 +74,13 @@ def _orders() -> list[Overload]:
 
 
 def _id(pair: tuple[str, str]) -> tuple[str, ...]:
-    one, other = (f"{of}64" if of in {"int", "uint"} else of for of in pair)
-    return (one,) if one == other else (one, other)
+    item, other = (f"{type_}64" if type_ in {"int", "uint"} else type_ for type_ in pair)
+    return (item,) if item == other else (item, other)
 
 
 @functools.cache
 def checking_env() -> cel.Env:
-    """What expressions are checked against."""
+    """Return the environment that checks expressions."""
     functions = build_declarations([*_OVERLOADS, *_orders(), *ip_cidr.as_string(_AS_STRING)])
     config = {
         "stdlib": {"exclude_functions": [{"name": name} for name in ("string", *_ORDERS)]},
@@ -100,7 +100,7 @@ def checking_env() -> cel.Env:
 
 @functools.cache
 def evaluation_env() -> cel.Env:
-    """What they are evaluated with, once they are rewritten."""
+    """Return the environment that evaluates rewritten expressions."""
     config = {"extensions": [*_MACROS, _STRINGS]}
     return cel.NewEnv(
         descriptor_pool=messages.POOL,

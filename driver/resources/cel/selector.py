@@ -26,7 +26,7 @@ Value = _Scalar | tuple[_Scalar, ...]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a selector sees of a device. Keys are `id` (the driver's own domain) or `domain/id`."""
+    """View of a device for selectors. Keys are `id` (the driver's own domain) or `domain/id`."""
 
     driver: str
     attributes: Mapping[str, Value]
@@ -67,7 +67,7 @@ class Selector:
     _parts: tuple[tuple[str, _Part], ...]
 
     def matches(self, device: Device) -> bool | EvaluationFailure:
-        """Whether the selector is true for a device."""
+        """Return whether the selector is true for a device."""
         try:
             data = {variable: part(device) for variable, part in self._parts}
             answer = self._program.eval(data=data).plain_value()
@@ -118,39 +118,39 @@ def _planned(expression: str, tree: checked_expr.Tree) -> Selector | UnusableSel
 def _names(reads: field_usage.DeviceReads) -> frozenset[str] | None:
     if reads.full or reads.whole:
         return None
-    found = {f"{domain.name}/{one}" for domain, ids in reads.domains.items() for one in ids}
-    return frozenset(found | reads.names)
+    result = {f"{domain.name}/{id_}" for domain, ids in reads.domains.items() for id_ in ids}
+    return frozenset(result | reads.names)
 
 
 def _parts(reads: field_usage.DeviceReads) -> tuple[tuple[str, _Part], ...]:
-    """How each variable is made of a device."""
-    found: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
+    """Return the builder of each variable."""
+    entries: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
     for domain, identifiers in reads.domains.items():
-        found[domain.variable] = _chosen(domain, tuple(identifiers))
+        entries[domain.variable] = _chosen(domain, tuple(identifiers))
     for domain in reads.full:
-        found[domain.variable] = _full(domain)
+        entries[domain.variable] = _full(domain)
     if field_usage.DRIVER in reads.names:
-        found[f"@{field_usage.DRIVER}"] = lambda device: device.driver
+        entries[f"@{field_usage.DRIVER}"] = lambda device: device.driver
     if field_usage.ALLOW_MULTIPLE in reads.names:
-        found[f"@{field_usage.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
-    return tuple(found.items())
+        entries[f"@{field_usage.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
+    return tuple(entries.items())
 
 
 def _chosen(domain: field_usage.Domain, identifiers: tuple[str, ...]) -> _Part:
     """The names of a domain that are read; a device has its driver's own without a domain."""
-    wanted = tuple((one, f"{domain.name}/{one}") for one in identifiers)
+    desired = tuple((item, f"{domain.name}/{item}") for item in identifiers)
 
     def part(device: Device) -> object:
         values = _values(domain.which, device)
         own = device.driver == domain.name
-        found = {}
-        for identifier, name in wanted:
+        result = {}
+        for identifier, name in desired:
             value = values.get(name)
             if value is None and own:
                 value = values.get(identifier)
             if value is not None:
-                found[identifier] = _seen(value)
-        return found
+                result[identifier] = _seen(value)
+        return result
 
     return part
 
@@ -166,11 +166,11 @@ def _full(domain: field_usage.Domain) -> _Part:
 
 def _whole(which: str) -> Callable[[Device], dict[str, dict[str, object]]]:
     def part(device: Device) -> dict[str, dict[str, object]]:
-        found: dict[str, dict[str, object]] = {}
+        obj: dict[str, dict[str, object]] = {}
         for key, value in _values(which, device).items():
             domain, _, identifier = key.rpartition("/")
-            found.setdefault(domain or device.driver, {})[identifier] = _seen(value)
-        return found
+            obj.setdefault(domain or device.driver, {})[identifier] = _seen(value)
+        return obj
 
     return part
 
@@ -187,7 +187,7 @@ def _seen(value: Value | quantities.Quantity) -> object:
         case quantities.Quantity():
             return library_quantity.new_quantity(value)
         case tuple():
-            return [_seen(one) for one in value]
+            return [_seen(item) for item in value]
         case _:
             return value
 

@@ -47,7 +47,7 @@ def placed_requests(
 def _told(
     spec: fields.Raw, status: fields.Raw, statuses: Mapping[str, fields.Raw], *, stuck: bool
 ) -> Amounts:
-    """The most of what is asked, allocated and set up, of all containers together."""
+    """Return the maximum of requested, allocated and actual amounts over all containers."""
     resources = fields.mapping(status, "resources", "status")
     if status.get("allocatedResources") is not None and resources.get("requests") is not None:
         allocated = _listed(status, "allocatedResources", "status")

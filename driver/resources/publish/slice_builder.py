@@ -1,7 +1,7 @@
-"""What a node publishes: the faces of its GPUs as devices, cut into ResourceSlices (D1).
+"""Builds a node's ResourceSlices: the faces of its GPUs as devices (D1).
 
 A GPU's devices stay together in one slice, so that one GPU's taints are one write; counter sets
-have slices of their own, before those of the devices. What does not fit the limits of the API is
+have slices of their own, before those of the devices. A GPU that exceeds the limits of the API is
 refused whole: half a GPU would be wrong.
 """
 
@@ -41,7 +41,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one GPU is published as: its devices, and the counters they compete for.
+    """Devices of one GPU, and the counters they compete for.
 
     `name` is that of the GPU's whole face, whether or not it is among them.
     """
@@ -67,9 +67,9 @@ class Pool:
 
 @dataclass(frozen=True, slots=True)
 class PublishTerms:
-    """Whose pool it is, and what is offered of each GPU, by UUID.
+    """Owner of the pool, and the offering of each GPU, by UUID.
 
-    `plain`: only what needs neither counters nor shares, because the cluster lacks them (D17).
+    `plain`: only devices without counters and shares, because the cluster lacks them (D17).
     """
 
     driver: str
@@ -143,7 +143,7 @@ def _own_taints(face: faces.Face, allocator: str) -> tuple[slices.Taint, ...]:
 
 
 def allocator_taints(allocator: str) -> tuple[slices.Taint, ...]:
-    """What hands a device to an allocator: kube-scheduler's are those without a taint (D2)."""
+    """Return the taints that assign a device to an allocator: kube-scheduler's has none (D2)."""
     if allocator == "controller":
         return (slices.Taint(names.ALLOCATOR_TAINT, "controller", "NoSchedule"),)
     return ()
@@ -180,21 +180,21 @@ def _engines(face: faces.MigFace) -> dict[str, quantities.Quantity]:
 def _shared(face: faces.ShareFace) -> Mapping[str, capacities.Capacity]:
     """Counted out: a request that names no amount takes one share of each (D1)."""
     full = faces.FULL_COMPUTE_PERCENT
-    found = {
+    result = {
         names.CAP_COMPUTE: capacities.round_up_to_step(
             full, full // face.shares, 1, quantities.from_units
         ),
         names.CAP_SHARES: capacities.round_up_to_step(face.shares, 1, 1, quantities.from_units),
     }
     if (total := face.memory_bytes) is not None:
-        found[names.CAP_MEMORY] = capacities.round_up_to_step(
+        result[names.CAP_MEMORY] = capacities.round_up_to_step(
             total, total // face.shares, _MEMORY_STEP, quantities.from_bytes
         )
-    return found
+    return result
 
 
-def _amounts(found: counters.Counters) -> slices.Amounts:
-    return {name: quantities.from_units(amount) for name, amount in found.items()}
+def _amounts(result: counters.Counters) -> slices.Amounts:
+    return {name: quantities.from_units(amount) for name, amount in result.items()}
 
 
 def check(group: Group) -> None:
@@ -206,18 +206,18 @@ def check(group: Group) -> None:
 
 
 def _check_device(device: slices.Device) -> None:
-    where = f"device {device.name}"
+    path = f"device {device.name}"
     properties = len(device.attributes) + len(device.capacity)
-    _at_most(where, "attributes and capacities", properties, MAX_PROPERTIES)
-    _at_most(where, "taints", len(device.taints), MAX_TAINTS)
-    _at_most(where, "bytes of name", len(device.name.encode()), _MAX_NAME)
+    _at_most(path, "attributes and capacities", properties, MAX_PROPERTIES)
+    _at_most(path, "taints", len(device.taints), MAX_TAINTS)
+    _at_most(path, "bytes of name", len(device.name.encode()), _MAX_NAME)
     for key, value in device.attributes.items():
-        _at_most(f"{where}, attribute {key}", "bytes", len(str(value).encode()), _MAX_STRING)
+        _at_most(f"{path}, attribute {key}", "bytes", len(str(value).encode()), _MAX_STRING)
 
 
-def _at_most(where: str, what: str, count: int, most: int) -> None:
+def _at_most(path: str, subject: str, count: int, most: int) -> None:
     if count > most:
-        raise errors.BadInput(where, f"has {count} {what}", f"at most {most}")
+        raise errors.BadInput(path, f"has {count} {subject}", f"at most {most}")
 
 
 def render(pool: Pool, owner: Owner, generation: int) -> list[slices.Raw]:
@@ -267,9 +267,9 @@ def slice_name(driver: str, node: str, index: int) -> str:
 
 
 def _slice_object(
-    pool: Pool, owner: Owner, place: tuple[int, int, int], body: slices.Raw
+    pool: Pool, owner: Owner, scope: tuple[int, int, int], body: slices.Raw
 ) -> slices.Raw:
-    index, count, generation = place
+    index, count, generation = scope
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",

@@ -14,10 +14,10 @@ def allocation_configs(allocation: claims.Allocation, driver: str) -> Iterator[d
         BadInput: one cannot be read.
     """
     for index, entry in enumerate(allocation.configs):
-        where = f"status.allocation.devices.config[{index}].opaque"
-        if fields.text(entry.opaque, "driver", where) != driver:
+        location = f"status.allocation.devices.config[{index}].opaque"
+        if fields.text(entry.opaque, "driver", location) != driver:
             continue
-        at = f"{where}.parameters"
-        parameters = fields.mapping(entry.opaque, "parameters", where)
-        found = decode.decode_config(parameters, at, from_class=entry.from_class)
-        yield decode.Document(found, at, entry.requests)
+        path = f"{location}.parameters"
+        parameters = fields.mapping(entry.opaque, "parameters", location)
+        result = decode.decode_config(parameters, path, from_class=entry.from_class)
+        yield decode.Document(result, path, entry.requests)

@@ -1,9 +1,9 @@
-"""Whether the MPS server of a GPU serves clients of several users at once. Pure.
+"""Multi-user support of a GPU's MPS server. Pure.
 
-Without it a client of another user waits, without a word, until the server has no clients left
+Without it a client of another user waits, without a message, until the server has no clients left
 (MPS documentation, "Architecture"). The control program knows the mode (`-M`) in 580.178.04 and
 595.99.02, and not in 535.261.03 and 550.163.01: there it takes the option for a client's call and
-ends. What lies between was not tried, and is taken not to have it.
+ends. Versions between were not tried, and count as without it.
 """
 
 from dataclasses import dataclass
@@ -36,10 +36,10 @@ class MpsServer:
             return f"compute capability {has}; expected 7.0 at least"
         return ""
 
-    def serves_several(self, asked: bool | None) -> bool:  # noqa: FBT001 - a value of the API
-        """As it was asked; else as the server runs already; else wherever it can be had."""
-        if asked is not None:
-            return asked
+    def serves_several(self, requested: bool | None) -> bool:  # noqa: FBT001 - a value of the API
+        """Return the requested mode; else the running server's; else whether it is supported."""
+        if requested is not None:
+            return requested
         return not self.missing_support if self.multi_user is None else self.multi_user
 
 

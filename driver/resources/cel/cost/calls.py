@@ -1,6 +1,7 @@
-"""What one call may cost, and how large its result is (apiserver pkg/cel/library/cost.go). Pure.
+"""Cost and result size of one call (apiserver pkg/cel/library/cost.go). Pure.
 
-Where Kubernetes says nothing of a function, cel-go does (checker/cost.go, ext/{lists,sets}.go).
+Functions that Kubernetes does not estimate use cel-go's estimates (checker/cost.go,
+ext/{lists,sets}.go).
 """
 
 import math
@@ -22,13 +23,13 @@ _Act = Callable[[Sizes, checked_expr.Call], Estimate]
 def estimate_call(sizes: Sizes, node: checked_expr.Call, overload: str) -> Estimate:
     """The cost of an overload, its arguments' apart, and the size of its result if it is known."""
     for act in (_BY_OVERLOAD.get(overload), _BY_FUNCTION.get(node.function), _CORE.get(overload)):
-        found = act(sizes, node) if act is not None else None
-        if found is not None and found[0] >= 0:
-            return min(found[0], MOST), found[1]
+        result = act(sizes, node) if act is not None else None
+        if result is not None and result[0] >= 0:
+            return min(result[0], MOST), result[1]
     if overload.endswith(("_sort", "_sortByAssociatedKeys")):
-        of = node.arguments[0] if node.arguments or node.target is None else node.target
+        operand = node.arguments[0] if node.arguments or node.target is None else node.target
         textual = overload.startswith(("list_string_", "list_bytes_"))
-        return _allocating(2.1 if textual else 2, _squared(sizes.bound(of)))
+        return _allocating(2.1 if textual else 2, _squared(sizes.bound(operand)))
     return 1, None
 
 
@@ -93,7 +94,7 @@ def _through(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 def _replace(sizes: Sizes, node: checked_expr.Call) -> Estimate:
     size = _on(sizes, node)
-    old, new = (sizes.bound(one) for one in node.arguments[:2])
+    old, new = (sizes.bound(item) for item in node.arguments[:2])
     least = most = kept_least = kept_most = 0
     if old[0] == 0:
         most, kept_most = min(size[1] + 1, MOST), size[1]
@@ -145,8 +146,8 @@ def _find(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _matches(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    of = [sizes.bound(one) for one in node.arguments]
-    text, pattern = of if node.target is None else (_on(sizes, node), of[0])
+    text_size = [sizes.bound(argument) for argument in node.arguments]
+    text, pattern = text_size if node.target is None else (_on(sizes, node), text_size[0])
     return _matched(text, pattern), None
 
 
@@ -170,12 +171,12 @@ def _validate(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _equal(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    one, other = (sizes.node_type(side) for side in node.arguments)
-    if one != other or one.message not in messages.ADDED:
+    item, other = (sizes.node_type(side) for side in node.arguments)
+    if item != other or item.message not in messages.ADDED:
         return -1, None
-    if one.message == messages.FORMAT:
+    if item.message == messages.FORMAT:
         return 7, None
-    if one.message == messages.URL:
+    if item.message == messages.URL:
         size = sizes.node_size(node.arguments[1])
         return _scaled(1 if size is None else max(size[1], 1), _TRAVERSAL), None
     return 1, None
@@ -225,8 +226,8 @@ def _formatted(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 def _sets(factor: float) -> _Act:
     def act(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-        one, other = (sizes.bound(side)[1] for side in node.arguments)
-        return _scaled(min(one * other, MOST), factor) + 1, None
+        item, other = (sizes.bound(side)[1] for side in node.arguments)
+        return _scaled(min(item * other, MOST), factor) + 1, None
 
     return act
 

@@ -29,10 +29,10 @@ def estimate_cost(tree: checked_expr.Tree) -> int:
 
 
 def _all(sizes: list[Size]) -> Size:
-    found = (MOST, 0) if sizes else (0, 0)
-    for one in sizes:
-        found = max_of(found, one)
-    return found
+    result = (MOST, 0) if sizes else (0, 0)
+    for size in sizes:
+        result = max_of(result, size)
+    return result
 
 
 class _Costs:
@@ -41,7 +41,7 @@ class _Costs:
         self._sizes = Sizes(tree)
 
     def node_cost(self, node: checked_expr.Node) -> int:  # noqa: PLR0911 - one for each kind of node
-        """The most that a node may cost, what is below it included."""
+        """Return the maximum cost of a node, its children included."""
         match node:
             case checked_expr.Constant():
                 return 0
@@ -63,30 +63,33 @@ class _Costs:
         below = self.node_cost(node.operand)
         if node.test:
             return below
-        of = self._sizes.node_type(node.operand)
-        named = bool(of.map.ByteSize() or of.message or of.parameter)
+        operand = self._sizes.node_type(node.operand)
+        named = bool(operand.map.ByteSize() or operand.message or operand.parameter)
         self._sizes.reach(node, (*self._sizes.node_path(node.operand), node.field))
-        return below + (named or of.HasField("map"))
+        return below + (named or operand.HasField("map"))
 
     def _items(self, node: checked_expr.Items) -> int:
-        cost = sum(self.node_cost(one) for one in node.elements)
-        value = _all([self._sizes.bound(one) for one in node.elements])
+        cost = sum(self.node_cost(element) for element in node.elements)
+        value = _all([self._sizes.bound(element) for element in node.elements])
         self._sizes.record_size(node, None, Entry(is_list=True, key=(1, 1), value=value))
         return cost + _LIST
 
     def _struct(self, node: checked_expr.Struct) -> int:
-        keys = [one.key for one in node.entries if one.key is not None]
-        values = [one.value for one in node.entries]
-        cost = sum(self.node_cost(one) for one in (*keys, *values))
+        keys = [entry.key for entry in node.entries if entry.key is not None]
+        values = [entry.value for entry in node.entries]
+        cost = sum(self.node_cost(entry) for entry in (*keys, *values))
         if node.message:
             return cost + _MESSAGE
-        key, value = (_all([self._sizes.bound(one) for one in of]) for of in (keys, values))
+        key, value = (
+            _all([self._sizes.bound(entry) for entry in message_type])
+            for message_type in (keys, values)
+        )
         self._sizes.record_size(node, None, Entry(is_list=False, key=key, value=value))
         return cost + _MAP
 
     def _call(self, node: checked_expr.Call) -> int:
         sizes = self._sizes
-        costs = [self.node_cost(one) for one in node.arguments]
+        costs = [self.node_cost(argument) for argument in node.arguments]
         if node.function == "dyn":
             sizes.record_size(
                 node, sizes.node_size(node.arguments[0]), sizes.within(node.arguments[0])
@@ -98,8 +101,8 @@ class _Costs:
         cost = 0 if node.target is None else self.node_cost(node.target)
         most, result = 0, None
         for overload in overloads:
-            one, size = self._overload(node, overload, costs)
-            most = max(most, one)
+            argument, size = self._overload(node, overload, costs)
+            most = max(most, argument)
             if size is not None:
                 result = size if result is None else max_of(result, size)
             if overload in {"index_list", "index_map"}:
@@ -110,24 +113,24 @@ class _Costs:
         return cost + most
 
     def _index(self, node: checked_expr.Call, step: str) -> Size | None:
-        found = self._sizes.within(node.arguments[0])
+        entry = self._sizes.within(node.arguments[0])
         self._sizes.reach(node, (*self._sizes.node_path(node.arguments[0]), step))
-        return None if found is None else found.value
+        return None if entry is None else entry.value
 
     def _overload(
         self, node: checked_expr.Call, overload: str, costs: list[int]
     ) -> tuple[int, Size | None]:
         sizes = self._sizes
         if overload == "conditional":
-            one, other = node.arguments[1:]
-            sizes.record_size(node, None, merge_entries(sizes.within(one), sizes.within(other)))
-            size = max_of(sizes.bound(one), sizes.bound(other))
+            item, other = node.arguments[1:]
+            sizes.record_size(node, None, merge_entries(sizes.within(item), sizes.within(other)))
+            size = max_of(sizes.bound(item), sizes.bound(other))
             return costs[0] + max(costs[1:]), size
         if overload in {"logical_and", "logical_or"}:
             return sum(costs), None
         if overload == "add_list":
-            one, other = node.arguments
-            sizes.record_size(node, None, merge_entries(sizes.within(one), sizes.within(other)))
+            item, other = node.arguments
+            sizes.record_size(node, None, merge_entries(sizes.within(item), sizes.within(other)))
         cost, result = calls.estimate_call(sizes, node, overload)
         return cost + sum(costs), result
 

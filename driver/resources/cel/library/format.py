@@ -76,7 +76,7 @@ def _is_datetime(text: str) -> bool:
     match = _TIME.fullmatch(rest.partition("t")[0])
     if match is None or not _is_date(date):
         return False
-    return all(found <= most for found, most in zip(match.groups()[:3], _LATEST, strict=True))
+    return all(result <= most for result, most in zip(match.groups()[:3], _LATEST, strict=True))
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
@@ -124,7 +124,7 @@ def overloads() -> list[Overload]:
 
 
 def implementations() -> list[Overload]:
-    """What stands behind them."""
+    """Return the implementations of the named formats."""
     text = ("string",)
     return [
         Overload("@named", "@named", text, _F, _named, member=False),

@@ -18,20 +18,20 @@ _MOST: Final = 2**64 - 1
 
 @functools.lru_cache(maxsize=4096)
 def new_version(text: str) -> object:
-    """A version as CEL sees it; ValueError where the text is none (semver.org, 2.0.0)."""
-    found = _parsed(text)
-    return messages.new_value(_V, str(found.replace(build=None)))
+    """Return a version as a CEL value; ValueError if invalid (semver.org, 2.0.0)."""
+    result = _parsed(text)
+    return messages.new_value(_V, str(result.replace(build=None)))
 
 
 def _parsed(text: str) -> semver.Version:
     if not text.isascii():
         raise ValueError(f"{text!r} is no semantic version")
-    found = semver.Version.parse(text)
-    numbers = [found.major, found.minor, found.patch]
-    numbers += [int(part) for part in (found.prerelease or "").split(".") if part.isdecimal()]
+    result = semver.Version.parse(text)
+    numbers = [result.major, result.minor, result.patch]
+    numbers += [int(part) for part in (result.prerelease or "").split(".") if part.isdecimal()]
     if max(numbers) > _MOST:
         raise ValueError(f"a number of {text!r} is out of range")
-    return found
+    return result
 
 
 def _normal(text: str) -> str:
@@ -61,8 +61,8 @@ def _is_version(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FB
     return True
 
 
-def _compared(one: object, other: object) -> int:
-    here: int = _held(one).compare(_held(other))
+def _compared(left: object, other: object) -> int:
+    here: int = _held(left).compare(_held(other))
     return here
 
 
