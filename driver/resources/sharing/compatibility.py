@@ -82,8 +82,8 @@ def result_terms(
         return Conflict(
             reasons.Reason.CONFIG_INVALID,
             f"the configuration of request {result.request} has {' and '.join(granted)}, for "
-            f"devices of one claim; its part of {result.device.device} is what the claim's capacity "
-            "says",
+            f"devices of one claim; its part of {result.device.device} is what the claim's "
+            "capacity says",
         )
     sliced = desired if isinstance(desired, v1alpha1.TimeSlicingSharing) else None
     requested = desired.mps.multiUser if isinstance(desired, v1alpha1.MpsSharing) else None
