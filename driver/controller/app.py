@@ -211,7 +211,7 @@ class App:
                 name for name, informer in reflectors.items() if not informer.synced.is_set()
             )
 
-        explain = explanation.by(decider.explain_queries.explain_now)
+        explain = explanation.explain_by(decider.explain_queries.explain_now)
         minded = web_source.SourceInputs(
             away,
             lambda: _stale_caches(reflectors),

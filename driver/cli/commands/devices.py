@@ -75,14 +75,14 @@ def show(
     product: _Product = "",
 ) -> None:
     """Show every GPU."""
-    wanted = selection.Wanted(product=product, mode=mode, health=health)
+    wanted = selection.NodeFilter(product=product, mode=mode, health=health)
     asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node, free_gpus=True)
 
 
-def answer(of: source.Source, node: str, wanted: selection.Wanted) -> out.Answer:
+def answer(of: source.Source, node: str, wanted: selection.NodeFilter) -> out.Answer:
     """The GPUs of a node, or of all of them. Raises NotFound."""
     nodes = options.nodes(of, node, wanted)
-    gpus = [gpu for one in nodes for gpu in one.gpus if wanted.fits(gpu)]
+    gpus = [gpu for one in nodes for gpu in one.gpus if wanted.matches_gpu(gpu)]
     document = [gpu.model_dump(mode="json", by_alias=True) for gpu in gpus]
     table = out.Table(_COLUMNS, [_row(gpu) for gpu in gpus], "no GPUs are published")
     return out.Answer(document, (table,))

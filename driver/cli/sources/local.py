@@ -72,7 +72,7 @@ class Scope:
 
 def of_cluster(
     kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock, tell: Tell
-) -> catalog.Reading:
+) -> catalog.Reports:
     """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
 
     Raises:
@@ -106,7 +106,7 @@ def of_cluster(
 
 def of_file(
     source: str, driver: str, time: clock.Clock, *, free_gpus: bool = False
-) -> catalog.Reading:
+) -> catalog.Reports:
     """Read a dump: a file, a folder or standard input (`-`). Raises BadInput."""
     return _reading(
         yaml_input.read(source),
@@ -147,7 +147,7 @@ def _everywhere(
 
 def _reading(
     raw: Sequence[Raw], driver: str, missing: Sequence[str], time: str, possible: Possible
-) -> catalog.Reading:
+) -> catalog.Reports:
     unfolded = [entry for entry in dump.unfold(raw) if isinstance(entry, Mapping)]
     read = dump.read(unfolded)
     problems = [*missing, *map(str, read.problems)]
@@ -156,10 +156,10 @@ def _reading(
     objects = objects_of(driver, read.caches, teams, held)
     kinds = node_shapes.read(unfolded, driver, problems)
     problems += _plans(objects, time) or possible(objects)
-    return catalog.Reading(
-        read_model.Seen(replace(objects, missing=tuple(problems), offer=kinds)),
+    return catalog.Reports(
+        read_model.ClusterModel(replace(objects, missing=tuple(problems), shapes=kinds)),
         time,
-        local_explanation.Working(driver, read.caches, time),
+        local_explanation.LocalExplainer(driver, read.caches, time),
     )
 
 
@@ -191,7 +191,9 @@ def _possible(*, free_gpus: bool, all_pods: bool) -> Possible:
     sentence = f"whether GPUs shown as free are kept for pods that wait (backfill): {_NOT_ASKED}"
 
     def possible(objects: read_model.Objects) -> list[str]:
-        waits = not all_pods or any(True for _ in pods.waiting(read_model.Seen(objects)))
+        waits = not all_pods or any(
+            True for _ in pods.waiting_pods(read_model.ClusterModel(objects))
+        )
         return [sentence] if free_gpus and waits else []
 
     return possible

@@ -187,7 +187,7 @@ class Opened:
             )
             with progress() as tell:
                 found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
-        self.missing = found.found.objects.missing
+        self.missing = found.cluster.objects.missing
         return found
 
     def _controller(self) -> source.Source | None:
@@ -254,11 +254,11 @@ def command(run: Callable[..., None]) -> Callable[..., None]:
 
 
 def nodes(
-    of: source.Source, name: str, wanted: selection.Wanted = selection.ANY
+    of: source.Source, name: str, wanted: selection.NodeFilter = selection.ANY
 ) -> tuple[model.Node, ...]:
     """The node of a name, or with "" those that are wanted. Raises NotFound."""
     if not name:
-        return of.nodes(wanted=wanted).items
+        return of.nodes(node_filter=wanted).items
     one = of.node(name)
     if one is None:
         raise missing(f"no node {name} publishes GPUs of Ration")

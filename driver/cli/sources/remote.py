@@ -33,18 +33,22 @@ class Remote:
         return self._must(model.Fleet, "fleet")
 
     def nodes(
-        self, part: selection.Part = selection.ALL, wanted: selection.Wanted = selection.ANY
+        self,
+        part: selection.PageRequest = selection.ALL,
+        node_filter: selection.NodeFilter = selection.ANY,
     ) -> model.Nodes:
         """Nodes with GPUs."""
-        asked = {"name": wanted.name, "product": wanted.product}
-        asked |= {"mode": wanted.mode, "health": wanted.health}
+        asked = {"name": node_filter.name, "product": node_filter.product}
+        asked |= {"mode": node_filter.mode, "health": node_filter.health}
         return self._list(model.Nodes, "nodes", asked, part)
 
     def node(self, name: str) -> model.Node | None:
         """One node with GPUs."""
         return self._one(model.Node, f"nodes/{_quoted(name)}")
 
-    def claims(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Claims:
+    def claims(
+        self, namespace: str = "", part: selection.PageRequest = selection.ALL
+    ) -> model.Claims:
         """Claims that concern us."""
         return self._list(model.Claims, "claims", {"namespace": namespace}, part)
 
@@ -52,11 +56,13 @@ class Remote:
         """One claim."""
         return self._one(model.Claim, f"claims/{_quoted(key)}")
 
-    def waiting(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
+    def waiting(
+        self, namespace: str = "", part: selection.PageRequest = selection.ALL
+    ) -> model.Pods:
         """Pods that have not got their devices."""
         return self._list(model.Pods, "waiting", {"namespace": namespace}, part)
 
-    def pods(self, namespace: str = "", part: selection.Part = selection.ALL) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.PageRequest = selection.ALL) -> model.Pods:
         """Pods that concern us."""
         return self._list(model.Pods, "pods", {"namespace": namespace}, part)
 
@@ -99,7 +105,9 @@ class Remote:
                 f"its answer to /api/v1/{path} is no {kind.__name__}: is it of another version?",
             ) from error
 
-    def _list(self, kind: type[P], path: str, query: Mapping[str, str], part: selection.Part) -> P:
+    def _list(
+        self, kind: type[P], path: str, query: Mapping[str, str], part: selection.PageRequest
+    ) -> P:
         """All of a list where all is wanted, part by part."""
         asked = {**query, "limit": str(part.limit), "continue": part.after}
         found = self._one(kind, path, asked)

@@ -17,6 +17,6 @@ class NotLeader(Exception):
 class ReportSource(Protocol):
     """Source of reports."""
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         """Return the current reports, at most a moment old. Raises NotLeader."""
         ...

@@ -44,16 +44,16 @@ class ReportSource:
         self._inputs = minded
         self._clock = time
         self._lock = threading.Lock()
-        self._last: catalog.Reading | None = None
+        self._last: catalog.Reports | None = None
         self._due = 0.0
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         """Return the current reports. Raises NotLeader."""
         self._inputs.require_readable()
         with self._lock:
             began = self._clock.monotonic()
             if self._last is None or began >= self._due:
-                self._last = self._read(self._last.found if self._last else None)
+                self._last = self._read(self._last.cluster if self._last else None)
                 took_s = self._clock.monotonic() - began
                 self._due = began + max(INTERVAL_S, _PART * took_s)
             return self._last
@@ -61,7 +61,7 @@ class ReportSource:
     def nodes(self) -> Sequence[model.Node]:
         """Return every node with GPUs, for metrics; empty while this replica cannot answer."""
         try:
-            return fleet.nodes(self.read().found)
+            return fleet.node_documents(self.read().cluster)
         except ports.NotLeader:
             return ()
 
@@ -72,7 +72,7 @@ class ReportSource:
         except ports.NotLeader:
             return ()
 
-    def _read(self, previous: read_model.Seen | None) -> catalog.Reading:
+    def _read(self, previous: read_model.ClusterModel | None) -> catalog.Reports:
         caches = self._stores
         objects = read_model.Objects(
             driver=self._driver,
@@ -85,12 +85,12 @@ class ReportSource:
             queues=caches.queues.snapshot(),
             reservations=caches.reservations.snapshot(),
             missing=tuple(self._inputs.stale()),
-            offer=self._inputs.offer(),
+            shapes=self._inputs.offer(),
             plan=self._inputs.plan(),
         )
         timestamp, minded = clock.rfc3339(self._clock.now()), self._inputs
-        reading = catalog.Reading(
-            read_model.Seen(objects, previous), timestamp, minded.explain, minded.moments()
+        reading = catalog.Reports(
+            read_model.ClusterModel(objects, previous), timestamp, minded.explain, minded.moments()
         )
         reading.fleet()  # here, where it is timed: most of what any report takes
         return reading

@@ -11,9 +11,9 @@ from driver.scheduling.reports import catalog, model, selection
 
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
-BuildDocument: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
+BuildDocument: TypeAlias = Callable[[catalog.Reports, Names, Any], model.Document]
 """The document of a query of the view's own kind. Raises NotFound."""
-ALL_ITEMS = selection.Part(limit=sys.maxsize)
+ALL_ITEMS = selection.PageRequest(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
@@ -46,12 +46,13 @@ def _key(names: Names) -> str:
     return f"{names['namespace']}/{names['name']}"
 
 
-def _part(query: queries.Query) -> selection.Part:
-    return selection.Part(query.after, query.limit)
+def _part(query: queries.Query) -> selection.PageRequest:
+    return selection.PageRequest(query.after, query.limit)
 
 
 def _list_objects(
-    report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.ObjectQuery
+    report: Callable[[str, selection.PageRequest], model.Claims | model.Pods],
+    query: queries.ObjectQuery,
 ) -> model.Document:
     """Return a page of a list, filtered by name."""
     if not query.name:
@@ -62,56 +63,56 @@ def _list_objects(
     return every.model_copy(update=part._asdict())
 
 
-def _fleet(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _fleet(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.fleet()
 
 
-def _nodes(reports: catalog.Reading, _: Names, query: queries.NodeQuery) -> model.Document:
+def _nodes(reports: catalog.Reports, _: Names, query: queries.NodeQuery) -> model.Document:
     return render_lists.nodes(reports.nodes(ALL_ITEMS).items, query)
 
 
-def _node(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _node(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     return _require(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
 
 
-def _gpu(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _gpu(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     subject = f"GPU {names['gpu']} on node {names['node']}"
     return _require(reports.gpu(names["node"], names["gpu"]), subject)
 
 
-def _claims(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
+def _claims(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _list_objects(reports.claims, query)
 
 
-def _claim(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _claim(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     return _require(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
 
 
-def _waiting(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
+def _waiting(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _list_objects(reports.waiting, query)
 
 
-def _pods(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
+def _pods(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
     return _list_objects(reports.pods, query)
 
 
-def _pod(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _pod(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     return _require(reports.pod(_key(names)), f"pod {_key(names)}")
 
 
-def _queues(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _queues(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.queues()
 
 
-def _queue(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _queue(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     return _require(reports.queue(names["name"]), f"Queue {names['name']}")
 
 
-def _reservations(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _reservations(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.reservations()
 
 
-def _reservation(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _reservation(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     key = _key(names)
     reservations = (
         reservation
@@ -121,11 +122,11 @@ def _reservation(reports: catalog.Reading, names: Names, _: queries.NoFilters) -
     return _require(next(reservations, None), f"Reservation {key}")
 
 
-def _shapes(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _shapes(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.shapes()
 
 
-def _timeline(reports: catalog.Reading, _: Names, query: queries.TimelineQuery) -> model.Document:
+def _timeline(reports: catalog.Reports, _: Names, query: queries.TimelineQuery) -> model.Document:
     return render_lists.timeline(reports.timeline(ALL_ITEMS).items, query)
 
 

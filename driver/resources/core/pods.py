@@ -139,7 +139,7 @@ class Pod:
     affinity: node_selectors.NodeSelector | None = None
     node_preferences: tuple[NodePreference, ...] = ()
     pod_affinity: interpod_affinity.PodAffinity = interpod_affinity.NONE
-    topology_spread: tuple[topology_spread.Constraint, ...] = ()
+    spread_constraints: tuple[topology_spread.Constraint, ...] = ()
     tolerations: tuple[core_tolerations.Toleration, ...] = ()
     requests: Mapping[str, int] = field(default_factory=dict)
     resized: Mapping[str, int] | None = None
@@ -214,7 +214,7 @@ def parse(obj: fields.Raw) -> Pod:
         affinity=_required_affinity(spec),
         node_preferences=tuple(_node_preferences(spec)),
         pod_affinity=interpod_affinity.parse(spec, fields.text(meta, "namespace", "metadata")),
-        topology_spread=topology_spread.parse(spec, labels),
+        spread_constraints=topology_spread.parse(spec, labels),
         tolerations=core_tolerations.parse(spec, "tolerations", "spec"),
         requests=requests,
         resized=pod_requests.placed_requests(spec, status, requests),

@@ -32,7 +32,7 @@ class NodeDevice(NamedTuple):
 
 
 DeviceCheck = Callable[[NodeDevice, requests.SubRequest], reasons.Reason | None]
-"""Why a device must not be given to a request, beyond what the API says; None where it may."""
+"""Returns why a device is rejected for a request beyond the API's rules; None if it is not."""
 
 
 def allow_all(_spot: NodeDevice, _way: requests.SubRequest) -> None:
@@ -40,7 +40,7 @@ def allow_all(_spot: NodeDevice, _way: requests.SubRequest) -> None:
 
 
 ByNeedCheck = Callable[[requests.SubRequest], bool]
-"""Whether a request leaves open which kind of part of a GPU it gets."""
+"""Returns whether a request leaves the kind of part of a GPU open."""
 
 
 def never_by_need(_way: requests.SubRequest) -> bool:
@@ -165,7 +165,7 @@ def _add_if_free(
     reason = rejection(subrequest, device, device_filter)
     allocated = _is_allocated(device) and not subrequest.request.admin_access
     if isinstance(matched, cel.EvaluationFailure):
-        # One in use is not looked at (the reference skips it first), so it fails nobody.
+        # A device in use is skipped first, as in the reference, so it is no error.
         options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
         if not allocated:
             options.selector_errors[index] = matched.why

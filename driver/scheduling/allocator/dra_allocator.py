@@ -19,11 +19,11 @@ from driver.scheduling.snapshot import snapshot
 
 T = TypeVar("T")
 _MIN_RANKINGS, _MAX_RANKINGS = 64, 256
-"""Shapes of workloads of which it is remembered what nodes answered."""
+"""Bounds of the number of workload signatures with cached results."""
 _MAX_SCORED_NODES = 3
-"""Nodes that a decision tells of, the best ones."""
+"""Number of best nodes reported with a decision."""
 _MAX_RESULTS = 1 << 19
-"""Of all nodes to all shapes: what is remembered is bounded, whatever the cluster's size."""
+"""Bound of all cached results, whatever the cluster's size."""
 
 
 class Allocator:

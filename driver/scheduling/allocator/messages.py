@@ -72,7 +72,7 @@ def node_rejection(rejection: allocator_types.NodeRejection) -> str:
 def _reason_counts(counts: allocator_types.ReasonCounts) -> str:
     if not counts:
         return ""
-    # Other faces than those asked for are many, and no news beside what keeps the others away.
+    # Devices of other kinds are many, and do not matter beside the other reasons.
     significant = [
         entry for entry in counts if entry[0] is not reasons.Reason.SELECTOR_MISMATCH
     ] or counts

@@ -25,7 +25,7 @@ from driver.scheduling.snapshot import placed_pods, snapshot
 
 _MAX_SCORE = 100
 _HARD_WEIGHT = 1
-"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+"""Weight of a placed pod's required affinity (hardPodAffinityWeight)."""
 _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 
@@ -71,11 +71,13 @@ def pod_preferences(
     """Return the preferences of a workload's pod; None if neither it nor placed pods have any."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
-    plain = not pod.topology_spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    plain = (
+        not pod.spread_constraints and not pod.node_preferences and terms is interpod_affinity.NONE
+    )
     if plain and not placed.has_soft_taints and not placed.affects_scores:
         return None
     has_preferences = pod.node_preferences or terms.preferred or terms.preferred_anti
-    has_soft_spread = any(not constraint.required for constraint in pod.topology_spread)
+    has_soft_spread = any(not constraint.required for constraint in pod.spread_constraints)
     if not (has_preferences or has_soft_spread or placed.has_soft_taints or placed.affects_scores):
         return None
     return PodPreferences(view, pod)
@@ -116,7 +118,7 @@ def _spread_counts(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int | None]:
     """Return the number of pods in the domains of each node, by ScheduleAnyway constraints."""
-    constraints = [constraint for constraint in pod.topology_spread if not constraint.required]
+    constraints = [constraint for constraint in pod.spread_constraints if not constraint.required]
     keys = {constraint.topology_key for constraint in constraints}
     counted = [node for node in candidates if all(key in node.labels for key in keys)]
     scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
@@ -127,7 +129,7 @@ def _spread_counts(
         for node in counted:
             matching = counts[node.labels[constraint.topology_key]]
             scores[node.name] += matching * weight + (constraint.max_skew - 1)
-    # Half a pod counts as one (math.Round).
+    # Half a pod rounds up (math.Round).
     rounded = {name: math.floor(score + 0.5) for name, score in scores.items()}
     return [rounded.get(node.name) for node in candidates]
 

@@ -15,14 +15,14 @@ from driver.scheduling.snapshot import snapshot
 
 _Matchers = tuple[selector_match.Matcher, ...]
 _PoolMatches = tuple[bool, bool]
-"""Whether devices that match are ours to allocate, and whether any is another's."""
+"""Two flags: matching devices are ours to allocate, some are foreign."""
 
 
 class Ownership(Enum):
     """Allocator of a claim."""
 
     OURS = auto()
-    SHARED = auto()  # untainted devices would do as well: kube-scheduler goes first
+    SHARED = auto()  # untainted devices match as well: kube-scheduler goes first
     FOREIGN = auto()
     MIXED = auto()
 

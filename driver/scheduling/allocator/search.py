@@ -52,7 +52,7 @@ class Problem:
     devices: Sequence[candidates.NodeDevice]
     candidates: Sequence[Sequence[candidates.RequestCandidates]]
     claim_indexes: Sequence[int]
-    """The place of each request's claim in the workload."""
+    """Index of each request's claim in the workload."""
     match_constraints: Sequence[match_attribute.MatchAttribute]
     extra_constraints: Sequence[tied.Constraint] = ()
 

@@ -9,7 +9,7 @@ from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 
 ReasonCounts = tuple[tuple[reasons.Reason, int], ...]
-"""How many devices each reason keeps away, by reason."""
+"""Number of rejected devices per reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Placement:
 
 @dataclass(frozen=True, slots=True)
 class NodeRejection:
-    """Why a node is infeasible; equal for nodes that lack the same.
+    """Reasons of an infeasible node; equal for nodes that lack the same.
 
     With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
     of `requested` devices fit at once, and `device_reasons` counts why the others do not; with
@@ -118,5 +118,5 @@ class Unschedulable:
 
     @property
     def budget_exceeded(self) -> bool:
-        """Whether a node may be feasible after all: the search there ended at its budget."""
+        """True if a node may be feasible after all: the search there ended at its budget."""
         return any(rejection.budget_exceeded for rejection in self.rejections)

@@ -173,7 +173,7 @@ class BlockerFinder:
                     subrequest, self._devices, self._shares, self._filters[index]
                 )
                 self._budget.spend(step_budget.CHECK_STEPS * len(self._devices))
-                # An error ends the search of a node, so who is in the way says nothing there.
+                # An error ends the search of a node, so its blockers are not known.
                 self._is_unknown = self._is_unknown or bool(
                     options.error or options.selector_errors
                 )
@@ -189,7 +189,7 @@ class BlockerFinder:
         groups = frozenset(_resource_keys(key, device.device.name, device.pool))
         near = {holder for group in groups for holder in self._nearby.get(group, ())}
         if self._is_overdrawn(device.pool):
-            # One overdrawn counter bars every device of the pool that draws on any.
+            # One overdrawn counter excludes every device of the pool that draws on any.
             near.update(
                 holder
                 for (pool_key, _), users in self._nearby.items()

@@ -8,7 +8,7 @@ from driver.scheduling.explain import holders
 from driver.scheduling.snapshot import snapshot
 
 Cost = tuple[Any, ...]
-"""Lower is better; of one price all costs can be compared."""
+"""Lower is better; costs of one function are comparable."""
 
 
 class CostFunction(Protocol):

@@ -18,7 +18,7 @@ from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import snapshot
 
 MAX_STEPS = 2_000_000
-"""About forty seconds."""
+"""About 40 s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +30,7 @@ class Move:
 
     @property
     def is_pending(self) -> bool:
-        """Whether its replacement has to wait."""
+        """True if its replacement has to wait."""
         return isinstance(self.result, allocator_types.Unschedulable)
 
 
@@ -130,7 +130,7 @@ def _workload_query(
 class _RankedPlan:
     plan: Plan
     rank: tuple[int, cost.Cost]
-    """How many wait, then the price."""
+    """Number of pending replacements, then the cost."""
 
 
 class _Candidates:
@@ -204,7 +204,7 @@ class _Relocation:
         self._free = free
         self._allocated: dict[ids.Key, claims.Claim] = {}
         self._allocator = dra_allocator.Allocator(world.allocator_settings)
-        # A pod without claims goes to nodes without GPUs too.
+        # A pod without claims may go to nodes without GPUs too.
         self._any_node = dra_allocator.Allocator(
             replace(world.allocator_settings, rules=settings.NoRules())
         )

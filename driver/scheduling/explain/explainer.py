@@ -14,9 +14,9 @@ from driver.scheduling.explain import holders, nearest_fit, step_budget
 from driver.scheduling.snapshot import snapshot
 
 STEPS_PER_REFUSAL = 50
-"""Steps that a refusal earns: about a millisecond."""
+"""Steps earned per refusal: about 1 ms."""
 MAX_SAVED_STEPS = 10_000
-"""The most that is saved up: about a fifth of a second."""
+"""Maximum of saved steps: about 200 ms."""
 _MAX_CACHED = 256
 
 

@@ -23,7 +23,7 @@ class Explanation:
     result: Result
     nearest: nearest_fit.NearestFit | None = None
     text: str = ""
-    """A refusal in words, with all that is said beside it."""
+    """Message of a refusal, with its additions."""
 
     def document(self) -> dict[str, Any]:
         """Return the JSON document."""

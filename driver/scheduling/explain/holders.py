@@ -13,7 +13,7 @@ from driver.resources.dra import claims, pools
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 _NODE_BOUND_OWNERS = frozenset({"DaemonSet", "Node"})
-"""Owners that make the next pod for the same node: of a static pod that is the node itself."""
+"""Owners that recreate a pod for the same node: for a static pod the node itself."""
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 FindPod = Callable[[ids.Key], pods.Pod | None]
 
@@ -42,7 +42,7 @@ class DeviceHolder:
 
 
 HolderGroup = Sequence[DeviceHolder]
-"""Tenants who go together, or stay."""
+"""Holders that are evicted together, or stay."""
 
 
 def returns_to_node(pod: pods.Pod) -> bool:

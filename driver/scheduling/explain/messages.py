@@ -7,7 +7,7 @@ from driver.scheduling.explain import nearest_fit, shortage
 
 _MAX_PODS = 4
 _MAX_BYTES = 1024
-"""Of an event's note: the limit of events.k8s.io/v1."""
+"""Limit of an event's note (events.k8s.io/v1)."""
 _CUT = "... "
 _MILLI = 1000
 _BYTES = frozenset({"memory", "ephemeral-storage"})

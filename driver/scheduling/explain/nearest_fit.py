@@ -24,9 +24,9 @@ from driver.scheduling.explain import (
 from driver.scheduling.snapshot import snapshot
 
 MAX_STEPS = 800
-"""At most, about 20 microseconds each."""
+"""Step budget; a step is about 20 us."""
 _EMPTY_SHARE = 3
-"""A third of them, at most, goes into whether it could ever fit."""
+"""At most a third of the budget is spent on empty nodes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def find_nearest_fit(
 
     None too if a cordon is in the way: uncordoned devices would fit.
     """
-    # Whether it fits is asked, not which devices are best.
+    # No policies: only feasibility matters.
     query = step_budget.workload_query(
         view, workload, replace(allocator_settings, policy_chain=ranking.PolicyChain(()))
     )
@@ -80,7 +80,7 @@ def find_nearest_fit(
         search, ((node, _evictable(holder_index, node)) for node in fitting_nodes)
     )
     if best.victims is not None and not best.victims.victims:
-        return None  # it fits now
+        return None  # it fits already
     node = fitting_nodes[0] if best.victims is None else view.nodes[best.victims.node]
     return NearestFit(
         node=node.name,
@@ -114,7 +114,7 @@ def _evictable(holder_index: holders.HolderIndex, node: nodes.Node) -> list[hold
 
 
 class _EmptyCluster:
-    """Whether nodes would fit if they were empty; of equivalent nodes one is evaluated."""
+    """Results of nodes as if they were empty; of equivalent nodes one is evaluated."""
 
     def __init__(
         self,

@@ -12,11 +12,11 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import snapshot
 
 CHECK_STEPS = 1
-"""Steps of looking at one device, or of weighing one set of pods."""
+"""Steps of checking one device, or of weighing one set of pods."""
 NODE_STEPS = 10
-"""Steps of looking who is on a node."""
+"""Steps of reading the holders on a node."""
 EVALUATE_STEPS = 100
-"""Steps of asking a node for all its devices."""
+"""Steps of evaluating a node."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class StepBudget:
 
     @property
     def is_spent(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.steps >= self.limit
 
 

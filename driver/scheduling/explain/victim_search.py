@@ -29,7 +29,7 @@ EVICTION_CURABLE = frozenset(
         reasons.Reason.NODE_VOLUME_LIMIT,
     }
 )
-"""Why a node does not do that pods' going may change."""
+"""Rejections that evictions may lift."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +253,7 @@ class _NodeEquivalence:
         self._is_distinct = node_signature.depends_on_uuids(
             search.view, query.workload.open_claims, query.requests
         )
-        # What pods of other nodes decide is another thing on each node.
+        # Filters across nodes have a different result on each node.
         self._is_distinct = self._is_distinct or domain_filters.is_relevant(
             search.view, query.workload.pod
         )

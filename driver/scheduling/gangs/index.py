@@ -14,7 +14,7 @@ from driver.resources.core import pods
 from driver.scheduling.gangs import topology
 
 TIMEOUT_S = 120.0
-"""How long a gang has to be bound, once its devices are written."""
+"""Time for a gang to be bound, once its devices are written."""
 _MAX_SIZE = 4096
 _ANYWHERE = topology.Topology()
 

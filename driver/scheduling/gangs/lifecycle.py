@@ -18,11 +18,11 @@ from driver.scheduling.gangs import index
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 LOST_AFTER_S = 30.0
-"""A pod that kube-scheduler has not taken out of reservedFor by then was forgotten by it."""
+"""After this time kube-scheduler has forgotten a pod that is still in reservedFor."""
 OBSERVED_AFTER_S = 6.0
-"""kube-scheduler looks at binding conditions every 5 s (dynamicresources.go, 1.36 and 1.37)."""
+"""kube-scheduler checks binding conditions every 5 s (dynamicresources.go, 1.36 and 1.37)."""
 SILENT_AFTER_S = 15.0
-"""After so long without a word, a member that no scheduler nominates counts as reached."""
+"""After this time without a refusal a member without nomination counts as reached."""
 _RECHECK_S = 1.0
 
 
@@ -134,7 +134,7 @@ def next_action(gang: index.Gang, members: Sequence[Member], now: dt.datetime) -
     short = _pending_reason(gang, members, unbound)
     begun = bool(written) and all(_is_ready(member) for member in written)
     if short and begun:
-        # All could be bound, and one of them was done before the others were.
+        # The gang was ready, and one member finished before the others were bound.
         return _await_binding(gang, members, written, now)
     if short:
         return Fail(written, short) if written else Wait(short)

@@ -19,7 +19,7 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.gangs import topology
 
 _DIGIT_BITS = 40
-"""Bits for each part of a cost, the most important first: one that never runs over."""
+"""Bits for each part of a cost, the most important first: enough for any sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Plan:
 
 
 class Packing:
-    """Packing of `count` pods, `depth` levels deep; `entered` are the nodes that the gang is on."""
+    """Packing of `count` pods, `depth` levels deep; the gang is on `occupied` nodes already."""
 
     def __init__(
         self,

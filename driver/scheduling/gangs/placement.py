@@ -29,7 +29,7 @@ def place_gang(
     """Place all of a gang near each other, or nothing.
 
     The snapshot is not modified. The same gang on the same snapshot gets the same placement.
-    `known` caches node results: it saves time and does not change the result.
+    `fill_cache` saves time and does not change the result.
     """
     return _GangPlacer(
         pods,

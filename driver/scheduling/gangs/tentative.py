@@ -93,7 +93,7 @@ class TentativeState:
 
     @property
     def has_network_devices(self) -> bool:
-        """Whether a placed member has a device that other nodes may reach."""
+        """True if a placed member has a device that other nodes may reach."""
         picks = (pick for _, member in self._placements for pick in member.placement.assignments)
         return any(pick.reach.node is None for pick in picks)
 
@@ -122,7 +122,7 @@ class TentativeState:
 
     def is_sequential(self, member: int) -> bool:
         """Return whether each placement of its shape changes all nodes' fills (topology spread)."""
-        return any(constraint.required for constraint in self._gang[member].pod.topology_spread)
+        return any(constraint.required for constraint in self._gang[member].pod.spread_constraints)
 
     def size(self, index: int) -> tuple[int, int]:
         """Return the size of a member: devices, then CPUs."""
@@ -236,7 +236,7 @@ class TentativeState:
         query = self._queries.get(key)
         if query is None or query.workload is not member:
             requests = allocator_requests.parse_requests(self._view, member.open_claims)
-            # `blocker` was asked before, so what is open can be asked for.
+            # `blocker` was checked before, so the open claims can be parsed.
             parsed = () if isinstance(requests, allocator_types.Unschedulable) else requests
             workload_filters = self._settings.rules.for_workload(self._view, member)
             query = self._queries[key] = node_result.NodeQuery(

@@ -13,9 +13,9 @@ from driver.resources.core import nodes
 from driver.scheduling.snapshot import snapshot
 
 Path = tuple[str, ...]
-"""A domain's values, from the coarsest level on; () is the whole cluster."""
+"""Values of a domain, from the coarsest level on; () is the whole cluster."""
 _SINGLETON = "\0"
-"""Before a node's name: no label's value starts so."""
+"""Prefix of a node's name: no label value starts with it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,12 @@ from driver.scheduling.lifecycle import scheduler_message
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 STALE_RETRY_S = 1.0
-"""Until who allocates what may be known again."""
+"""Until the ownership of claims is known again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BindTimeouts:
-    """How long to wait for the binding of an allocation, in seconds.
+    """Time to wait for the binding of an allocation, in seconds.
 
     `refused_s` after the scheduler was seen to refuse the pod since our write, if its message does
     not say whether our node was meant; `awaiting_s` if pods that we placed elsewhere lift the
@@ -192,7 +192,7 @@ def _refused_s(message: str, patience: BindTimeouts) -> float:
 def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Action:
     """Clear unreserved claims; a pod that another binding may count on is unreserved first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
-        return Nothing()  # another pod has it; its end changes the claim
+        return Nothing()  # another pod uses it; its end changes the claim
     reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
         return RemoveReservation(reserved)

@@ -20,7 +20,7 @@ from driver.scheduling.snapshot import snapshot
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
 PLAN_SENTENCE: Final = "Kept for it until"
-"""Begins the sentence on a pod's condition by which the API alone tells that it has a plan."""
+"""Begins the sentence on a pod's condition from which the API shows that it has a plan."""
 
 _PLAN_PATTERN = re.compile(rf"{PLAN_SENTENCE} (?P<until>\S+): (?P<gpus>.+)$", re.DOTALL)
 
@@ -29,7 +29,7 @@ class PlanReason(enum.StrEnum):
     """Reason for a plan."""
 
     KNOWN_END = "known-end"
-    """All in its way declares when it ends (ration.dev/max-run-time, activeDeadlineSeconds)."""
+    """All its blockers declare their end (ration.dev/max-run-time, activeDeadlineSeconds)."""
     STARVED = "starved"
     """It has waited longer than the starvation bound."""
 

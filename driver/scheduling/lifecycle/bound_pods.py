@@ -16,7 +16,7 @@ from driver.scheduling.snapshot import allocation_hold, snapshot
 GRACE_S = 1.0
 """Watches of pods and of claims are not in step: a claim's write may be seen after the binding."""
 REPAIR_BOUND_S = 15.0
-"""A pod bound away from its claims is repaired, or told why not, within this time."""
+"""A pod bound to another node than its claims is repaired, or the reason reported, within it."""
 
 
 @dataclass(frozen=True, slots=True)

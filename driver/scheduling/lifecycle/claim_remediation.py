@@ -14,11 +14,11 @@ from driver.resources.core import pods
 from driver.resources.dra import claims, device_status
 
 GRACE_S = 60.0
-"""How long a share may be exceeded before the pods go."""
+"""Time for which a share may be exceeded before the eviction."""
 _SAME_NODE_OWNERS = frozenset({"DaemonSet"})
-"""Owners whose next pod is for the same node and of the same template: refused again, for ever."""
+"""Owners that recreate the pod on the same node from the same template: refused again, forever."""
 _NO_REPLACEMENT_OWNERS = frozenset({"Node"})
-"""Owners that make no other pod through the API: of a static pod there is only a mirror."""
+"""Owners that create no other pod through the API: a static pod has only a mirror."""
 
 
 @dataclass(frozen=True, slots=True)

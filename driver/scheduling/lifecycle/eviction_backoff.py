@@ -8,7 +8,7 @@ from dataclasses import dataclass
 FIRST_S = 10.0
 MAX_S = 300.0
 _QUIET_S = 2 * MAX_S
-"""An owner that nothing was heard of for so long after its pause begins anew."""
+"""Time after its pause when an owner's back-off starts anew."""
 
 
 @dataclass(frozen=True, slots=True)

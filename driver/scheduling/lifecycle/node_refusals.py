@@ -18,8 +18,8 @@ UNCHANGED_S = 60.0
 MAX_S = 600.0
 _MAX_DOUBLINGS = 10
 NodeState = Callable[[ids.NodeName, bool], object]
-"""The state of a node that a refusal depends on, of all nodes where the flag is set: it equals the
-state before while nothing changed."""
+"""State of a node that a refusal depends on, of all nodes if the flag is set: it equals the
+previous state while nothing changed."""
 
 
 @dataclass(frozen=True, slots=True)

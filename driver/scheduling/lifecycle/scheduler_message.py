@@ -13,11 +13,11 @@ _SPLIT = re.compile(r", (?=\d+ )")
 _ELSEWHERE = "resourceclaim not available on the node"
 """A node that the allocation does not reach (dynamicresources.go, Filter)."""
 _UNALLOCATED = ("cannot allocate all claims", "in the process of being allocated", "timed out")
-"""The attempt began before it saw our allocation, or says nothing of it."""
+"""The attempt began before it saw our allocation, or does not show whether it did."""
 _ACROSS_NODES = ("topology spread", "affinity rules")
 """Reasons that depend on the pods of other nodes."""
 _BY_OTHER_PODS = ("topology spread", "pod affinity rules")
-"""Reasons that a pod lifts which comes to some node."""
+"""Reasons that a pod added to some node may lift."""
 
 
 def definite_reasons(message: str) -> str:

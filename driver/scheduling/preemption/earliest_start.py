@@ -107,7 +107,7 @@ class _Search:
         if not self._known_ends:
             return PlannedStart(members, now)
         count = self._fewest_gone(self._known_ends, ())
-        # All who end at that moment are gone then.
+        # All pods that end at that moment are gone then.
         start = ends(self._known_ends[count - 1]) if count else now
         gone = [holder for holder in self._known_ends if ends(holder) <= start]
         placed = self._place_without(gone if count else ())

@@ -24,11 +24,11 @@ from driver.scheduling.snapshot import overlay as snapshot_overlay
 from driver.scheduling.snapshot import snapshot
 
 _PLACEMENT_STEPS = 20
-"""Steps of asking for a seat."""
+"""Steps of placing one member."""
 _EXHAUSTIVE_LIMIT = 16
-"""Units of which all sets may be tried."""
+"""Maximum number of victims of which all sets may be tried."""
 _MAX_TRIES = 32
-"""Seatings to find out who may stay after all."""
+"""Maximum number of placements to find victims that may stay after all."""
 
 
 @dataclass(frozen=True, slots=True)

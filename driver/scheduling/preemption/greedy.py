@@ -18,7 +18,7 @@ from driver.scheduling.preemption import lower_bounds, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 _COST_PARTS = 720_720
-"""A cost in parts: 1 to 16 divide it."""
+"""Parts of a cost: divisible by 1 to 16."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -295,7 +295,7 @@ def _site_steps(
     for number in range(min(len(prices) // count, most)):
         step_devices = prices[number * count : (number + 1) * count]
         price = sum([price for price, _ in step_devices])
-        # Rounded down where the scale does not divide: still nothing costs less.
+        # Rounded down if the scale does not divide: it remains a lower bound.
         price = (
             price * part
             if part * ground.scale == _COST_PARTS

@@ -20,7 +20,7 @@ from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.snapshot import snapshot
 
 INFINITE = 1 << 200
-"""What it costs that a unit goes which may not, and what a node costs that cannot do."""
+"""Cost of an ineligible victim, and of a node that cannot suffice."""
 _MAX_SITES = 4096
 _MAX_SHAPES = 64
 

@@ -14,7 +14,7 @@ from driver.scheduling.preemption import gang_plan, pod_plan, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 MAX_STEPS = 50_000
-"""About a second, where all of them are needed."""
+"""About 1 s if all of them are needed."""
 
 
 class Planner:

@@ -20,7 +20,7 @@ from driver.scheduling.preemption import lower_bounds, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 _NodeTurn = tuple[int, str, ids.NodeName, bool]
-"""What a node costs at least, who goes there first, its name; whether the law was asked."""
+"""Lower bound of a node's cost, its first victim, its name; whether eligibility was evaluated."""
 
 
 def workload_query(

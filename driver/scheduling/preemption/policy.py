@@ -130,9 +130,9 @@ _Ineligibility = tuple[reasons.Reason, str]
 
 
 class PreemptionPolicy:
-    """Policy for one preemptor, at one moment. `guards` are the PodDisruptionBudgets.
+    """Policy for one preemptor, at one moment. `budgets` are the PodDisruptionBudgets.
 
-    `idles`: whether any `QueueState` may be `is_idle`; without, plans are quicker.
+    `idles`: False if no `QueueState` is `is_idle`; plans are quicker then.
     """
 
     def __init__(

@@ -86,7 +86,7 @@ class NoPlanReason(enum.Enum):
     NEVER = "never"
     """Its preemptionPolicy is Never."""
     NOT_HELPFUL = "in vain"
-    """Even without all who may go it would not fit; or not all that would have to may go."""
+    """It would not fit even without all eligible victims."""
     BUDGET_EXCEEDED = "spent"
     """The steps ended before one was found."""
 

@@ -63,7 +63,7 @@ class AllocatedDevices:
         self, key: ids.Key, previous: claims.Allocation | None
     ) -> Sequence[claims.DeviceId]:
         current = self.allocation(key)
-        if previous == current:  # what we wrote is what the caches then say
+        if previous == current:  # the caches confirm what we wrote
             return ()
         released = [entry.device for entry in _consuming_results(previous)]
         for device in released:

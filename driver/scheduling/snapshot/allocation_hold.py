@@ -14,7 +14,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 
 _MAX_CACHED = 1024
-"""Pods whose holds are remembered: each is compared many times while its pod is placed."""
+"""Cached holds: each is compared many times while its pod is placed."""
 
 
 def pod_hold(pod: pods.Pod) -> claims.Consumer:
@@ -72,6 +72,6 @@ def consumer_pod(
 def _uid(pod_uid: str) -> str:
     try:
         space = uuid.UUID(pod_uid)
-    except ValueError:  # whoever made the pod chose its UID
+    except ValueError:  # the UID was chosen by the pod's creator
         space = uuid.uuid5(uuid.NAMESPACE_OID, pod_uid)
     return str(uuid.uuid5(space, "hold"))

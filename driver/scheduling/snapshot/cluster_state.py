@@ -39,7 +39,7 @@ class NodeMarkers:
 
 NO_MARKERS = NodeMarkers()
 _NO_NODE = ids.NodeName("")
-"""Marks a change that no node's own answer depends on."""
+"""Marks a change that no node's own result depends on."""
 
 
 class _ReadOnlyState:

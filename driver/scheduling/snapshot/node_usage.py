@@ -23,11 +23,13 @@ class NodeUsageIndex:
     """Pods by node: bound, being placed, or unbound with an allocation that pins them.
 
     Every change returns the nodes that it concerns; `bindings` counts bindings and unbindings.
-    Placeholders are in the namespace `arriving`, where only the provisioner may create pods.
+    Only the provisioner may create pods in the placeholder namespace.
     """
 
-    def __init__(self, arriving: str = "", placed: placed_pods.PlacedPods | None = None) -> None:
-        self._placeholder_namespace = arriving
+    def __init__(
+        self, placeholder_namespace: str = "", placed: placed_pods.PlacedPods | None = None
+    ) -> None:
+        self._placeholder_namespace = placeholder_namespace
         self._population = placed_pods.PlacedPods({}) if placed is None else placed
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}

@@ -27,18 +27,18 @@ class PodKind:
 
     @property
     def has_anti_affinity(self) -> bool:
-        """Whether such a pod has required anti-affinity."""
+        """True if such a pod has required anti-affinity."""
         return bool(self.affinity.anti)
 
     @property
     def affects_scores(self) -> bool:
-        """Whether such a pod counts in the scores of others (InterPodAffinity)."""
+        """True if such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 
 
 KindCounts = tuple[PodKind, Mapping[ids.NodeName, int]]
-"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
+"""Number of pods of a kind per node; an overlay removes some by negative numbers."""
 
 
 _Placement = tuple[ids.NodeName, pods.Pod]
@@ -289,7 +289,7 @@ class PlacedPods:
             self._pending = {}
             for key, placed in pending.items():
                 self._update_counts(key, placed)
-            self._revision = mark  # it was raised when they came
+            self._revision = mark  # it was raised when they were set
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         target = pod.nominated if pod is not None and not pod.finished else None

@@ -8,7 +8,7 @@ from driver.resources.dra import pools, slices, taint_rules
 from driver.scheduling.snapshot import snapshot
 
 ALL_NODES = ids.NodeName("")
-"""Where a pool is found that is not local to one node."""
+"""Location of a pool that is not local to one node."""
 
 
 class _LazyPools(Mapping[snapshot.PoolKey, pools.Pool]):

@@ -18,7 +18,7 @@ from driver.scheduling.snapshot import placed_pods, storage_index
 PoolKey = tuple[str, str]
 """Driver and pool."""
 CounterAmounts = Mapping[dra_pools.Counter, int]
-"""What devices in use leave of each counter of a pool, in nano-units; below 0: overdrawn."""
+"""Remainder of each counter of a pool, in nano-units; below 0: overdrawn."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ class Counts(Protocol):
     """Sums over pods, such that adding a pod and taking it away leaves them as they were."""
 
     def add(self, kind: Any, node: ids.NodeName, number: int) -> None:  # noqa: ANN401 - a Kind, which builds on this
-        """Add pods of a `placed_pods.Kind` on a node; a negative number takes them away."""
+        """Add pods of a `placed_pods.PodKind` on a node; a negative number takes them away."""
         ...
 
     def copy(self) -> Self:
@@ -25,7 +25,7 @@ class Counts(Protocol):
 T = TypeVar("T")
 C = TypeVar("C", bound=Counts)
 Step = tuple[Any, ids.NodeName, int]
-"""A kind, a node and how many pods more."""
+"""A kind, a node and the number of pods added."""
 
 
 class RevisionCache:
@@ -96,7 +96,7 @@ class StackedCounts:
         if key not in self._counts:
             self._counts[key] = make().copy(), []
         counts, applied = self._counts[key]
-        # A step that is still in its place on the stack has all those below it in theirs.
+        # If a step is unchanged on the stack, so are all below it.
         while applied and (len(applied) > len(steps) or applied[-1] is not steps[len(applied) - 1]):
             kind, node, number = applied.pop()
             counts.add(kind, node, -number)

@@ -45,7 +45,7 @@ class BoundPods:
     ) -> pending.PendingWorkload | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
         node = self._context.refresh_view().nodes.get(pod.node) if pod.node is not None else None
-        mine = bound_pod_refusal.ours(self._context.view, self._owners, held)
+        mine = bound_pod_refusal.managed_claims(self._context.view, self._owners, held)
         due = bound_pods.binding_state(pod, mine, node)
         if isinstance(due, bound_pods.Consistent):
             self._context.memory.astray.pop(pod.uid, None)

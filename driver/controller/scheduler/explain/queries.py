@@ -120,16 +120,19 @@ class ExplainQueries:
         refused = self._bound_refusals().refusal(pod)
         if refused is None:
             return None
-        if refused.fits and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
+        if (
+            refused.has_free_devices
+            and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT
+        ):
             limited = memory.messages.get(pod.uid, "")
             limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
             return self._results.record_explanation(pod, limit, text=limited)
-        rest = self._results.describe_details(refused.answer, refused.near)
+        rest = self._results.describe_details(refused.result, refused.nearest)
         text = whatif_words.join_sentence(refused.text, rest)
-        return self._results.record_explanation(pod, refused.answer, refused.near, text)
+        return self._results.record_explanation(pod, refused.result, refused.nearest, text)
 
-    def _bound_refusals(self) -> bound_pod_refusal.Reader:
-        return bound_pod_refusal.Reader(
+    def _bound_refusals(self) -> bound_pod_refusal.RefusalReader:
+        return bound_pod_refusal.RefusalReader(
             self._context.view,
             self._settings,
             self._claims.claim,

@@ -24,7 +24,7 @@ def nodes(node_list: Sequence[model.Node], query: queries.NodeQuery) -> model.No
         meant = [node for node in meant if any(is_match(gpu, query) for gpu in node.gpus)]
     if query.sort != "name":
         meant.sort(key=_used, reverse=query.sort == "used")
-    items, following = paging.part(meant, lambda node: node.name, query.after, query.limit)
+    items, following = paging.page(meant, lambda node: node.name, query.after, query.limit)
     return model.Nodes(total=len(meant), next=following, items=items)
 
 
@@ -70,5 +70,5 @@ def filter_by_name(
 ) -> Part[T]:
     """Return a page of the items whose key's name contains the query's."""
     meant = [item for item in candidates if query.name in key(item).rpartition("/")[2]]
-    items, following = paging.part(meant, key, query.after, query.limit)
+    items, following = paging.page(meant, key, query.after, query.limit)
     return Part(len(meant), following, items)

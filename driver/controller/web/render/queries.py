@@ -21,7 +21,7 @@ class Query(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     live: Literal["on", "off"] = "on"
-    limit: int = pydantic.Field(default=paging.USUAL, ge=1, le=paging.MOST)
+    limit: int = pydantic.Field(default=paging.DEFAULT_LIMIT, ge=1, le=paging.MAX_LIMIT)
     after: str = pydantic.Field(default="", alias="continue")
 
     def url_parameters(self) -> dict[str, object]:
@@ -66,7 +66,7 @@ class ObjectQuery(Query):
 class TimelineQuery(Query):
     """Query of the timeline."""
 
-    limit: int = pydantic.Field(default=TIMELINE_LIMIT, ge=1, le=paging.MOST)
+    limit: int = pydantic.Field(default=TIMELINE_LIMIT, ge=1, le=paging.MAX_LIMIT)
     namespace: str = ""
     name: str = ""
     reason: str = ""

@@ -58,12 +58,12 @@ def page(
     names: Mapping[str, str],
     query: queries.Query,
     document: model.Document,
-    reports: catalog.Reading,
+    reports: catalog.Reports,
 ) -> str:
     """A view as a page."""
     more = _MORE.get(view.name, _nothing)(reports, document, query)
     title = view.title.format_map(names)
-    shown = {"query": query, "doc": document, "as_of": reports.at}
+    shown = {"query": query, "doc": document, "as_of": reports.read_at}
     return _rendered(f"{view.name}.html", title=title, **shown, **more)
 
 
@@ -85,18 +85,18 @@ def _rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever t
     return flask.render_template(template, here=flask.request.full_path.rstrip("?"), **values)
 
 
-_More = Callable[[catalog.Reading, Any, Any], dict[str, object]]
+_More = Callable[[catalog.Reports, Any, Any], dict[str, object]]
 
 
-def _nothing(_: catalog.Reading, __: model.Document, ___: queries.Query) -> dict[str, object]:
+def _nothing(_: catalog.Reports, __: model.Document, ___: queries.Query) -> dict[str, object]:
     return {}
 
 
 def _overview(
-    reports: catalog.Reading, document: model.Nodes, query: queries.NodeQuery
+    reports: catalog.Reports, document: model.Nodes, query: queries.NodeQuery
 ) -> dict[str, object]:
     fleet = reports.fleet()
-    first = reports.waiting(part=selection.Part(limit=_FIRST)).items
+    first = reports.waiting(part=selection.PageRequest(limit=_FIRST)).items
     dimmed = {
         (gpu.node, gpu.name)
         for node in document.items
@@ -111,30 +111,30 @@ def _overview(
     }
 
 
-def _node(_: catalog.Reading, document: model.Node, __: queries.Query) -> dict[str, object]:
+def _node(_: catalog.Reports, document: model.Node, __: queries.Query) -> dict[str, object]:
     return {"reach": charts.reaches(document.gpus)}
 
 
-def _claim(reports: catalog.Reading, document: model.Claim, _: queries.Query) -> dict[str, object]:
+def _claim(reports: catalog.Reports, document: model.Claim, _: queries.Query) -> dict[str, object]:
     """Return the GPUs of a claim's devices."""
     places = dict.fromkeys((device.node, device.gpu) for device in document.devices if device.gpu)
     gpus = [reports.gpu(*key) for key in places]
     return {"gpus": [device for device in gpus if device is not None]}
 
 
-def _pod(reports: catalog.Reading, document: model.Pod, _: queries.Query) -> dict[str, object]:
+def _pod(reports: catalog.Reports, document: model.Pod, _: queries.Query) -> dict[str, object]:
     return {"claims": [claim for claim in map(reports.claim, document.claims) if claim is not None]}
 
 
-def _queues(_: catalog.Reading, document: model.Queues, __: queries.Query) -> dict[str, object]:
+def _queues(_: catalog.Reports, document: model.Queues, __: queries.Query) -> dict[str, object]:
     return {"drawn": charts.queue_bars(document.items)}
 
 
-def _queue(_: catalog.Reading, document: model.Queue, __: queries.Query) -> dict[str, object]:
+def _queue(_: catalog.Reports, document: model.Queue, __: queries.Query) -> dict[str, object]:
     return {"drawn": charts.queue_bars([document])}
 
 
-def _timeline(reports: catalog.Reading, _: model.Timeline, __: queries.Query) -> dict[str, object]:
+def _timeline(reports: catalog.Reports, _: model.Timeline, __: queries.Query) -> dict[str, object]:
     events = reports.timeline(views.ALL_ITEMS).items
     return {
         "reasons": sorted({event.reason for event in events}),

@@ -115,7 +115,7 @@ def _node_holders(view: snapshot.Snapshot, node: ids.NodeName) -> list[GpuHolder
                 by_holder[holder.claim].add((share.pool.name, _gpu_name(device)))
         for device, taint in _tainted_devices(share):
             faults[taint].add((share.pool.name, _gpu_name(device)))
-    # Promised GPUs that others still use are counted with those.
+    # Reserved GPUs still in use are counted with their users.
     in_use = {gpu for key, held in by_holder.items() if _is_claim(key) for gpu in held}
     gpu_holders = [
         GpuHolder(node, len(gpu_keys), key)

@@ -121,8 +121,8 @@ class CounterTracker:
         for counter, amount in draws:
             if left.get(counter, 0) - drawn.get(counter, 0) < amount:
                 return False
-        # One overdrawn counter bars every device of the pool that draws on any, as in the
-        # reference (#140802): what is wrong there is not known.
+        # One overdrawn counter excludes every device of the pool that draws on any, as in the
+        # reference (#140802): the cause is unknown.
         return min(left.values()) >= 0
 
     def _has_capacity(self, index: int, options: candidates.RequestCandidates) -> bool:

@@ -14,7 +14,7 @@ Entry = TypeVar("Entry")
 class SharedConstraint(abc.ABC, Generic[Entry]):
     """Constraint (`base.Constraint`) without `entry`, `signature`, `accepts` and `reason`.
 
-    `given` is shared by the subrequests; entries from before the search stay.
+    `entries` are shared by the subrequests; entries from before the search stay.
     """
 
     def __init__(

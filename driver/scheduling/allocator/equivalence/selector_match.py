@@ -50,7 +50,7 @@ class Matcher:
             value = attributes.get(full)
             if value is None:
                 value = attributes.get(bare)
-            # In a set of looks `true` would be `1`.
+            # As a dictionary key `True` would equal `1`.
             values.append((value,) if value is True or value is False else value)
             amount = capacity.get(full) or capacity.get(bare)
             values.append(None if amount is None else amount.value.nanos)

@@ -59,9 +59,9 @@ def _rejection(
 def is_self_limiting(pod: pods.Pod) -> bool:
     """Return whether pods like this one may exclude each other from a node."""
     terms = pod.pod_affinity
-    if not pod.topology_spread and terms is interpod_affinity.NONE:
+    if not pod.spread_constraints and terms is interpod_affinity.NONE:
         return False
-    spread = any(constraint.required for constraint in pod.topology_spread)
+    spread = any(constraint.required for constraint in pod.spread_constraints)
     return bool(terms.required or terms.anti or spread)
 
 
@@ -106,7 +106,7 @@ def nominated_key(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
     """Return a value equal for pods that yield to the same nominated pods; None without any."""
     if not placed.has_nominated:
         return None
-    # A nominated pod is not its own rival, so no other pod's answer is its answer.
+    # A nominated pod does not yield to itself, so it shares no result with other pods.
     return pod.priority, pod.uid if pod.nominated else None
 
 
@@ -139,10 +139,10 @@ def _compute(
 
 
 def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
-    constrained = bool(pod.topology_spread)
+    constrained = bool(pod.spread_constraints)
     return (
         placed_pods.pod_kind_key(pod),
-        pod.topology_spread,
+        pod.spread_constraints,
         (frozenset(pod.node_selector.items()), pod.affinity) if constrained else None,
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained

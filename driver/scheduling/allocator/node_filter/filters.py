@@ -61,7 +61,7 @@ def _rejections(
     if workload.allocated_claims:
         yield reasons.Reason.NODE_PINNED, _pinned_elsewhere(node, workload)
     if node.leaving:
-        # Whatever the pod tolerates: it would go with the node.
+        # Tolerations do not matter: the pod would be removed with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
     if use.placeholders:
         yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"

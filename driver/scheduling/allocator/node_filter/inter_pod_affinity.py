@@ -105,7 +105,7 @@ class State:
                 return f"pod affinity by {term.topology_key}, a label that the node lacks"
             if self._affinity[term.topology_key, value] <= 0:
                 alone = alone or f"pod affinity by {term.topology_key}"
-        # The first of pods that want to be together is let in anywhere.
+        # The first of a group of pods with mutual affinity may go to any node.
         if (
             alone
             and not any(number > 0 for number in self._affinity.values())

@@ -16,7 +16,7 @@ from driver.scheduling.snapshot import placed_pods
 
 Nodes = Mapping[ids.NodeName, nodes.Node]
 Eligible = Mapping[ids.NodeName, str]
-"""The domain of each node that counts."""
+"""Domain of each eligible node."""
 
 
 class State:
@@ -39,7 +39,7 @@ class State:
     @classmethod
     def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """Return the state before filtering; None for a pod without such constraints."""
-        constraints = [constraint for constraint in pod.topology_spread if constraint.required]
+        constraints = [constraint for constraint in pod.spread_constraints if constraint.required]
         if not constraints:
             return None
         counts = [domain_counts(pod, constraint, constraints, placed) for constraint in constraints]
@@ -174,5 +174,5 @@ class MatchingPods:
     def _is_counted(self, kind: placed_pods.PodKind) -> bool:
         if kind.namespace != self._namespace or kind.deleting or self._selector is None:
             return False
-        # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
+        # An empty selector matches the pod itself and counts no pods (countPodsMatchSelector).
         return not self._selector.is_empty and self._selector.matches(kind.labels)

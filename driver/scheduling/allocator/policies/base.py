@@ -11,7 +11,7 @@ from driver import ids, names
 
 MAX_SCORE = 100
 FULL = 1000
-"""What an idle card has left, in thousandths."""
+"""Capacity of an idle GPU, in thousandths."""
 IDLE = ""
 WHOLE = "whole"
 MPS = names.SHARING_MPS

@@ -13,7 +13,7 @@ _MODES = {
     faces.Kind.TIME_SLICING: base.TIME_SLICING,
 }
 _THOUSANDTHS = base.FULL // 100
-"""In a percent."""
+"""Thousandths in a percent."""
 
 
 def build_mix(document: workload_mix.UsualWorkloads) -> policy_mix.WorkloadMix:

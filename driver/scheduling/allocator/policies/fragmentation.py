@@ -12,13 +12,13 @@ from collections import Counter
 from driver.scheduling.allocator.policies import base, workload_mix
 
 _MAX_CACHED = 2048
-"""Rooms of which it is remembered what is useless: of the last few hundred decisions."""
+"""Cached capacities: those of the last few hundred decisions."""
 _LEVELS = 100
 _STRANDED = 0.5
 _SCARCE = 0.5
-"""A GPU without CPU, or of a kind that others need, counts half: someone may come who can use it.
+"""GPU capacity without CPU, or of a scarce model, counts half: a later workload may use it.
 
-By streams of pods (`benchmarks/placement`): where it counts more, fewer large pods find room.
+Chosen by streams of pods (`benchmarks/placement`): with a higher weight fewer large pods fit.
 """
 
 

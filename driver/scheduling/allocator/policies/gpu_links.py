@@ -12,7 +12,7 @@ from driver.scheduling.allocator.policies import base
 NVLINK = 100
 SAME_ROOT, SAME_NUMA, ACROSS_NUMA = 30, 16, 8
 BEST_PAIR = NVLINK + SAME_ROOT
-"""The most that a pair can weigh."""
+"""Maximum weight of a pair."""
 _MAX_CACHED = 1024
 Weights = tuple[tuple[int, ...], ...]
 

@@ -17,12 +17,12 @@ from driver.scheduling.allocator.policies import base, workload_mix
 from driver.scheduling.snapshot import snapshot
 
 _MIN_CLAIMS = 100
-"""Claims; with fewer what they have says little."""
+"""Minimum number of claims for an estimate."""
 _OBSERVED_WEIGHT = 0.25
-"""How much it counts then: what runs now says nothing of what waits (`benchmarks/placement`)."""
+"""Weight of the estimate: running pods do not predict pending ones (`benchmarks/placement`)."""
 _SHARE_STEPS = 8
 _SHARE_STEP = 50
-"""Shares are told apart in steps of a twentieth of a GPU."""
+"""Shares are distinguished in steps of a twentieth of a GPU."""
 _RATIO = 1.25
 _MAX_MIXES = 16
 

@@ -7,7 +7,7 @@ from driver.scheduling.allocator import policies
 from driver.scheduling.allocator.policies import base, workload_mix
 
 Scores = tuple[int, ...]
-"""One a policy, higher is better."""
+"""One score per policy, higher is better."""
 
 
 class PolicyChain:
@@ -39,7 +39,7 @@ class PolicyChain:
 
     @property
     def has_policies(self) -> bool:
-        """Whether there is any policy."""
+        """True if there is any policy."""
         return bool(self._policies)
 
     @property

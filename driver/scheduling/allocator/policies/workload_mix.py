@@ -118,7 +118,7 @@ def product_scarcity(
 
 
 EMPTY_MIX = WorkloadMix(())
-"""Nothing is known."""
+"""A mix without shapes."""
 DEFAULT_MIX = build_mix(
     (
         (WorkloadShape(base.WHOLE, 1), 0.35),
@@ -131,4 +131,4 @@ DEFAULT_MIX = build_mix(
         (WorkloadShape(base.MIG, 1, 450), 0.05),
     )
 )
-"""What is asked where nothing is known: whole GPUs, whole nodes of eight, some halves and less."""
+"""Default mix: whole GPUs, whole nodes of eight, some halves and less."""

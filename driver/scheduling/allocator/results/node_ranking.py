@@ -14,7 +14,7 @@ from driver.scheduling.snapshot import snapshot
 Rank = tuple[node_result.RankKey, ids.NodeName]
 """Lower is better; of equals the lower name."""
 _SPARE = 64
-"""Ranks that hold no more may stay: only those before the best ones are met, and go."""
+"""Outdated ranks that may stay: those before the best ones are dropped when met."""
 EvaluateNode = Callable[[ids.NodeName], node_result.NodeResult]
 RejectNode = Callable[[ids.NodeName], allocator_types.NodeRejection | None]
 
@@ -49,9 +49,9 @@ class NodeRanking:
     def best(
         self, limit: int, avoid: Mapping[ids.NodeName, str], reject: RejectNode | None = None
     ) -> list[tuple[ids.NodeName, node_result.Fit]]:
-        """Return at most that many nodes, lowest rank first, without avoided or rejected ones.
+        """Return at most `limit` nodes, lowest rank first, without avoided or rejected ones.
 
-        The `refused` check may depend on other nodes: it is evaluated each time.
+        The `reject` check may depend on other nodes: it is evaluated each time.
         """
         aside: list[Rank] = []
         fits: dict[ids.NodeName, node_result.Fit] = {}

@@ -18,8 +18,8 @@ from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import snapshot
 
 RankKey = tuple[int, int, ranking.Scores, int]
-"""Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
-by need take, worse scores, idle GPUs (D6)."""
+"""Lower is better: positions of selected alternatives, bytes of GPU memory that requests
+by need use, negated scores, idle GPUs (D6)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,9 +44,9 @@ NodeResult = Fit | allocator_types.NodeRejection | None
 
 _MAX_RESULTS = 4096
 _MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
-"""In all chances that are kept: 25 to 50 MB of the most."""
+"""Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
 _DEVICE_FACTOR = 8
-"""So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
+"""Maximum mean number of options per device of the cluster: more are rarely used."""
 
 
 class DeviceOptionsCache:
@@ -90,7 +90,7 @@ class SignatureResults:
     """Results for one device request, by node signature."""
 
     def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
-        """Create the cache; the same request under other policies may share `chances`."""
+        """Create the cache; the same request under other policies may share `options`."""
         self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
         self._shape = shape
         self._options = DeviceOptionsCache() if options is None else options

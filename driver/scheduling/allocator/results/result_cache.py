@@ -8,7 +8,7 @@ from driver.scheduling.snapshot import snapshot
 
 _MAX_SHAPES = 256
 _MIN_RESULTS, _RESULT_FACTOR = 256, 64
-"""In all, for each node: some 5 KiB each."""
+"""Bounds of all cached results, and per node: about 5 KiB each."""
 
 
 class ResultCache:

@@ -12,7 +12,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import snapshot
 
 _DeviceKey = tuple[decode.Kind, bool]
-"""All of a device that its configuration depends on: its kind, and whether it is a share."""
+"""Fields of a device that its configuration depends on: its kind, and the share flag."""
 
 
 class DeviceConfigs:

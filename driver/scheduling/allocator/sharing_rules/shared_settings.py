@@ -13,7 +13,7 @@ from driver.scheduling.allocator.sharing_rules import device_config
 from driver.scheduling.snapshot import snapshot
 
 _Share = tuple[int, sharing.SharingTerms | None]
-"""A device, by its place, and the terms on which it is shared."""
+"""Index of a device, and the terms of its share."""
 _TermsByHolder = weakref.WeakKeyDictionary[snapshot.Holder, sharing.SharingTerms | None]
 
 

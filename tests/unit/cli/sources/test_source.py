@@ -25,7 +25,9 @@ Ask = Callable[[], output.Answer]
 ANSWERS: dict[str, Ask] = {
     "devices": lambda: devices.answer(FLEET, "", ANY),
     "devices-of-a-node": lambda: devices.answer(FLEET, "gpu-1", ANY),
-    "devices-unhealthy": lambda: devices.answer(FLEET, "", selection.Wanted(health="unhealthy")),
+    "devices-unhealthy": lambda: devices.answer(
+        FLEET, "", selection.NodeFilter(health="unhealthy")
+    ),
     "who": lambda: who.answer(FLEET, "", ""),
     "who-of-a-namespace": lambda: who.answer(FLEET, "", "nlp"),
     "who-of-a-gpu": lambda: who.answer(FLEET, f"gpu-1/{fleets.gpu('gpu-1', 2)}", ""),
@@ -184,10 +186,12 @@ def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> Non
 
 
 def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
-    known = DEMAND.found.objects
-    assert known.offer is not None
-    rests = dataclasses.replace(known.offer, paused={"h100-1": "is left alone for a while"})
-    found = catalog.Reading(read_model.Seen(dataclasses.replace(known, offer=rests)), fleets.AT)
+    known = DEMAND.cluster.objects
+    assert known.shapes is not None
+    rests = dataclasses.replace(known.shapes, paused={"h100-1": "is left alone for a while"})
+    found = catalog.Reports(
+        read_model.ClusterModel(dataclasses.replace(known, shapes=rests)), fleets.AT
+    )
     shown = text_of(nodes.answer(found), wide=True).splitlines()
     assert shown[2].split()[0] == "h100-1"
     assert shown[2].endswith("is left alone for a while")

@@ -18,7 +18,7 @@ def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
     spread = topology_spread.parse(spec, labels)
     return [
         replace(
-            one, pod=replace(one.pod, labels=labels, pod_affinity=terms, topology_spread=spread)
+            one, pod=replace(one.pod, labels=labels, pod_affinity=terms, spread_constraints=spread)
         )
         for one in gangs.alike(count)
     ]

@@ -56,7 +56,7 @@ def _in_zone(volume: volumes.Volume, node: nodes.Node) -> bool:
             continue
         zones = [zone.strip() for zone in volume.labels[label].split(_SEPARATOR)]
         if not all(zones):
-            continue  # it cannot be read, so it says nothing
+            continue  # unreadable: ignored
         value = node.labels.get(label, node.labels.get(_STABLE_LABELS.get(label, label)))
         if value is None or value not in zones:
             return False
