@@ -40,7 +40,7 @@ def connect(kubeconfig: Path | None) -> client.KubeClient:
 def connect_new_enough(kubeconfig: Path | None) -> client.KubeClient:
     """As `connect`, and exits with 3 where Kubernetes is below the floor. Raises ApiError."""
     kube = connect(kubeconfig)
-    old = version_support.below(kube.server_version().git)
+    old = version_support.check_version(kube.server_version().git)
     if old is not None:
         cli_errors.stop(
             f"{old}: upgrade it, or ask `ration doctor` what works there", cli_errors.UNREACHED

@@ -153,7 +153,7 @@ def a_rule(name: str, device: str) -> taint_rules.TaintRule:
 
 
 def a_volume(node: str) -> volumes.Volume:
-    return volumes.Volume(node_selectors.only(ids.NodeName(node)))
+    return volumes.Volume(node_selectors.single_node_selector(ids.NodeName(node)))
 
 
 node_names = st.sampled_from(["node-a", "node-b"])

@@ -59,7 +59,7 @@ def reservation(
     held = device_plan.placement_devices(found.world.view, 0, found.workload, plan.placement)
     one = reservations.parse({**body, "metadata": {"name": "defrag", "namespace": namespace}})
     now = clock.rfc3339(clock.SystemClock().now())
-    accepted = reservations.accepted(one, "", "", now)
+    accepted = reservations.render_accepted(one, "", "", now)
     return body, reservations.render_status(one, "Held", held, accepted, "made by ration defrag")
 
 

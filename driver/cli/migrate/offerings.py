@@ -105,7 +105,7 @@ def _resources(
     if not config.is_mixed:
         return
     for one in _shared(config):
-        profile = extended_resources.profile(one.resource)
+        profile = extended_resources.mig_profile(one.resource)
         if profile is not None:
             suffix = device_plugin_config.SHARED_SUFFIX if renamed and one.replicas > 1 else ""
             yield one.resource + suffix, frozenset({Target(faces.Kind.MIG, profile)})

@@ -175,7 +175,7 @@ def _resources(configs: Iterable[Migrated], world: _World) -> Mapping[str, froze
 def _parts(node: migrate_nodes.Node) -> Iterator[tuple[str, frozenset[Target]]]:
     """The resources of MIG devices that a node has."""
     for resource in node.resources:
-        profile = extended_resources.profile(
+        profile = extended_resources.mig_profile(
             resource.removesuffix(device_plugin_config.SHARED_SUFFIX)
         )
         if profile is not None:

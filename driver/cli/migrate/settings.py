@@ -40,7 +40,10 @@ class Situation:
     def is_part(self) -> bool:
         """Whether the setting is one of a MIG profile's resource."""
         name = self.entry.get("name") if isinstance(self.entry, dict) else None
-        return extended_resources.profile(device_plugin_config.resource_name(str(name))) is not None
+        return (
+            extended_resources.mig_profile(device_plugin_config.resource_name(str(name)))
+            is not None
+        )
 
 
 Judge = Callable[[object, Situation], Told]
@@ -156,7 +159,7 @@ def _name(value: object, situation: Situation) -> Told:
     resource = device_plugin_config.resource_name(str(value))
     if resource == device_plugin_config.GPU:
         return Told(Fate.USED, "shares of GPUs")
-    if extended_resources.profile(resource) is None:
+    if extended_resources.mig_profile(resource) is None:
         return Told(Fate.CHANGED, "is neither nvidia.com/gpu nor nvidia.com/mig-<profile>")
     if situation.config.mig_strategy != "mixed":
         return Told(Fate.DROPPED, "there is no such resource without migStrategy mixed")

@@ -28,7 +28,7 @@ class Template:
 
     namespace: str
     name: str
-    spec: dra_requests.Spec
+    spec: dra_requests.ClaimSpec
 
     @property
     def key(self) -> ids.Key:

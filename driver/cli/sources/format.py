@@ -39,12 +39,12 @@ def elapsed_s(since: str, at: str) -> float | None:
 def age(since: str, at: str) -> str:
     """From a time to another: `3h5m`; "" where it cannot be told."""
     found = elapsed_s(since, at)
-    return "" if found is None else durations.text(found)
+    return "" if found is None else durations.format_duration(found)
 
 
 def length(seconds: float) -> str:
     """`2h30m`."""
-    return durations.text(seconds)
+    return durations.format_duration(seconds)
 
 
 def seconds(where: str, given: str) -> float:

@@ -171,7 +171,9 @@ def _plans(objects: read_model.Objects, time: str) -> list[str]:
     sentences: dict[str, None] = {}
     for key, pod in sorted(objects.pods.items()):
         plan = (
-            backfill_plan.parse_plan_sentence(pod.waits.message) if pod.waits is not None else None
+            backfill_plan.parse_plan_sentence(pod.pending.message)
+            if pod.pending is not None
+            else None
         )
         if plan is None or plan.until <= time:
             continue

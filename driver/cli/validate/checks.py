@@ -87,7 +87,7 @@ class _Judging:
 
     def __init__(self, driver: str, everything: Iterable[object]) -> None:
         objects = [one for one in everything if isinstance(one, Mapping)]
-        self._known = configs.Known(
+        self._known = configs.ClusterFacts(
             driver, {**standard_classes.device_classes(driver), **_classes(objects)}
         )
         self._parts = dict(_parts(objects))
@@ -101,16 +101,16 @@ class _Judging:
             return ("has no apiVersion or no kind; expected both",), ()
         group, _, number = version.rpartition("/")
         if group == opaque.GROUP:
-            return self._of_dra(admission_review.Kind(group, number, kind), obj)
+            return self._of_dra(admission_review.ObjectKind(group, number, kind), obj)
         read = _document if version == names.CONFIG_VERSION else _CRDS.get((version, kind))
         if read is not None:
             return _told(read, obj)
         return self._of_workload(obj, kind)
 
-    def _of_dra(self, kind: admission_review.Kind, obj: fields.Raw) -> _Said | None:
+    def _of_dra(self, kind: admission_review.ObjectKind, obj: fields.Raw) -> _Said | None:
         found = validation_claims.check(kind, obj, self._known)
         try:
-            part = opaque.part_of(kind, obj)
+            part = opaque.claim_part(kind, obj)
             if part is None:
                 return None
             more = () if found.problems else tuple(_part(kind, part))
@@ -132,13 +132,13 @@ class _Judging:
     def _of_pod(self, pod: fields.Raw, obj: fields.Raw) -> _Said | None:
         """What its containers cannot have together, of the claims and templates in the files."""
         try:
-            entries = pods.named(pod)
+            entries = pods.claim_references(pod)
         except errors.BadInput as problem:
             return (str(problem),), ()
         if not entries:
             return None
         within = _namespace(obj)
-        parts = {one.name: self._parts.get((one.kind, within, one.of)) for one in entries}
+        parts = {one.name: self._parts.get((one.kind, within, one.source)) for one in entries}
         found = pods.check(pod, {k: v for k, v in parts.items() if v is not None}, self._known)
         return found.problems, found.warnings
 
@@ -178,7 +178,7 @@ def _document(obj: fields.Raw) -> None:
         case "NodeShapes":
             node_shapes.read(obj, "NodeShapes")
         case kind:
-            decode.config(obj, str(kind), from_class=True)
+            decode.decode_config(obj, str(kind), from_class=True)
 
 
 _CRDS: Mapping[tuple[str, str], Callable[[fields.Raw], None]] = {
@@ -193,10 +193,10 @@ def _unknown(obj: fields.Raw, known: tuple[str, ...]) -> None:
             raise errors.BadInput(key, "is not a field", f"one of {', '.join(known)}")
 
 
-def _part(kind: admission_review.Kind, part: opaque.Part) -> Iterator[str]:
+def _part(kind: admission_review.ObjectKind, part: opaque.ConfigPart) -> Iterator[str]:
     """Beyond configuration: what is asked can be read, is weighed, and its selectors compile."""
     if not part.is_class:
-        asked = configs.requests(part)
+        asked = configs.parse_requests(part)
         if not asked:
             yield f"{part.at}.requests: is empty; expected a request"
         if kind.version == "v1":
@@ -206,10 +206,10 @@ def _part(kind: admission_review.Kind, part: opaque.Part) -> Iterator[str]:
         yield str(errors.BadInput(where, problem))
 
 
-def _beyond(spec: dra_requests.Spec) -> Iterator[str]:
-    yield from spec.beyond
+def _beyond(spec: dra_requests.ClaimSpec) -> Iterator[str]:
+    yield from spec.unsupported
     for one in (way for asked in spec.requests for way in (asked, *asked.alternatives)):
-        yield from (f"request {one.name}, {text}" for text in one.beyond)
+        yield from (f"request {one.name}, {text}" for text in one.unsupported)
 
 
 def _selectors(raw: fields.Raw, at: str, *, nested: bool) -> Iterator[tuple[str, str]]:
@@ -219,7 +219,7 @@ def _selectors(raw: fields.Raw, at: str, *, nested: bool) -> Iterator[tuple[str,
             cel = fields.mapping(entry, "cel", where)
             text = fields.required_text(cel, "expression", f"{where}.cel")
             found = selector.compile_selector(text)
-            if isinstance(found, selector.Unusable):
+            if isinstance(found, selector.UnusableSelector):
                 yield f"{where}.cel.expression", found.why
 
 
@@ -246,7 +246,7 @@ def _classes(objects: Iterable[fields.Raw]) -> dict[str, device_classes.DeviceCl
 
 def _parts(
     objects: Iterable[fields.Raw],
-) -> Iterator[tuple[tuple[str, str, str], opaque.Part]]:
+) -> Iterator[tuple[tuple[str, str, str], opaque.ConfigPart]]:
     """Claims and templates by kind, namespace and name, as far as they can be read."""
     for obj in objects:
         group, _, version = str(obj.get("apiVersion") or "").rpartition("/")
@@ -254,10 +254,10 @@ def _parts(
         if group != opaque.GROUP or kind == opaque.CLASS:
             continue
         try:
-            part = opaque.part_of(admission_review.Kind(group, version, kind), obj)
+            part = opaque.claim_part(admission_review.ObjectKind(group, version, kind), obj)
             name = fields.text(fields.mapping(obj, "metadata"), "name", "metadata")
             if part is not None:
-                configs.requests(part)
+                configs.parse_requests(part)
                 yield (kind, _namespace(obj), name), part
         except errors.BadInput:
             continue  # as above

@@ -254,7 +254,7 @@ class AllocationWriter:
         answer = self._writer.patch(
             gvr.RESOURCE_CLAIMS,
             claim.name,
-            claims.render_said(claim, statuses),
+            claims.render_device_status(claim, statuses),
             namespace=claim.namespace,
             subresource="status",
             kind=client.PatchType.APPLY,

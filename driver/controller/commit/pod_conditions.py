@@ -25,23 +25,23 @@ class ConditionWriter:
         self._writer = hand
         self._clock = time
         self._lock = threading.Lock()
-        self._due: dict[ids.PodUid, tuple[pods.Pod, pods.Waits | None]] = {}
+        self._due: dict[ids.PodUid, tuple[pods.Pod, pods.PendingCondition | None]] = {}
         self._written: set[ids.PodUid] = set()
 
     def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
         """Set the condition: the pod is pending, for `reason`."""
         since = clock.rfc3339(self._clock.now())
-        desired = pods.waits(reason, message, pod.waits.since if pod.waits else since)
+        desired = pods.build_pending(reason, message, pod.pending.since if pod.pending else since)
         with self._lock:
             self._due.pop(pod.uid, None)
-            if pod.waits != desired:
+            if pod.pending != desired:
                 self._due[pod.uid] = pod, desired
 
     def report_allocated(self, pod: pods.Pod) -> None:
         """Remove the condition: the pod is no longer pending."""
         with self._lock:
             self._due.pop(pod.uid, None)
-            if pod.waits is not None or pod.uid in self._written:
+            if pod.pending is not None or pod.uid in self._written:
                 self._due[pod.uid] = pod, None
 
     def run(self, stop: threading.Event) -> None:
@@ -58,7 +58,7 @@ class ConditionWriter:
                 return False
             pod, condition = self._due.pop(next(iter(self._due)))
         try:
-            self._patch(pod, pods.render_waits(pod, condition))
+            self._patch(pod, pods.render_pending(pod, condition))
         except errors.NotFound:
             condition = None
         except errors.ApiError as error:
@@ -79,7 +79,7 @@ class ConditionWriter:
             kind=client.PatchType.STRATEGIC,
         )
 
-    def _requeue(self, pod: pods.Pod, condition: pods.Waits | None) -> None:
+    def _requeue(self, pod: pods.Pod, condition: pods.PendingCondition | None) -> None:
         """Write the condition later, unless a newer one is due."""
         with self._lock:
             self._due.setdefault(pod.uid, (pod, condition))

@@ -78,7 +78,7 @@ def node_slices(caches: Stores, node: ids.NodeName, driver: str) -> tuple[slices
         for entry in caches.slices.snapshot().values()
         if entry.node == node and entry.driver == driver
     )
-    return tuple(taint_rules.applied(mine, caches.taint_rules.snapshot().values()))
+    return tuple(taint_rules.apply_rules(mine, caches.taint_rules.snapshot().values()))
 
 
 def pod_claims(caches: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:

@@ -225,7 +225,7 @@ class BackfillReservation:
         self._start, self._users = answer.start, users
         return backfill_plan.BackfillPlan(item.kind, item.key, devices, since, until, why)
 
-    def _is_small(self, devices: Sequence[reservations.Held]) -> bool:
+    def _is_small(self, devices: Sequence[reservations.HeldDevice]) -> bool:
         results = term.held_allocation(devices)
         size = queue_resources.results_amounts(
             self._context.view, results.results if results else ()

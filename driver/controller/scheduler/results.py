@@ -162,7 +162,7 @@ class ResultHandler:
 
     def report_allocated(self, pod: pods.Pod, pod_claims: Iterable[claims.Claim]) -> None:
         """Remove the pending condition of a pod whose claims are all allocated."""
-        if pod.waits is not None and all(claim.allocation is not None for claim in pod_claims):
+        if pod.pending is not None and all(claim.allocation is not None for claim in pod_claims):
             self._tools.reporter.report_allocated(pod)
 
     def report_event(

@@ -68,7 +68,7 @@ def allocation_selector(
     named: list[node_selectors.Expression] = []
     for assignment in assignments:
         if assignment.reach.node is not None or assignment.pins_node:
-            return node_selectors.only(node)
+            return node_selectors.single_node_selector(node)
         for term in assignment.reach.selector.terms if assignment.reach.selector else ():
             labels += [expression for expression in term.labels if expression not in labels]
             named += [expression for expression in term.fields if expression not in named]

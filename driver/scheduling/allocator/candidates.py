@@ -72,7 +72,7 @@ class RequestCandidates:
         """Number of devices that the subrequest needs; All needs at least one."""
         return (
             max(len(self.indexes), 1)
-            if self.subrequest.request.everything
+            if self.subrequest.request.all_devices
             else self.subrequest.request.count
         )
 
@@ -110,7 +110,7 @@ def devices_at(
 
 def _pool_devices(
     view: snapshot.Snapshot,
-    share: pools.Share,
+    share: pools.NodePool,
     resource_slice: slices.Slice,
     devices: Iterable[slices.Device],
 ) -> Iterator[NodeDevice]:
@@ -134,15 +134,15 @@ class DeviceFilter:
 def find_candidates(
     subrequest: requests.SubRequest,
     node_devices: Sequence[NodeDevice],
-    shares: Sequence[pools.Share],
+    shares: Sequence[pools.NodePool],
     device_filter: DeviceFilter,
 ) -> RequestCandidates:
     """Return the node's candidates for a subrequest."""
     options = RequestCandidates(subrequest, device_filter.by_need(subrequest))
-    add = _add_required if subrequest.request.everything else _add_if_free
+    add = _add_required if subrequest.request.all_devices else _add_if_free
     for index, device in enumerate(node_devices):
         add(options, index, device, device_filter)
-    if subrequest.request.everything:
+    if subrequest.request.all_devices:
         incomplete = next((share for share in shares if share.problem), None)
         options.error = (
             f"pool {incomplete.pool.name} {incomplete.problem}" if incomplete else options.error
@@ -164,7 +164,7 @@ def _add_if_free(
         return
     reason = rejection(subrequest, device, device_filter)
     allocated = _is_allocated(device) and not subrequest.request.admin_access
-    if isinstance(matched, cel.Failed):
+    if isinstance(matched, cel.EvaluationFailure):
         # A device in use is skipped first, as in the reference, so it is no error.
         options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
         if not allocated:
@@ -189,7 +189,7 @@ def _add_required(
     if matched is False:
         options.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
         return
-    if isinstance(matched, cel.Failed):
+    if isinstance(matched, cel.EvaluationFailure):
         options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
         options.error = f"a selector fails on {device.id.device}: {matched.why}"
         return
@@ -212,7 +212,7 @@ def rejection(
     subrequest: requests.SubRequest, device: NodeDevice, device_filter: DeviceFilter
 ) -> reasons.Reason | None:
     """Return why a subrequest may not have a device, whatever is left of it; None if it may."""
-    if device.device.beyond or device.slice.beyond:
+    if device.device.unsupported or device.slice.unsupported:
         return reasons.Reason.DEVICE_BEYOND
     keys = _untolerated_taints(subrequest, device.device, device_filter.ignored_taints)
     if keys:
@@ -257,7 +257,7 @@ def _consumption(
         return {}, reasons.Reason.CAPACITY_SHORT
     consumption: dict[str, quantities.Quantity] = {}
     for name, capacity in device.capacity.items():
-        amount = capacities.consumed(capacity, request.minimums.get(name))
+        amount = capacities.consumed_capacity(capacity, request.minimums.get(name))
         if (
             amount is None
             or amount.nanos < 0

@@ -161,7 +161,7 @@ def _explain_choice(
 ) -> str:
     """Return why a node was preferred to the next best one."""
     if rival is not None and fit.memory < rival.memory:
-        return f"{quantities.of_bytes(fit.memory).text} of GPU memory, the least that does"
+        return f"{quantities.from_bytes(fit.memory).text} of GPU memory, the least that does"
     return policy_chain.explain_choice(fit.candidate, fit.scores, rival.scores if rival else None)
 
 

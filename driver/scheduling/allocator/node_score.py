@@ -71,11 +71,13 @@ def pod_preferences(
     """Return the preferences of a workload's pod; None if neither it nor placed pods have any."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
-    plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    plain = (
+        not pod.spread_constraints and not pod.node_preferences and terms is interpod_affinity.NONE
+    )
     if plain and not placed.has_soft_taints and not placed.affects_scores:
         return None
     has_preferences = pod.node_preferences or terms.preferred or terms.preferred_anti
-    has_soft_spread = any(not constraint.required for constraint in pod.spread)
+    has_soft_spread = any(not constraint.required for constraint in pod.spread_constraints)
     if not (has_preferences or has_soft_spread or placed.has_soft_taints or placed.affects_scores):
         return None
     return PodPreferences(view, pod)
@@ -116,7 +118,7 @@ def _spread_counts(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int | None]:
     """Return the number of pods in the domains of each node, by ScheduleAnyway constraints."""
-    constraints = [constraint for constraint in pod.spread if not constraint.required]
+    constraints = [constraint for constraint in pod.spread_constraints if not constraint.required]
     keys = {constraint.topology_key for constraint in constraints}
     counted = [node for node in candidates if all(key in node.labels for key in keys)]
     scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)

@@ -32,7 +32,7 @@ class OwnershipResolver:
 
     def __init__(self) -> None:
         self._generation = -1
-        self._by_spec: dict[dra_requests.Spec, Ownership] = {}
+        self._by_spec: dict[dra_requests.ClaimSpec, Ownership] = {}
         self._pools: WeakKeyDictionary[pools.Pool, dict[_Matchers, _PoolMatches]] = (
             WeakKeyDictionary()
         )
@@ -63,7 +63,7 @@ class OwnershipResolver:
             if ownership is Ownership.MIXED:
                 detail = f"claim {claim.key} also asks devices of another driver"
                 return allocator_types.Unschedulable(reasons.Reason.FOREIGN_DEVICES, detail)
-            leave = ownership is Ownership.SHARED and not pod.verdict.passed_over
+            leave = ownership is Ownership.SHARED and not pod.verdict.was_passed_over
             if ownership is not Ownership.FOREIGN and not leave:
                 managed.append(claim)
         return tuple(managed)
@@ -72,7 +72,10 @@ class OwnershipResolver:
         self, view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request
     ) -> Ownership:
         """Return the ownership of a request: with both kinds, kube-scheduler goes first."""
-        kinds = {self._subrequest_ownership(view, claim, subrequest) for subrequest in request.ways}
+        kinds = {
+            self._subrequest_ownership(view, claim, subrequest)
+            for subrequest in request.alternatives_or_self
+        }
         return kinds.pop() if len(kinds) == 1 else Ownership.SHARED
 
     def _subrequest_ownership(
@@ -99,7 +102,7 @@ class OwnershipResolver:
         matches = self._pools.setdefault(pool, {})
         if subrequest.matchers not in matches:
             managed = [
-                pool.driver == driver and device.tainted_for("controller")
+                pool.driver == driver and device.is_tainted_for("controller")
                 for resource_slice in pool.slices
                 for device in resource_slice.devices
                 if subrequest.matches(pool.driver, device) is True

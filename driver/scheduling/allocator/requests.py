@@ -26,7 +26,7 @@ class SubRequest:
         """`main`, or `main/sub` for an alternative."""
         return self.request.name
 
-    def matches(self, driver: str, device: slices.Device) -> bool | cel.Failed:
+    def matches(self, driver: str, device: slices.Device) -> bool | cel.EvaluationFailure:
         """Return whether a device matches; the first selector that is not true decides."""
         for matcher in self.matchers:
             answer = matcher.matches(driver, device)
@@ -62,14 +62,17 @@ def parse_requests(
 
 def _unsupported_claim(claim: claims.Claim) -> allocator_types.Unschedulable | None:
     spec = claim.spec
-    beyond = [*spec.beyond]
+    beyond = [*spec.unsupported]
     least = 0
     for request in spec.requests:
         beyond += [
-            f"{subrequest.name}.{key}" for subrequest in request.ways for key in subrequest.beyond
+            f"{subrequest.name}.{key}"
+            for subrequest in request.alternatives_or_self
+            for key in subrequest.unsupported
         ]
         least += min(
-            1 if subrequest.everything else subrequest.count for subrequest in request.ways
+            1 if subrequest.all_devices else subrequest.count
+            for subrequest in request.alternatives_or_self
         )
     if beyond:
         return unschedulable_claim(reasons.Reason.NOT_SUPPORTED, claim, f"uses {', '.join(beyond)}")
@@ -87,7 +90,7 @@ def _invalid_config(
         for path, opaque, from_class in _applicable_configs(view, claim):
             if opaque.get("driver") == view.driver:
                 parameters = fields.mapping(opaque, "parameters", path)
-                decode.config(parameters, path, from_class=from_class)
+                decode.decode_config(parameters, path, from_class=from_class)
     except errors.BadInput as error:
         return unschedulable_claim(reasons.Reason.CONFIG_INVALID, claim, str(error))
     return None
@@ -97,7 +100,9 @@ def _applicable_configs(
     view: snapshot.Snapshot, claim: claims.Claim
 ) -> Iterator[tuple[str, fields.Raw, bool]]:
     """Yield configuration that may apply: its path, the document, whether it is a class's."""
-    subrequests = [subrequest for config in claim.spec.requests for subrequest in config.ways]
+    subrequests = [
+        subrequest for config in claim.spec.requests for subrequest in config.alternatives_or_self
+    ]
     for name in dict.fromkeys(subrequest.device_class for subrequest in subrequests):
         if name in view.classes:
             for index, raw in enumerate(view.classes[name].configs):
@@ -110,7 +115,7 @@ def _resolve_request(
     view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request
 ) -> tuple[SubRequest, ...] | allocator_types.Unschedulable:
     subrequests: list[SubRequest] = []
-    for subrequest in request.ways:
+    for subrequest in request.alternatives_or_self:
         resolved = resolve_subrequest(view, claim, subrequest)
         if isinstance(resolved, allocator_types.Unschedulable):
             return resolved
@@ -129,7 +134,7 @@ def resolve_subrequest(
     compiled: list[selector_match.Matcher] = []
     for expression in (*device_class.selectors, *subrequest.selectors):
         matcher = selector_match.get_matcher(expression)
-        if isinstance(matcher, cel.Unusable):
+        if isinstance(matcher, cel.UnusableSelector):
             text = f"request {subrequest.name}: {matcher.why} in `{expression}`"
             return unschedulable_claim(reasons.Reason.SELECTOR_UNUSABLE, claim, text)
         compiled.append(matcher)

@@ -114,7 +114,7 @@ class OptionSearch:
         all_candidates = self._problem.candidates
         flat = [options for alternatives in all_candidates for options in alternatives]
         if not flat or any(
-            entry.selector_errors or entry.subrequest.request.everything for entry in flat
+            entry.selector_errors or entry.subrequest.request.all_devices for entry in flat
         ):
             return
         if len(all_candidates) == 1:

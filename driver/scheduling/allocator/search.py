@@ -175,10 +175,10 @@ class _Search:
         """Return the choice that follows the next viable device."""
         self._undo(state)
         places = state.candidates.indexes
-        last = state.number + 1 if state.candidates.subrequest.request.everything else len(places)
+        last = state.number + 1 if state.candidates.subrequest.request.all_devices else len(places)
         state.next = (
             max(state.next, state.number)
-            if state.candidates.subrequest.request.everything
+            if state.candidates.subrequest.request.all_devices
             else state.next
         )
         while state.next < last:
@@ -219,7 +219,7 @@ class _Search:
         if rejecting is not None:
             self._tracker.release(index, state.candidates)
             if (
-                state.candidates.subrequest.request.everything
+                state.candidates.subrequest.request.all_devices
                 and rejecting in self._problem.match_constraints
             ):
                 name = self._problem.devices[index].id.device

@@ -39,7 +39,7 @@ class DeviceAssignment:
     claim_index: int
     request: dra_requests.Request
     result: claims.Result
-    reach: node_selectors.Reach
+    reach: node_selectors.DeviceReach
     pins_node: bool = False
     shared: bool = False
 

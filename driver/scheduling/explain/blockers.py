@@ -122,7 +122,7 @@ class BlockerFinder:
         if self._is_unknown or len(self._by_request) != 1 or len(self._by_request[0]) != 1:
             return None
         subrequest, candidate_list = self._query.requests[0].subrequests[0], self._by_request[0][0]
-        if subrequest.request.everything:
+        if subrequest.request.all_devices:
             return None
         devices = (
             self._device_blockers(candidate)
@@ -147,7 +147,7 @@ class BlockerFinder:
     def _device_count(
         self, subrequest: requested.SubRequest, candidate_list: Sequence[_Candidate]
     ) -> int:
-        if subrequest.request.everything:
+        if subrequest.request.all_devices:
             return max(len(candidate_list), 1)
         if subrequest.request.admin_access or self._is_repeatable(candidate_list):
             return 1
@@ -216,7 +216,7 @@ class BlockerFinder:
         """Return whether several devices of the workload may be on the candidate's GPU."""
         requests = self._query.requests
         if len(requests) == 1 and all(
-            subrequest.request.count == 1 and not subrequest.request.everything
+            subrequest.request.count == 1 and not subrequest.request.all_devices
             for subrequest in requests[0].subrequests
         ):
             return False
@@ -270,7 +270,7 @@ class BlockerFinder:
 
 
 def _holders_by_resource(
-    view: snapshot.Snapshot, shares: Sequence[pools.Share], groups: Sequence[holders.HolderGroup]
+    view: snapshot.Snapshot, shares: Sequence[pools.NodePool], groups: Sequence[holders.HolderGroup]
 ) -> dict[_ResourceKey, set[int]]:
     """Return the groups that use any of a resource, by counter set and by device."""
     users: dict[str, set[int]] = {}

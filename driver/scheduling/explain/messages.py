@@ -118,7 +118,7 @@ def _node_amount(resource: str, amount: int) -> str:
         whole = amount % _MILLI == 0
         return f"{amount // _MILLI} CPUs" if whole else f"{amount}m of CPU"
     if resource in _BYTES:
-        return f"{quantities.of_bytes(amount).text} of the node's {resource}"
+        return f"{quantities.from_bytes(amount).text} of the node's {resource}"
     if resource == "pods":
         return f"{'room for a pod' if amount else 'no room for one'}"
     return f"{amount} {resource}"

@@ -151,7 +151,7 @@ class _EmptyCluster:
 
     def _kind(self, node: nodes.Node) -> Hashable:
         signatures = tuple(
-            (share.pool.look, share.problem) for share in self._view.reachable_pools(node.name)
+            (share.pool.signature, share.problem) for share in self._view.reachable_pools(node.name)
         )
         if any(signature is None for signature, _ in signatures):
             return node.name

@@ -149,8 +149,10 @@ class _DeviceGaps:
             needed = max(_consumed_amount(device, name, minimum), minimum.nanos)
             if most < needed:
                 form = device.device.capacity[name].value
-                free = quantities.like(max(most, 0), form)
-                requested = quantities.like(needed, form) if needed != minimum.nanos else minimum
+                free = quantities.format_like(max(most, 0), form)
+                requested = (
+                    quantities.format_like(needed, form) if needed != minimum.nanos else minimum
+                )
                 return CapacityGap(self._node.name, name, requested, free, device.device.name)
         return None
 
@@ -188,7 +190,7 @@ def _consumed_amount(
     device: candidates.NodeDevice, name: str, requested: quantities.Quantity
 ) -> int:
     """Return what an amount consumes: it may be rounded up to a step."""
-    consumed = capacities.consumed(device.device.capacity[name], requested)
+    consumed = capacities.consumed_capacity(device.device.capacity[name], requested)
     return 0 if consumed is None or not device.device.allow_multiple else consumed.nanos
 
 
@@ -197,7 +199,7 @@ def _has_counters(view: snapshot.Snapshot, device: candidates.NodeDevice) -> boo
     if device.device.allow_multiple and device.holders:
         return True
     left = view.remaining_counters(device.pool)
-    return all(left.get(key, 0) >= amount for key, amount in pools.drawn(device.device))
+    return all(left.get(key, 0) >= amount for key, amount in pools.counter_draws(device.device))
 
 
 def _kind(driver: str, device: candidates.NodeDevice) -> str:
@@ -208,7 +210,9 @@ def _kind(driver: str, device: candidates.NodeDevice) -> str:
 
 
 def _attribute(driver: str, device: candidates.NodeDevice, name: str) -> str:
-    value = attributes.lookup(device.device.attributes, device.id.driver, f"{driver}/{name}")
+    value = attributes.find_attribute(
+        device.device.attributes, device.id.driver, f"{driver}/{name}"
+    )
     return value if isinstance(value, str) else ""
 
 

@@ -91,9 +91,9 @@ def read_gang(
         path = f"metadata.annotations[{names.GANG_SIZE}]"
         expected = "how many pods the gang has, or a PodGroup of its name"
         raise errors.BadInput(path, f"gang {key} does not say its size", expected)
-    if size is None and group is not None and group.least < 1:
+    if size is None and group is not None and group.min_members < 1:
         return None
-    min_members = size if size is not None else group.least if group else 0
+    min_members = size if size is not None else group.min_members if group else 0
     if size is not None and len(members) > size:
         path = f"metadata.annotations[{names.GANG_SIZE}]"
         problem = f"{size} is below the {len(members)} pods that gang {key} has"
@@ -117,7 +117,7 @@ def _declared_size(members: Sequence[pods.Pod]) -> int | None:
 def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
     required, preferred = (
         _common_value(
-            f"metadata.annotations[{key}]", (member.asks.get(key, "") for member in members)
+            f"metadata.annotations[{key}]", (member.has_requests.get(key, "") for member in members)
         )
         for key in (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
     )
@@ -129,7 +129,9 @@ def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
 
 def _timeout_s(members: Sequence[pods.Pod]) -> float:
     path = f"metadata.annotations[{names.GANG_TIMEOUT}]"
-    text = _common_value(path, (member.asks.get(names.GANG_TIMEOUT, "") for member in members))
+    text = _common_value(
+        path, (member.has_requests.get(names.GANG_TIMEOUT, "") for member in members)
+    )
     try:
         return crd.seconds(text) or TIMEOUT_S
     except ValueError as error:

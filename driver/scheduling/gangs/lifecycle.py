@@ -213,7 +213,7 @@ def _is_ready(member: Member) -> bool:
 
 
 def _has_condition(claim: claims.Claim, kind: str) -> bool:
-    conditions = (condition.condition(kind) for condition in claim.said)
+    conditions = (condition.condition(kind) for condition in claim.device_statuses)
     return any(condition is not None and condition.status == "True" for condition in conditions)
 
 
@@ -244,7 +244,7 @@ def _failed_at(written: Iterable[Member]) -> dt.datetime | None:
         entry.condition(names.GANG_FAILED)
         for member in written
         for claim in member.held_claims
-        for entry in claim.said
+        for entry in claim.device_statuses
     )
     since = (
         condition.since

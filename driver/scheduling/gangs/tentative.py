@@ -122,17 +122,17 @@ class TentativeState:
 
     def is_sequential(self, member: int) -> bool:
         """Return whether each placement of its shape changes all nodes' fills (topology spread)."""
-        return any(constraint.required for constraint in self._gang[member].pod.spread)
+        return any(constraint.required for constraint in self._gang[member].pod.spread_constraints)
 
     def size(self, index: int) -> tuple[int, int]:
         """Return the size of a member: devices, then CPUs."""
         requests = [
-            request.ways[0]
+            request.alternatives_or_self[0]
             for claim in self._gang[index].open_claims
             for request in claim.spec.requests
         ]
         count = sum(
-            claims.MAX_RESULTS if request.everything else request.count for request in requests
+            claims.MAX_RESULTS if request.all_devices else request.count for request in requests
         )
         return count, self._gang[index].pod.requests.get("cpu", 0)
 

@@ -63,7 +63,7 @@ class BackfillPlan:
 
     kind: str
     key: ids.Key
-    devices: tuple[reservations.Held, ...]
+    devices: tuple[reservations.HeldDevice, ...]
     since: dt.datetime
     until: dt.datetime
     reason: PlanReason

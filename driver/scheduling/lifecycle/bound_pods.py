@@ -102,7 +102,7 @@ def _other_user(claim: claims.Claim, pod: pods.Pod) -> str:
     for entry in claim.consumers:
         if entry.uid != pod.uid and not allocation_hold.is_hold_of(entry, pod):
             return f"{entry.resource.removesuffix('s')} {entry.name} has it"
-    for device in claim.said:
+    for device in claim.device_statuses:
         ready = device.condition(names.CONDITION_READY)
         if ready is not None and ready.status == "True":
             return f"it is prepared on {snapshot.pinned_node(claim)}"

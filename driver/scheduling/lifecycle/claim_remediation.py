@@ -77,7 +77,9 @@ def actions_for(
 ) -> tuple[Action, ...]:
     """Return the actions for each pod that has reserved the claim and is on its node."""
     device_statuses = [
-        device_status for device_status in claim.said if device_status.device.driver == rules.driver
+        device_status
+        for device_status in claim.device_statuses
+        if device_status.device.driver == rules.driver
     ]
     if claim.allocation is None or not device_statuses:
         return ()

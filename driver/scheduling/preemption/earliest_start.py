@@ -75,11 +75,11 @@ def latest_end(pod: pods.Pod, now: dt.datetime) -> dt.datetime | None:
     """
     if pod.deleting:
         return now
-    if pod.most_s is None:
+    if pod.max_runtime_s is None:
         return None
     started = victims.parse_time(pod.started)
     since = now.timestamp() if started is None else started
-    return dt.datetime.fromtimestamp(max(since + pod.most_s, now.timestamp()), dt.UTC)
+    return dt.datetime.fromtimestamp(max(since + pod.max_runtime_s, now.timestamp()), dt.UTC)
 
 
 class _Search:

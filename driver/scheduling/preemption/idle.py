@@ -25,7 +25,7 @@ def _device_statuses(
         claim = find(key)
         if claim is None or claim.allocation is None:
             continue
-        by_device = {holder.device: holder for holder in claim.said}
+        by_device = {holder.device: holder for holder in claim.device_statuses}
         for result in claim.allocation.results:
             if not result.admin_access:
                 yield by_device.get(device_status.Device(*result.device, result.share_id))

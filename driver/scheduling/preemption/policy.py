@@ -139,7 +139,7 @@ class PreemptionPolicy:
         self,
         preemptor: Preemptor,
         queues_by_pod: Queues,
-        budgets: disruption_budgets.Guards,
+        budgets: disruption_budgets.BudgetIndex,
         now: dt.datetime,
         *,
         idles: bool = True,
@@ -245,7 +245,7 @@ class PreemptionPolicy:
                     queue_state.surplus, excludes_largest=True
                 )
         for holder in victim.pods:
-            for budget in self._budgets.of(holder.pod):
+            for budget in self._budgets.pod_budgets(holder.pod):
                 key = ("budget", budget.key)
                 draws[key] = draws.get(key, 0) + 1
         if not all(self._limits[key].allows([amount]) for key, amount in draws.items()):
@@ -284,7 +284,7 @@ class PreemptionPolicy:
         if ran < queue.min_run_s:
             text = f"pod {pod.key} ran {max(int(ran), 0)} s of {queue.min_run_s:g}"
             yield reasons.Reason.RAN_TOO_SHORTLY, text
-        budgets = self._budgets.of(pod)
+        budgets = self._budgets.pod_budgets(pod)
         if len(budgets) > 1:
             text = " and ".join(budget.key for budget in budgets)
             yield reasons.Reason.DISRUPTION_BUDGET, f"pod {pod.key} is guarded by {text}"

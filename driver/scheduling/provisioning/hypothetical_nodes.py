@@ -46,7 +46,7 @@ class HypotheticalNodes(snapshot_overlay.SnapshotOverlay):
         """Every pool, its newest generation."""
         return ChainMap(dict(self._hypothetical.pools), self._base.pools)  # type: ignore[arg-type]
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
         """Return what a node reaches of each pool, preferred devices first."""
         return self._source(node in self._hypothetical.nodes).reachable_pools(node)
 

@@ -74,7 +74,7 @@ class NodeTemplate:
                 resource_slice,
                 name=f"{name}-{index:05d}",
                 pool=name,
-                reach=node_selectors.Reach(node=name),
+                reach=node_selectors.DeviceReach(node=name),
             )
             for index, resource_slice in enumerate(self.resource_slices)
         )
@@ -88,7 +88,7 @@ def from_document(shape: node_shapes.NodeShape, driver: str) -> NodeTemplate:
         taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in shape.taints),
         allocatable={
             **_DEFAULT_ALLOCATABLE,
-            **nodes.amounts(shape.allocatable, f"{shape.name}.allocatable"),
+            **nodes.parse_amounts(shape.allocatable, f"{shape.name}.allocatable"),
         },
         resource_slices=_document_slices(shape, driver),
         cost=shape.price,
@@ -101,8 +101,8 @@ def _document_slices(shape: node_shapes.NodeShape, driver: str) -> tuple[slices.
     memory = quantities.parse(shape.memory).units if shape.memory is not None else None
     gpus = tuple(_template_gpu(shape.product, memory, index) for index in range(shape.gpus))
     node = ids.NodeName(shape.name)
-    terms = slice_builder.Terms(driver, node, "controller", {})
-    pool, _ = slice_builder.pool_of(model.Inventory(gpus), terms, {})
+    terms = slice_builder.PublishTerms(driver, node, "controller", {})
+    pool, _ = slice_builder.build_pool(model.Inventory(gpus), terms, {})
     rendered = slice_builder.render(pool, slice_builder.Owner(node, ""), 1)
     return without_attributes(map(slices.parse, rendered), _UNKNOWN_ATTRIBUTES)
 

@@ -129,7 +129,7 @@ def document_errors(
         )
     yield from _memory_errors(f"{path}.memory", shape, node_text, whole)
     for name, text in shape.allocatable.items():
-        amount = nodes.amounts({name: text}, f"{path}.allocatable")[name]
+        amount = nodes.parse_amounts({name: text}, f"{path}.allocatable")[name]
         amount_there = node.allocatable.get(name, 0)
         if amount > amount_there:
             unit = "m" if name == "cpu" else ""
@@ -160,7 +160,7 @@ def _memory_errors(
         quantities.parse(shape.memory).units if shape.memory is not None else observed_bytes
     )
     if observed_bytes and abs(declared_bytes - observed_bytes) > _MEMORY_TOLERANCE * observed_bytes:
-        observed = quantities.of_bytes(observed_bytes).text
+        observed = quantities.from_bytes(observed_bytes).text
         yield path, f"says {shape.memory}, and GPUs of {node_text} have {observed}"
 
 

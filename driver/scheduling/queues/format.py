@@ -13,7 +13,7 @@ def gpus(thousandths: int) -> str:
 
 def memory(count: int) -> str:
     """Bytes: `960Gi`."""
-    return quantities.of_bytes(count).text
+    return quantities.from_bytes(count).text
 
 
 def format_bound(bound: quota.Bound, most: int | None = None) -> str:

@@ -170,7 +170,7 @@ def _percent(thousandths: int) -> int:
 def capacity(view: snapshot.Snapshot) -> Amounts:
     """Return all that our driver publishes, whatever its state."""
     return sum_amounts(
-        pool.derived(_pool_capacity) for pool in view.pools.values() if pool.driver == view.driver
+        pool.cached(_pool_capacity) for pool in view.pools.values() if pool.driver == view.driver
     )
 
 
@@ -219,7 +219,7 @@ def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for pool in view.pools.values():
         if pool.driver == view.driver:
-            kinds |= pool.derived(_device_kinds)
+            kinds |= pool.cached(_device_kinds)
     return sum_amounts(
         _minimum_request(view, claim, request, kinds)
         for claim in all_claims
@@ -244,7 +244,7 @@ def _device_kinds(pool: pools.Pool) -> _DeviceKinds:
     layout = pool_layout.get_layout(pool)
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
     for face in layout.faces.values():
-        profile = attributes.lookup(
+        profile = attributes.find_attribute(
             face.device.attributes, pool.driver, f"{pool.driver}/{names.ATTR_PROFILE}"
         )
         model = layout.idle_gpus[face.gpu].model
@@ -257,7 +257,8 @@ def _minimum_request(
 ) -> Amounts:
     """Return the minimum of a request's alternatives."""
     alternatives = [
-        _minimum_subrequest(view, claim, subrequest, kinds) for subrequest in request.ways
+        _minimum_subrequest(view, claim, subrequest, kinds)
+        for subrequest in request.alternatives_or_self
     ]
     return min(
         (least for least in alternatives if least is not None), key=_amounts_key, default=ZERO
@@ -287,7 +288,7 @@ def _minimum_subrequest(
         return None
     if len({frozenset(amounts.models) for amounts in fitting}) > 1:
         least = Amounts(least.gpus, least.memory, least.compute)
-    return least.times(1 if subrequest.everything else subrequest.count)
+    return least.times(1 if subrequest.all_devices else subrequest.count)
 
 
 def _amounts_key(amounts: Amounts) -> tuple[int, int, int]:
@@ -302,7 +303,7 @@ def _consumption(
     if any(name not in device.capacity for name in subrequest.minimums):
         return None
     for name, available in device.capacity.items():
-        amount = capacities.consumed(available, subrequest.minimums.get(name))
+        amount = capacities.consumed_capacity(available, subrequest.minimums.get(name))
         if amount is None or amount > available.value:
             return None
         consumption[name] = amount

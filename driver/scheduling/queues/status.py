@@ -70,7 +70,7 @@ def _amount_fields(status: status_types.QueueStatus, now: dt.datetime) -> Raw:
         "waiting": status.pending,
     }
     if status.oldest_wait_s is not None:
-        shown["oldestWait"] = durations.text(status.oldest_wait_s)
+        shown["oldestWait"] = durations.format_duration(status.oldest_wait_s)
     if status.usage_seconds is not None:
         seconds = round(status.usage_seconds * status.fleet_gpus / resources.FULL, 3)
         shown["usage"] = {"at": clock.rfc3339(now), "gpuSeconds": f"{seconds:.3f}"}

@@ -58,7 +58,7 @@ class ReservedDevice:
     """A device, or a share of one, that a Reservation keeps."""
 
     reservation: reservations.Reservation
-    held: reservations.Held
+    held: reservations.HeldDevice
 
 
 class ClusterModel:
@@ -82,9 +82,9 @@ class ClusterModel:
         managed = (
             pool for pool in self.objects.slices.values() if pool.driver == self.objects.driver
         )
-        laid = taint_rules.applied(managed, self.objects.rules.values())
+        laid = taint_rules.apply_rules(managed, self.objects.rules.values())
         pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
-        for pool in dra_pools.gather(laid):
+        for pool in dra_pools.group_pools(laid):
             node = pool.slices[0].node
             if node is not None:
                 previous = self._previous_pools.get(node)
@@ -118,10 +118,10 @@ class ClusterModel:
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
-    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.Held, ...]]:
+    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.HeldDevice, ...]]:
         """Devices that backfill reserves, by pool and GPU."""
         plan = self.objects.plan
-        by_gpu: dict[tuple[str, str], list[reservations.Held]] = {}
+        by_gpu: dict[tuple[str, str], list[reservations.HeldDevice]] = {}
         for held in plan.devices if plan is not None else ():
             by_gpu.setdefault(self._gpu_key(held.device), []).append(held)
         return {key: tuple(several) for key, several in by_gpu.items()}
@@ -188,7 +188,11 @@ class ClusterModel:
         """
         if claim.allocation is not None:
             return any(True for _ in self.managed_results(claim))
-        subrequests = (subrequest for request in claim.spec.requests for subrequest in request.ways)
+        subrequests = (
+            subrequest
+            for request in claim.spec.requests
+            for subrequest in request.alternatives_or_self
+        )
         return any(
             subrequest.device_class not in self._foreign_classes for subrequest in subrequests
         )

@@ -45,7 +45,7 @@ def plan_devices(
     view: snapshot.Snapshot,
     reservation: reservations.Reservation,
     allocator_settings: settings.Settings,
-) -> tuple[reservations.Held, ...] | gang_types.GangUnschedulable:
+) -> tuple[reservations.HeldDevice, ...] | gang_types.GangUnschedulable:
     """Return devices for each of its pods, or why there are none.
 
     Cordoned nodes are left out: whether its pods will tolerate them is not known.
@@ -64,7 +64,7 @@ def class_fault(view: snapshot.Snapshot, reservation: reservations.Reservation) 
     """Return the field of a Reservation with a missing DeviceClass; "" for none."""
     for index, request in enumerate(reservation.spec.requests):
         path = f"spec.devices.requests[{index}]"
-        for number, subrequest in enumerate(request.ways):
+        for number, subrequest in enumerate(request.alternatives_or_self):
             if subrequest.device_class not in view.classes:
                 inside = f"firstAvailable[{number}]" if request.alternatives else "exactly"
                 name = subrequest.device_class or "(none)"
@@ -98,7 +98,7 @@ def _workload(reservation: reservations.Reservation, number: int) -> allocator_t
 
 def held_devices(
     view: snapshot.Snapshot, members: Iterable[gang_types.MemberPlacement]
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """Return the devices of placements, each to be held for the pod of its number."""
     return tuple(
         held
@@ -112,11 +112,11 @@ def placement_devices(
     number: int,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """Return the devices of a placement, to be held for a pod."""
     allocations = allocation_result.build_allocations(view, workload, placement, timestamp="")
     return tuple(
-        reservations.Held(number, placement.node, result.device, result.consumed)
+        reservations.HeldDevice(number, placement.node, result.device, result.consumed)
         for allocation in allocations.values()
         for result in allocation.results
         if not result.admin_access

@@ -70,13 +70,13 @@ def _moment(text: str) -> dt.datetime:
 
 def ends_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
     """Return whether a pod, started or starting now, declares to end before a moment."""
-    if pod.most_s is None:
+    if pod.max_runtime_s is None:
         return False
     begun = _moment(pod.started) if pod.started else now
-    return begun + dt.timedelta(seconds=pod.most_s) <= moment
+    return begun + dt.timedelta(seconds=pod.max_runtime_s) <= moment
 
 
-def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
+def held_allocation(held: Iterable[reservations.HeldDevice]) -> claims.Allocation | None:
     """Return the held devices as a snapshot counts them; None: nothing."""
     results = tuple(
         claims.Result(f"pod-{entry.pod}", entry.device, consumed=entry.consumed) for entry in held
@@ -86,7 +86,7 @@ def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | No
 
 def unused_devices(
     reservation: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
-) -> tuple[reservations.Held, ...]:
+) -> tuple[reservations.HeldDevice, ...]:
     """Return the devices that no claim of its holder uses yet."""
     own_keys = frozenset(users)
     devices = {held.device for held in reservation.held}
@@ -96,7 +96,7 @@ def unused_devices(
         for holder in view.holders(device)
         if holder.claim in own_keys
     ]
-    unused: list[reservations.Held] = []
+    unused: list[reservations.HeldDevice] = []
     for held in reservation.held:
         entry = (held.device, held.consumed)
         if entry in taken:

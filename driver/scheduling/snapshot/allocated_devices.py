@@ -92,7 +92,7 @@ class AllocatedDevices:
         left = dict(pool.counters)
         for name in self.pool_devices((pool.driver, pool.name)):
             device = pool.devices.get(name)
-            for key, amount in pools.drawn(device) if device else ():
+            for key, amount in pools.counter_draws(device) if device else ():
                 if key in left:
                     left[key] -= amount
         return left

@@ -54,7 +54,7 @@ class _ReadOnlyState:
         self._population = placed_pods.PlacedPods(self._nodes)
         self._usage = node_usage.NodeUsageIndex(signs.placeholder_namespace, self._population)
         self._storage = storage_index.StorageIndex()
-        self._reachable: dict[ids.NodeName, tuple[dra_pools.Share, ...]] = {}
+        self._reachable: dict[ids.NodeName, tuple[dra_pools.NodePool, ...]] = {}
         self._remaining: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
         self._generation = 0
         self._changes = changelog.ChangeLog()
@@ -118,7 +118,7 @@ class _ReadOnlyState:
         """Return the names of the allocated devices of a pool."""
         return self._allocated.pool_devices((pool.driver, pool.name))
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
         """Return what a node reaches of each pool, preferred devices first."""
         shares = self._reachable.get(node)
         if shares is None:

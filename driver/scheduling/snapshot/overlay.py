@@ -78,7 +78,7 @@ class SnapshotOverlay:
         """Return the names of the allocated devices of a pool."""
         return self._base.used_devices(pool)
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
         """Return what a node reaches of each pool, preferred devices first."""
         return self._base.reachable_pools(node)
 
@@ -154,5 +154,8 @@ def consumed_counters(
     """
     shown = (pool.devices[name] for name in device_names if name in pool.devices)
     return (
-        draw for device in shown for draw in dra_pools.drawn(device) if draw[0] in pool.counters
+        draw
+        for device in shown
+        for draw in dra_pools.counter_draws(device)
+        if draw[0] in pool.counters
     )

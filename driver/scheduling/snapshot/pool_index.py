@@ -77,12 +77,12 @@ class PoolIndex:
         """Every pool."""
         return _LazyPools(self)
 
-    def reachable_pools(self, node: nodes.Node) -> tuple[pools.Share, ...]:
+    def reachable_pools(self, node: nodes.Node) -> tuple[pools.NodePool, ...]:
         """Return what a node reaches, by driver and pool; those with binding conditions last."""
         keys = self._node_pools.get(node.name, set()) | self._network_pools
-        shares = (pools.share(self.pool(key), node) for key in sorted(keys))
+        shares = (pools.node_share(self.pool(key), node) for key in sorted(keys))
         reachable = [share for share in shares if share is not None]
-        return tuple(sorted(reachable, key=lambda share: share.pool.binds))
+        return tuple(sorted(reachable, key=lambda share: share.pool.has_binding_conditions))
 
     def pool(self, key: snapshot.PoolKey) -> pools.Pool:
         """Return the newest generation of a pool; raise KeyError if it has no slice."""
@@ -90,7 +90,9 @@ class PoolIndex:
             members = self._members[key].values()
             if not members:
                 raise KeyError(key)
-            self._pools[key] = pools.newest([*taint_rules.applied(members, self._rules.values())])
+            self._pools[key] = pools.newest_generation(
+                [*taint_rules.apply_rules(members, self._rules.values())]
+            )
         return self._pools[key]
 
     def _unindex(self, key: snapshot.PoolKey) -> None:

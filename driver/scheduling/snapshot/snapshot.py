@@ -103,7 +103,7 @@ class Snapshot(Protocol):
         """Return the names of the allocated devices of a pool."""
         ...
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
         """Return what a node reaches of each pool, preferred devices first."""
         ...
 
@@ -139,7 +139,7 @@ def is_managed(view: Snapshot, device: claims.DeviceId) -> bool:
     return (
         device.driver == view.driver
         and published is not None
-        and published.tainted_for("controller")
+        and published.is_tainted_for("controller")
     )
 
 

@@ -43,7 +43,7 @@ class _Node:
         labels = self.node.labels
         return (
             bool(self.devices)
-            or gpu_nodes.says_gpu(labels)
+            or gpu_nodes.has_gpu_label(labels)
             or bool(foreign_agents.device_plugin(self.node.allocatable))
             or names.ALLOCATOR_LABEL in labels
             or self.node.gpu_condition is not None
@@ -112,7 +112,7 @@ def _said(node: str, seen: facts.Facts) -> str:
 
 
 def _name(one: _Node) -> Iterator[findings.Finding]:
-    foreign = foreign_agents.foreign(one.slices)
+    foreign = foreign_agents.find_foreign(one.slices)
     if not foreign:
         return
     text = f"another driver publishes under the same name: {', '.join(foreign[:3])}"
@@ -167,7 +167,7 @@ def _mig_mode(one: _Node) -> Iterator[findings.Finding]:
 
 def _no_plugin(one: _Node) -> str:
     """Say why no pod of the plugin is on the node, as far as its labels tell."""
-    if gpu_nodes.says_gpu(one.node.labels):
+    if gpu_nodes.has_gpu_label(one.node.labels):
         return "no pod of the plugin is on it: kubeletPlugin.nodeSelector, kubeletPlugin.affinity"
     return f"no pod of the plugin is on it: kubectl label node {one.name} {gpu_nodes.LABELS[0]}"
 

@@ -26,7 +26,7 @@ def version(seen: facts.Facts) -> Iterator[findings.Finding]:
     if isinstance(seen.version, facts.Unseen):
         yield findings.unseen("kubernetes", seen.version)
         return
-    old = version_support.below(seen.version)
+    old = version_support.check_version(seen.version)
     if old is None:
         yield findings.Finding("kubernetes", findings.State.FINE, f"Kubernetes {seen.version}")
         return

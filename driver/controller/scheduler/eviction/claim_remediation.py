@@ -32,7 +32,7 @@ class ClaimRemediation:
 
     def reconcile(self, claim: claims.Claim) -> float | None:
         """Act on the claim's pods; return the seconds until the next reconcile."""
-        if not claim.said:
+        if not claim.device_statuses:
             self.forget(claim.key)
             return None
         acts = claim_remediation.actions_for(

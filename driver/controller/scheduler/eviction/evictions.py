@@ -53,7 +53,9 @@ class EvictionRequester:
                 self._retry_at.pop(victim.uid, None)
                 continue
             words = self._messages.get(reservation.key, _NOTHING)
-            for_whom = f"Evicted for {reservations.words(reservation.holder)}, which waits"
+            for_whom = (
+                f"Evicted for {reservations.describe_holder(reservation.holder)}, which waits"
+            )
             self._evict(item, pod, words.by_uid.get(victim.uid, for_whom), words.reason)
 
     def evict_overrun(
@@ -66,8 +68,11 @@ class EvictionRequester:
         now = self._context.clock.now()
         for pod in users:
             if pod.node and not pod.deleting and term.ends_by(pod, now, now):
-                words = f"Evicted: it said that it runs {pod.most_s:.0f} s at most, and its devices"
-                message = f"{words} are reserved for {reservations.words(reservation.holder)}"
+                limit = f"{pod.max_runtime_s:.0f} s at most"
+                words = f"Evicted: it said that it runs {limit}, and its devices"
+                message = (
+                    f"{words} are reserved for {reservations.describe_holder(reservation.holder)}"
+                )
                 self._evict(item, pod, message, reasons.Reason.PREEMPTED)
 
     def _evict(

@@ -35,7 +35,7 @@ class IdleReclaim:
 
     def reconcile(self, claim: claims.Claim) -> float | None:
         """Act on the pods of a claim; return the seconds until the next reconcile."""
-        if not any(status.activity is not None for status in claim.said):
+        if not any(status.activity is not None for status in claim.device_statuses):
             return None
         waits = [
             self._reconcile_victim(key)
@@ -68,9 +68,10 @@ class IdleReclaim:
         self, unit: victims.Victim, leaf: str, policy: queues.IdleReclaim, idle_s: float
     ) -> float | None:
         """Report once, or evict until gone if an owner would recreate the pods."""
+        idle_text = durations.format_duration(idle_s)
         words = (
-            f"{unit.description} did nothing with its GPUs for {durations.text(idle_s)}; "
-            f"queue {leaf} allows {durations.text(policy.after_s)}"
+            f"{unit.description} did nothing with its GPUs for {idle_text}; "
+            f"queue {leaf} allows {durations.format_duration(policy.after_s)}"
         )
         stays = faulty.irreplaceable_reason(unit)
         if policy.action == "evict" and not stays:

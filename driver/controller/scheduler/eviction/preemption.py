@@ -69,7 +69,11 @@ class QueueStates:
         queue = self._engine.queue(name)
         if name not in self._states:
             self._states[name] = preemption_policy.QueueState(
-                name, queue.preemptible, queue.reclaim, queue.min_run_s, self._engine.surplus(name)
+                name,
+                queue.preemptible,
+                queue.reclaim,
+                queue.min_runtime_s,
+                self._engine.surplus(name),
             )
         leaf = self._states[name]
         idle_reclaim = queue.idle
@@ -195,7 +199,7 @@ class Preemption:
                 preemption_victims.victim_key(work.pod) for work in workload.workloads
             ),
         )
-        guards = disruption_budgets.Guards(self._context.stores.budgets.snapshot().values())
+        guards = disruption_budgets.BudgetIndex(self._context.stores.budgets.snapshot().values())
         leaves = QueueStates(self._context, self._engine, self.victims)
         idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
         return preemption_policy.PreemptionPolicy(

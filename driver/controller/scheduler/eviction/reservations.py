@@ -75,7 +75,9 @@ class ReservationController:
         self._live[key] = reservation
         self._refresh(reservation)
 
-    def _refresh(self, reservation: reservations.Reservation) -> tuple[reservations.Held, ...]:
+    def _refresh(
+        self, reservation: reservations.Reservation
+    ) -> tuple[reservations.HeldDevice, ...]:
         """Hold the devices that the holder does not use yet; return them."""
         left = term.unused_devices(
             reservation, self._context.view, self._holder_claims(reservation)
@@ -84,7 +86,7 @@ class ReservationController:
         return left
 
     def _hold(
-        self, reservation: reservations.Reservation, held: Sequence[reservations.Held]
+        self, reservation: reservations.Reservation, held: Sequence[reservations.HeldDevice]
     ) -> None:
         """Charge held devices to the holder's queue, and stop charging the victims' claims."""
         allocation = term.held_allocation(held)
@@ -163,7 +165,7 @@ class ReservationController:
     def _end_phase(
         self,
         reservation: reservations.Reservation,
-        left: Sequence[reservations.Held],
+        left: Sequence[reservations.HeldDevice],
         now: dt.datetime,
     ) -> tuple[str, str] | None:
         """Return the phase in which it ends now, and why; None: it does not end."""
@@ -204,13 +206,13 @@ class ReservationController:
     def create_for_eviction(
         self,
         reservation: reservations.Reservation,
-        held: Sequence[reservations.Held],
+        held: Sequence[reservations.HeldDevice],
         messages: evictions.EvictionMessages,
     ) -> None:
         """Hold the devices at once and write the Reservation; evictions follow the write."""
         self._evictions.set_messages(reservation.key, messages)
         self.set_reservation(reservation.key, replace(reservation, held=tuple(held)))
-        accepted = reservations.accepted(reservation, "", "", reservation.created)
+        accepted = reservations.render_accepted(reservation, "", "", reservation.created)
         status = reservations.render_status(reservation, "Held", held, accepted, "")
         self._writer.create_reservation(
             reservation.namespace, reservations.render(reservation), status
@@ -298,16 +300,18 @@ class ReservationController:
         self,
         reservation: reservations.Reservation,
         phase: str,
-        held: Sequence[reservations.Held],
+        held: Sequence[reservations.HeldDevice],
         why: str,
         *,
         refused: bool = False,
     ) -> None:
         reason = reasons.Reason.RESERVATION_REFUSED if refused else _REASONS[phase]
         now = clock.rfc3339(self._context.clock.now())
-        accepted = reservations.accepted(reservation, "" if not refused else why, reason.value, now)
+        accepted = reservations.render_accepted(
+            reservation, "" if not refused else why, reason.value, now
+        )
         body = reservations.render_status(reservation, phase, held, accepted, why)
-        if not reservations.same(reservation.status, body):
+        if not reservations.is_same_status(reservation.status, body):
             _log.info("reservation", key=reservation.key, phase=phase, devices=len(held), why=why)
             self._writer.write_reservation_status(reservation, body, reason, why)
 

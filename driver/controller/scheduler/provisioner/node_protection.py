@@ -23,7 +23,7 @@ ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 
 def parse_provenance(node: nodes.Node) -> provenance.ProvisionedFor | None:
     """Return what a node was provisioned for, pending or not."""
-    return provenance.parse(node.brought_for)
+    return provenance.parse(node.provisioned_for)
 
 
 class NodeProtection:

@@ -73,7 +73,7 @@ class Provisioner:
 
     def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
         """Apply a node's change."""
-        origin = provenance.parse(node.brought_for) if node is not None else None
+        origin = provenance.parse(node.provisioned_for) if node is not None else None
         if origin is None:
             self._provenance.pop(ids.NodeName(name), None)
         else:

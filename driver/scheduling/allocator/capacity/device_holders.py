@@ -132,7 +132,7 @@ def _rank(taker: GpuHolder) -> tuple[bool, int, ids.Key, str]:
     return _is_claim(taker.holder), -taker.gpus, taker.holder, taker.fault
 
 
-def _tainted_devices(share: pools.Share) -> Iterator[tuple[str, str]]:
+def _tainted_devices(share: pools.NodePool) -> Iterator[tuple[str, str]]:
     """Yield the devices with a taint other than the one that names their allocator."""
     every = (device for _, several in share.slices for device in several)
     for device, taint in ((owner, mark) for owner in every for mark in owner.taints):

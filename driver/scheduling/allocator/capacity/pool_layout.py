@@ -45,7 +45,7 @@ class PoolLayout:
 
 def get_layout(pool: pools.Pool) -> PoolLayout:
     """Return the layout of a pool, without monitor devices."""
-    return pool.derived(_compute_layout)
+    return pool.cached(_compute_layout)
 
 
 def _compute_layout(pool: pools.Pool) -> PoolLayout:
@@ -115,5 +115,5 @@ def _location(driver: str, group: list[Face]) -> base.GpuLocation:
 def _attribute(driver: str, device: slices.Device, name: str, kind: type[T]) -> T | None:
     """Return an attribute of a device; None if it is missing or of another type."""
     full = name if "/" in name else f"{driver}/{name}"
-    value = attributes.lookup(device.attributes, driver, full)
+    value = attributes.find_attribute(device.attributes, driver, full)
     return value if isinstance(value, kind) else None

@@ -55,7 +55,7 @@ class CounterBounds:
         device = self._spots[index].device
         counters_by_kind: _Kinds = Counter()
         if not device.allow_multiple:
-            for (_, name), amount in pools.drawn(device):
+            for (_, name), amount in pools.counter_draws(device):
                 counters_by_kind[_kind(name)] += amount
         return counters_by_kind
 

@@ -107,7 +107,7 @@ class CounterTracker:
     def _device_draws(self, index: int) -> _Draws:
         draws = self._draws.get(index)
         if draws is None:
-            draws = self._draws[index] = tuple(dra_pools.drawn(self._devices[index].device))
+            draws = self._draws[index] = tuple(dra_pools.counter_draws(self._devices[index].device))
             if draws:
                 self.remaining(index)
         return draws

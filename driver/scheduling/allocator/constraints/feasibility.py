@@ -153,7 +153,7 @@ class FeasibilityBounds:
 
 def _is_unbounded(options: candidates.RequestCandidates) -> bool:
     """Return whether the search has to meet the errors of these candidates itself."""
-    return options.subrequest.request.everything or bool(options.selector_errors)
+    return options.subrequest.request.all_devices or bool(options.selector_errors)
 
 
 def _is_enough(option: _FreeOption, indexes: Sequence[int]) -> bool:

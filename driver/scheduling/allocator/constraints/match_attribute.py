@@ -85,5 +85,5 @@ def match_constraints(
 
 
 def _device_values(name: str, device: candidates.NodeDevice) -> ValueSet | None:
-    value = attributes.lookup(device.device.attributes, device.id.driver, name)
-    return None if value is None or value == () else attributes.members(value)
+    value = attributes.find_attribute(device.device.attributes, device.id.driver, name)
+    return None if value is None or value == () else attributes.constraint_values(value)

@@ -102,7 +102,7 @@ class DeviceEquivalence:
         left = self._tracker.remaining(index)
         return tuple(
             (first[counter_set], name, amount, left.get((counter_set, name)))
-            for (counter_set, name), amount in pools.drawn(device.device)
+            for (counter_set, name), amount in pools.counter_draws(device.device)
         )
 
 

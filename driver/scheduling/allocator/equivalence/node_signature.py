@@ -12,7 +12,7 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.snapshot import snapshot
 
 
-def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.Share]) -> Hashable | None:
+def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.NodePool]) -> Hashable | None:
     """Return a value that equivalent nodes share; None for a node without equivalent.
 
     That is a node that does not reach all of a pool, a pool without a signature, and a used share
@@ -21,7 +21,11 @@ def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.Share]) -> Ha
     signature: list[Hashable] = []
     for share in shares:
         pool = share.pool
-        if pool.look is None or share.problem or sum(len(d) for _, d in share.slices) != pool.size:
+        if (
+            pool.signature is None
+            or share.problem
+            or sum(len(d) for _, d in share.slices) != pool.size
+        ):
             return None
         used = [
             _device_use(view, claims.DeviceId(pool.driver, pool.name, name))
@@ -29,7 +33,7 @@ def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.Share]) -> Ha
         ]
         if None in used:
             return None
-        signature.append((pool.look, frozenset(used)))
+        signature.append((pool.signature, frozenset(used)))
     return tuple(signature)
 
 

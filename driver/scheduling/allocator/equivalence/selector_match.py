@@ -18,14 +18,14 @@ class Matcher:
     def __init__(self, selector: cel.Selector) -> None:
         self._selector = selector
         self._reads = None if selector.reads is None else tuple(sorted(selector.reads))
-        self._results: dict[object, bool | cel.Failed] = {}
+        self._results: dict[object, bool | cel.EvaluationFailure] = {}
 
     @property
     def reads(self) -> tuple[str, ...] | None:
         """Names `domain/id` that the results depend on; None: all."""
         return self._reads
 
-    def matches(self, driver: str, device: slices.Device) -> bool | cel.Failed:
+    def matches(self, driver: str, device: slices.Device) -> bool | cel.EvaluationFailure:
         """Return whether the selector is true for a device of a driver."""
         key = self._device_key(driver, device)
         result = self._results.get(key)
@@ -67,10 +67,10 @@ def _lookup_names(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str],
 
 
 @functools.lru_cache(maxsize=_MAX_SELECTORS)
-def get_matcher(expression: str) -> Matcher | cel.Unusable:
+def get_matcher(expression: str) -> Matcher | cel.UnusableSelector:
     """Return the one matcher of an expression."""
     compiled = cel.compile_selector(expression)
-    return compiled if isinstance(compiled, cel.Unusable) else Matcher(compiled)
+    return compiled if isinstance(compiled, cel.UnusableSelector) else Matcher(compiled)
 
 
 def cel_device(driver: str, device: slices.Device) -> cel.Device:

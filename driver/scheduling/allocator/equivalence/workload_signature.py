@@ -46,6 +46,6 @@ def _pod_signature(pod: pods.Pod) -> Hashable:
 
 def _cross_node_signature(pod: pods.Pod) -> Hashable:
     """Return the fields that refer to pods of other nodes; None without any."""
-    if not pod.spread and pod.pod_affinity == interpod_affinity.NONE:
+    if not pod.spread_constraints and pod.pod_affinity == interpod_affinity.NONE:
         return None
-    return pod.spread, pod.pod_affinity, frozenset(pod.labels.items())
+    return pod.spread_constraints, pod.pod_affinity, frozenset(pod.labels.items())

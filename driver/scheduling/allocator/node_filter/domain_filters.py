@@ -59,9 +59,9 @@ def _rejection(
 def is_self_limiting(pod: pods.Pod) -> bool:
     """Return whether pods like this one may exclude each other from a node."""
     terms = pod.pod_affinity
-    if not pod.spread and terms is interpod_affinity.NONE:
+    if not pod.spread_constraints and terms is interpod_affinity.NONE:
         return False
-    spread = any(constraint.required for constraint in pod.spread)
+    spread = any(constraint.required for constraint in pod.spread_constraints)
     return bool(terms.required or terms.anti or spread)
 
 
@@ -139,10 +139,10 @@ def _compute(
 
 
 def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
-    constrained = bool(pod.spread)
+    constrained = bool(pod.spread_constraints)
     return (
         placed_pods.pod_kind_key(pod),
-        pod.spread,
+        pod.spread_constraints,
         (frozenset(pod.node_selector.items()), pod.affinity) if constrained else None,
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained

@@ -39,7 +39,7 @@ class State:
     @classmethod
     def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
         """Return the state before filtering; None for a pod without such constraints."""
-        constraints = [constraint for constraint in pod.spread if constraint.required]
+        constraints = [constraint for constraint in pod.spread_constraints if constraint.required]
         if not constraints:
             return None
         counts = [domain_counts(pod, constraint, constraints, placed) for constraint in constraints]

@@ -302,7 +302,7 @@ def _assignment(
             binding=device.device.binding,
             failing=device.device.failing,
         ),
-        reach=device.slice.reach_of(device.device),
+        reach=device.slice.device_reach(device.device),
         pins_node=device.device.binds_to_node,
         shared=device.device.allow_multiple,
     )

@@ -58,7 +58,7 @@ def constraints(
     """
     most = sum(
         max(
-            2 if subrequest.request.everything else subrequest.request.count
+            2 if subrequest.request.all_devices else subrequest.request.count
             for subrequest in request.subrequests
         )
         for request in requests

@@ -33,7 +33,7 @@ class DeviceConfigs:
         if cache_key not in self._configs:
             try:
                 documents = self._subrequest_documents(claim, subrequest)
-                self._configs[cache_key] = decode.winner(
+                self._configs[cache_key] = decode.select_config(
                     documents, subrequest.name, kind, shared=shared
                 )
             except errors.BadInput as error:
@@ -48,13 +48,15 @@ class DeviceConfigs:
         None too if configuration cannot be read; `get` reports it.
         """
         try:
-            return decode.need(self._subrequest_documents(claim, subrequest), subrequest.name)
+            return decode.find_slice_config(
+                self._subrequest_documents(claim, subrequest), subrequest.name
+            )
         except errors.BadInput:
             return None
 
     def sharing_terms(
         self, claim: int, subrequest: dra_requests.Request, device: slices.Device
-    ) -> compatibility.Terms | compatibility.Conflict:
+    ) -> compatibility.SharingTerms | compatibility.Conflict:
         """Return the terms of a subrequest's share of a device, without its amounts.
 
         Raises:
@@ -67,8 +69,8 @@ class DeviceConfigs:
         result = claims.Result(subrequest.name, claims.DeviceId(driver, "", device.name))
         namespace = self._workload.open_claims[claim].namespace
         sharing = sharing_kind(device)
-        weak = compatibility.too_weak(result, sharing, self.slice_config(claim, subrequest))
-        return weak or compatibility.of_result(
+        weak = compatibility.check_isolation(result, sharing, self.slice_config(claim, subrequest))
+        return weak or compatibility.result_terms(
             result, sharing, namespace, config, mps_server(device)
         )
 
@@ -103,7 +105,7 @@ class DeviceConfigs:
     ) -> Iterator[decode.Document]:
         if opaque.get("driver") == self._view.driver:
             parameters = fields.mapping(opaque, "parameters")
-            config = decode.config(parameters, "parameters", from_class=from_class)
+            config = decode.decode_config(parameters, "parameters", from_class=from_class)
             yield decode.Document(config, "parameters", requests)
 
 
@@ -113,8 +115,8 @@ def result_config(
     """Return the configuration of an allocated device; None if it cannot be read any more."""
     kind, shared = _device_key(device)
     try:
-        documents = allocation_config.of_allocation(allocation, driver)
-        return decode.winner(documents, result.request, kind, shared=shared)
+        documents = allocation_config.allocation_configs(allocation, driver)
+        return decode.select_config(documents, result.request, kind, shared=shared)
     except errors.BadInput:
         return None
 
@@ -135,10 +137,10 @@ def sharing_kind(device: slices.Device) -> str:
     return str(device.attributes.get(names.ATTR_SHARING, ""))
 
 
-def mps_server(device: slices.Device) -> multi_user.Server:
+def mps_server(device: slices.Device) -> multi_user.MpsServer:
     """Return the MPS server that a device's GPU can have, by its attributes."""
     shown = device.attributes
-    return multi_user.Server(
+    return multi_user.MpsServer(
         multi_user.major(str(shown.get(names.ATTR_DRIVER_VERSION, ""))),
         _parse_version(shown.get(names.ATTR_CUDA_CAPABILITY)),
     )

@@ -89,7 +89,7 @@ class _ControllerFilters:
                 if (settings := self._configs.claim_mps(claim, subrequest, device)) is not None
             ]
             try:
-                claim_mps.of_devices(daemon_devices)
+                claim_mps.claim_mps_server(daemon_devices)
             except errors.BadInput as error:
                 return str(error)
         return ""
@@ -101,7 +101,7 @@ class _ControllerFilters:
         subrequest: allocator_requests.SubRequest,
     ) -> reasons.Reason | None:
         device = node_device.device
-        if node_device.id.driver != self._driver or not device.tainted_for("controller"):
+        if node_device.id.driver != self._driver or not device.is_tainted_for("controller"):
             return reasons.Reason.DEVICE_NOT_OURS
         config = self._configs.get(claim, subrequest.request, device)
         if isinstance(config, errors.BadInput):
@@ -113,7 +113,7 @@ class _ControllerFilters:
             return terms.reason
         for holder in node_device.holders:
             other = self._terms.get(holder, device)
-            conflict = compatibility.conflict(terms, other) if other is not None else None
+            conflict = compatibility.find_conflict(terms, other) if other is not None else None
             if conflict is not None:
                 return conflict.reason
         return None

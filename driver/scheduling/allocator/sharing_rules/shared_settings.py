@@ -12,9 +12,9 @@ from driver.scheduling.allocator.constraints import shared as constraint_shared
 from driver.scheduling.allocator.sharing_rules import device_config
 from driver.scheduling.snapshot import snapshot
 
-_Share = tuple[int, sharing.Terms | None]
+_Share = tuple[int, sharing.SharingTerms | None]
 """Index of a device, and the terms of its share."""
-_TermsByHolder = weakref.WeakKeyDictionary[snapshot.Holder, sharing.Terms | None]
+_TermsByHolder = weakref.WeakKeyDictionary[snapshot.Holder, sharing.SharingTerms | None]
 
 
 class ShareTerms:
@@ -24,7 +24,7 @@ class ShareTerms:
         self._driver = driver
         self._by_holder: _TermsByHolder = weakref.WeakKeyDictionary()
 
-    def get(self, holder: snapshot.Holder, device: slices.Device) -> sharing.Terms | None:
+    def get(self, holder: snapshot.Holder, device: slices.Device) -> sharing.SharingTerms | None:
         """Return the terms of a share; None if its configuration cannot be read any more."""
         try:
             return self._by_holder[holder]
@@ -32,13 +32,13 @@ class ShareTerms:
             terms = self._by_holder[holder] = self._read(holder, device)
             return terms
 
-    def _read(self, holder: snapshot.Holder, device: slices.Device) -> sharing.Terms | None:
+    def _read(self, holder: snapshot.Holder, device: slices.Device) -> sharing.SharingTerms | None:
         config = device_config.result_config(holder.allocation, holder.result, device, self._driver)
         if config is None:
             return None
         word = device_config.sharing_kind(device)
         server = device_config.mps_server(device)
-        terms = sharing.of_result(holder.result, word, holder.namespace, config, server)
+        terms = sharing.result_terms(holder.result, word, holder.namespace, config, server)
         return None if isinstance(terms, sharing.Conflict) else terms
 
 
@@ -50,14 +50,14 @@ class _ShareConstraint(constraint_shared.SharedConstraint[_Share]):
     def accepts(self, index: int) -> bool:
         terms = self.signature(index)
         return terms is None or all(
-            other is None or position != index or sharing.conflict(terms, other) is None
+            other is None or position != index or sharing.find_conflict(terms, other) is None
             for position, other in self._entries
         )
 
     def entry(self, index: int) -> _Share:
         return index, self.signature(index)
 
-    def signature(self, index: int) -> sharing.Terms | None:
+    def signature(self, index: int) -> sharing.SharingTerms | None:
         device = self._devices[index].device
         if not device_config.sharing_kind(device):
             return None

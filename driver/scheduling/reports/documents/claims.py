@@ -86,7 +86,7 @@ def _devices(
 def _problem(resource_claim: claims.Claim) -> tuple[str, str]:
     """Return what is wrong with it by its drivers' conditions, the gravest first."""
     for kind in _CONDITIONS:
-        for device_status in resource_claim.said:
+        for device_status in resource_claim.device_statuses:
             condition = device_status.condition(kind)
             bad = "True" if kind == names.CONDITION_STALLED else "False"
             if condition is not None and condition.status == bad:
@@ -97,13 +97,13 @@ def _problem(resource_claim: claims.Claim) -> tuple[str, str]:
 def _pod_problem(cluster: read_model.ClusterModel, resource_claim: claims.Claim) -> tuple[str, str]:
     """Return what the controller reports on a pod that waits for it."""
     for pod in cluster.pods_by_claim.get(resource_claim.key, ()):
-        if pod.waits is not None:
-            return pod.waits.reason, pod.waits.message
+        if pod.pending is not None:
+            return pod.pending.reason, pod.pending.message
     return "", ""
 
 
 def _conditions(resource_claim: claims.Claim) -> Iterator[model.Condition]:
-    for device_status in resource_claim.said:
+    for device_status in resource_claim.device_statuses:
         for condition in device_status.conditions:
             yield model.Condition(
                 device=device_status.device.device,
@@ -116,13 +116,13 @@ def _conditions(resource_claim: claims.Claim) -> Iterator[model.Condition]:
 
 
 def _request(request: dra_requests.Request) -> model.Request:
-    subrequests = [_request_text(subrequest) for subrequest in request.ways]
+    subrequests = [_request_text(subrequest) for subrequest in request.alternatives_or_self]
     return model.Request(name=request.name, text=", else ".join(subrequests))
 
 
 def _request_text(request: dra_requests.Request) -> str:
     """`2 of gpu.ration.dev`, `gpu-mps.ration.dev memory 20Gi`."""
-    many = "all of " if request.everything else f"{request.count} of " if request.count > 1 else ""
+    many = "all of " if request.all_devices else f"{request.count} of " if request.count > 1 else ""
     amounts = ", ".join(
         f"{name} {amount.text}" for name, amount in sorted(request.minimums.items())
     )

@@ -185,7 +185,7 @@ def _share(result: claims.Result, slot: slots.Slot) -> _Share:
 
 def _device_status(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
     device = device_status.Device(*result.device, result.share_id)
-    return next((entry for entry in claim.said if entry.device == device), None)
+    return next((entry for entry in claim.device_statuses if entry.device == device), None)
 
 
 def _readiness(reported: device_status.DeviceStatus | None) -> tuple[bool | None, str]:

@@ -105,9 +105,9 @@ def pod_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem
         )
     if subject.node is not None:
         return _device_problem(cluster, subject)
-    if subject.waits is not None:
-        return subject.waits.reason, subject.waits.message
-    if subject.verdict.passed_over:
+    if subject.pending is not None:
+        return subject.pending.reason, subject.pending.message
+    if subject.verdict.was_passed_over:
         return reasons.Reason.SCHEDULER_REFUSES.value, subject.verdict.message
     return _device_problem(cluster, subject)
 
@@ -157,8 +157,8 @@ def _waiting_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Pr
     lacking = _missing_devices(cluster, subject)
     if isinstance(lacking, str):
         return reasons.Reason.CLAIM_MISSING.value, lacking
-    if subject.waits is not None:
-        return subject.waits.reason, subject.waits.message
+    if subject.pending is not None:
+        return subject.pending.reason, subject.pending.message
     return _unreported_problem(cluster, subject, lacking)
 
 
@@ -181,7 +181,7 @@ def _unreported_problem(
 def _unknown_class(cluster: read_model.ClusterModel, claim: claims.Claim) -> str:
     """Return the missing DeviceClass of a claim; "" if all exist."""
     for request in claim.spec.requests:
-        for subrequest in request.ways:
+        for subrequest in request.alternatives_or_self:
             name = subrequest.device_class
             if ids.Key(name) not in cluster.objects.classes:
                 return f"claim {claim.key} asks {name}: there is no such DeviceClass"
@@ -208,7 +208,7 @@ def _missing_devices(
 def _device_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
     """Return what the plugin reports on its devices, if anything is wrong."""
     for claim in cluster.pod_claims(subject):
-        for device_status in claim.said:
+        for device_status in claim.device_statuses:
             ready = device_status.condition(names.CONDITION_READY)
             if ready is not None and ready.status == "False":
                 return ready.reason, ready.message

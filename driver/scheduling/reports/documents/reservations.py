@@ -21,7 +21,7 @@ def reservation_document(subject: reservations.Reservation) -> model.Reservation
     )
 
 
-def _held(held: reservations.Held) -> model.Held:
+def _held(held: reservations.HeldDevice) -> model.Held:
     driver, pool, device = held.device
     gpu = slots.gpu_name(device)
     return model.Held(driver=driver, pool=pool, device=device, node=held.node, gpu=gpu)

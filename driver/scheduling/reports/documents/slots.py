@@ -136,7 +136,7 @@ def _published_gpu(name: str, devices: list[slices.Device], memory_slices: int) 
         memory_slices=memory_slices,
         peers=peers if isinstance(peers, int) else 0,
         allocator="controller"
-        if any(entry.tainted_for("controller") for entry in devices)
+        if any(entry.is_tainted_for("controller") for entry in devices)
         else "scheduler",
         slots={entry.device: entry for entry in slots},
         taints=_taints(devices),

@@ -78,7 +78,7 @@ def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles()
     shared = {"nvidia.com/mig-1g.10gb": ".shared", "nvidia.com/mig-1g.10gb.me": ""}
     resources = {
         f"{name}{suffix}": frozenset(
-            {Target(faces.Kind.MIG, extended_resources.profile(name) or "")}
+            {Target(faces.Kind.MIG, extended_resources.mig_profile(name) or "")}
         )
         for name, suffix in shared.items()
     }

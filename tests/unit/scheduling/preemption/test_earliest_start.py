@@ -63,8 +63,8 @@ def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now
     pod = scene.work("p", "node-a", "gpu-0", most_s=60.0)
     assert earliest_start.latest_end(pod, NOW) == NOW
     assert earliest_start.latest_end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
-    assert earliest_start.latest_end(replace(pod, most_s=None), NOW) is None
-    assert earliest_start.latest_end(replace(pod, most_s=None, deleting=True), NOW) == NOW
+    assert earliest_start.latest_end(replace(pod, max_runtime_s=None), NOW) is None
+    assert earliest_start.latest_end(replace(pod, max_runtime_s=None, deleting=True), NOW) == NOW
 
 
 def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:

@@ -78,7 +78,7 @@ def _absent_driver(
     present = entry.drivers if entry is not None else frozenset()
     for name in sorted(drivers):
         driver = held.csi_drivers.get(name)
-        if driver is not None and driver.must_be_there and name not in present:
+        if driver is not None and driver.must_exist and name not in present:
             return name
     return ""
 

@@ -83,7 +83,7 @@ def _waits_for_node(held: storage_index.StorageIndex, claim: volumes.VolumeClaim
     if not held.storage_classes:
         return True
     maker = held.storage_classes.get(claim.storage_class) if claim.storage_class else None
-    return maker is not None and maker.waits
+    return maker is not None and maker.waits_for_consumer
 
 
 def _unreachable_volume(
@@ -106,7 +106,7 @@ def reaches(volume: volumes.Volume, node: nodes.Node) -> bool:
 def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
     if not term.labels and not term.fields:
         return False
-    return all(need.holds(node.labels.get(need.key)) for need in term.labels)
+    return all(need.is_satisfied(node.labels.get(need.key)) for need in term.labels)
 
 
 def _unbindable_claim(
@@ -204,8 +204,8 @@ def _has_capacity(
     needed = -(-claim.size // 10**9)
     return any(
         capacity.storage_class == maker.name
-        and capacity.most is not None
-        and capacity.most >= needed
+        and capacity.max_size is not None
+        and capacity.max_size >= needed
         and capacity.nodes is not None
         and capacity.nodes.matches(node.labels)
         for capacity in held.capacities

@@ -47,7 +47,7 @@ def _unbound_claim(held: storage_index.StorageIndex, name: str, claim: volumes.V
     maker = held.storage_classes.get(claim.storage_class)
     if maker is None:
         return f"StorageClass {claim.storage_class} is not there" if held.storage_classes else ""
-    return "" if maker.waits else f"volume claim {name} is not bound yet"
+    return "" if maker.waits_for_consumer else f"volume claim {name} is not bound yet"
 
 
 def _in_zone(volume: volumes.Volume, node: nodes.Node) -> bool:
