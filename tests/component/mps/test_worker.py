@@ -20,7 +20,7 @@ class Broken:
         self.calls = 0
         self.mended = False
 
-    def end_servers(self, _: daemon_process.DaemonPaths) -> None:
+    def kill_servers(self, _: daemon_process.DaemonPaths) -> None:
         self.calls += 1
         if not self.mended:
             raise RecursionError("of this key alone")
