@@ -53,7 +53,7 @@ def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> 
     assert one.fix.endswith("kubectl label node node-a nvidia.com/gpu.present=true")
 
 
-def test_a_node_that_lost_its_label_and_so_the_plugin_is_told_by_what_the_plugin_left() -> None:
+def test_a_node_that_lost_its_label_is_named_by_its_condition() -> None:
     node = doctored.a_node()
     node["status"]["conditions"].append({"type": names.NODE_CONDITION, "status": "True"})
     one = wrong(nodes=(node,), slices=(), pods=())["devices"]
