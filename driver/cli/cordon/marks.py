@@ -16,7 +16,7 @@ from driver.devices import cordon
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
+class CordonMarks:
     """How a node is marked now. `rule`: its rule is there; `has_rules`: the server knows them.
 
     `version` is the Node's resource version.
@@ -28,7 +28,7 @@ class Marks:
     has_rules: bool = True
 
     @property
-    def whole(self) -> bool:
+    def is_whole_node(self) -> bool:
         """Whether all of the node is cordoned."""
         return self.rule or names.ALL in self.annotation
 
@@ -81,16 +81,16 @@ def rule_name(node: ids.NodeName) -> str:
     return f"ration-cordon-{node}"
 
 
-def of(obj: Mapping[str, Any], *, rule: bool, has_rules: bool) -> Marks:
+def parse_marks(obj: Mapping[str, Any], *, rule: bool, has_rules: bool) -> CordonMarks:
     """What a Node says, and whether its rule is there."""
     meta = obj["metadata"]
-    said = str((meta.get("annotations") or {}).get(names.CORDON, ""))
-    return Marks(cordon.parse_names(said), str(meta["resourceVersion"]), rule, has_rules)
+    message = str((meta.get("annotations") or {}).get(names.CORDON, ""))
+    return CordonMarks(cordon.parse_names(message), str(meta["resourceVersion"]), rule, has_rules)
 
 
-def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Write, ...]:
+def cordon_writes(target: targets.Target, now: CordonMarks, driver: str) -> tuple[Write, ...]:
     """What makes the target cordoned; nothing where it is already."""
-    if now.whole or (target.gpu and target.gpu in now.annotation):
+    if now.is_whole_node or (target.gpu and target.gpu in now.annotation):
         return ()
     if not target.gpu and now.has_rules:
         return (MakeRule(_rule(target.node, driver)),)
@@ -99,7 +99,9 @@ def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Writ
     return (Annotate(target.node, value, now.version),)
 
 
-def uncordon_writes(target: targets.Target, now: Marks, also: frozenset[str]) -> tuple[Write, ...]:
+def uncordon_writes(
+    target: targets.Target, now: CordonMarks, also: frozenset[str]
+) -> tuple[Write, ...]:
     """What takes the target's own mark away; `also` are other names of the GPU that is meant.
 
     GPUs that were cordoned for themselves stay so when their node is uncordoned.
@@ -107,7 +109,7 @@ def uncordon_writes(target: targets.Target, now: Marks, also: frozenset[str]) ->
     Raises:
         BadInput: a GPU is cordoned with all of its node.
     """
-    if target.gpu and now.whole:
+    if target.gpu and now.is_whole_node:
         text = f"the whole node is cordoned: ration uncordon {target.node}, then cordon the others"
         raise errors.BadInput(str(target), text)
     gone = {target.gpu, *also} if target.gpu else {names.ALL}

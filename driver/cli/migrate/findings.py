@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Fate(StrEnum):
+class SettingFate(StrEnum):
     """What becomes of a setting."""
 
     USED = "used"
@@ -16,16 +16,16 @@ class Fate(StrEnum):
     UNKNOWN = "unknown"
 
     @property
-    def is_for_people(self) -> bool:
+    def needs_attention(self) -> bool:
         """Whether somebody has to look at it."""
-        return self in {Fate.CHANGED, Fate.UNKNOWN}
+        return self in {SettingFate.CHANGED, SettingFate.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FateText:
     """A fate and, in a sentence, why and what there is instead."""
 
-    fate: Fate
+    fate: SettingFate
     text: str
 
 
@@ -35,7 +35,7 @@ class Finding:
 
     path: str
     value: object
-    fate: Fate
+    fate: SettingFate
     text: str
 
     @property

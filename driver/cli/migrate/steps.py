@@ -21,11 +21,11 @@ _DRAIN = "--ignore-daemonsets --delete-emptydir-data"
 class Steps:
     """Commands, in order."""
 
-    forth: tuple[str, ...]
-    back: tuple[str, ...]
+    takeover: tuple[str, ...]
+    rollback: tuple[str, ...]
 
 
-def of(node: str, *, operator: bool) -> Steps:
+def node_steps(node: str, *, operator: bool) -> Steps:
     """The takeover of a node and the way back.
 
     The label that the device plugin's DaemonSet keeps away from moves its MPS daemon's too.
@@ -39,7 +39,7 @@ def of(node: str, *, operator: bool) -> Steps:
     slices = f"kubectl get resourceslices --field-selector spec.nodeName={node}"
     pods = f"kubectl get pods -A --field-selector spec.nodeName={node}"
     return Steps(
-        forth=(
+        takeover=(
             f"kubectl cordon {node}",
             f"kubectl drain {node} {_DRAIN}",
             away,
@@ -48,7 +48,7 @@ def of(node: str, *, operator: bool) -> Steps:
             f"{slices}  # until {names.DRIVER} is listed",
             f"kubectl uncordon {node}",
         ),
-        back=(
+        rollback=(
             f"kubectl cordon {node}",
             f"kubectl drain {node} {_DRAIN}",
             f"kubectl label node {node} {TAKEN}-",
@@ -62,14 +62,14 @@ def of(node: str, *, operator: bool) -> Steps:
 def affinity() -> Mapping[str, object]:
     """Values for NVIDIA's chart: its own affinity (v0.20), and away from nodes that were left."""
     away = {"key": LEFT, "operator": "DoesNotExist"}
-    there = (
+    existing = (
         ("feature.node.kubernetes.io/pci-10de.present", "true"),
         ("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
         ("nvidia.com/gpu.present", "true"),
     )
     terms = [
         {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, away]}
-        for key, value in there
+        for key, value in existing
     ]
     required = {"nodeSelectorTerms": terms}
     return {
@@ -77,7 +77,7 @@ def affinity() -> Mapping[str, object]:
     }
 
 
-def before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
+def steps_before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
     """What is done once, before the first node."""
     steps = []
     if not scheduler:
@@ -90,7 +90,7 @@ def before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def after(*, scheduler: bool) -> tuple[str, ...]:
+def steps_after(*, scheduler: bool) -> tuple[str, ...]:
     """What is done beside and after the nodes."""
     if scheduler:
         return ()

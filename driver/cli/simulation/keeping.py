@@ -10,7 +10,7 @@ from typing import NamedTuple
 from driver import ids
 
 
-class Ending(NamedTuple):
+class GpuRelease(NamedTuple):
     """So many GPUs of a node are free from a moment on."""
 
     at: float
@@ -19,33 +19,33 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class EarliestStart:
     """From `at` on these nodes have what is asked; what ends before may use them until then."""
 
     at: float
     nodes: frozenset[ids.NodeName]
 
 
-def soonest(
-    free: Mapping[ids.NodeName, int], ending: Iterable[Ending], pods: int, gpus: int
-) -> Kept | None:
+def find_earliest(
+    free: Mapping[ids.NodeName, int], ending: Iterable[GpuRelease], pods: int, gpus: int
+) -> EarliestStart | None:
     """For so many pods of so many GPUs each; None: never, whatever ends.
 
     `free` are GPUs that nobody uses now. Of the nodes that would do the emptiest are kept.
     """
     left = dict(free)
-    for one in sorted(ending):
-        left[one.node] = left.get(one.node, 0) + one.gpus
-        if sum(there // gpus for there in left.values()) >= pods:
-            return Kept(one.at, _emptiest(left, pods, gpus))
+    for gpu_release in sorted(ending):
+        left[gpu_release.node] = left.get(gpu_release.node, 0) + gpu_release.gpus
+        if sum(free_now // gpus for free_now in left.values()) >= pods:
+            return EarliestStart(gpu_release.at, _emptiest(left, pods, gpus))
     return None
 
 
 def _emptiest(left: Mapping[ids.NodeName, int], pods: int, gpus: int) -> frozenset[ids.NodeName]:
-    found: set[ids.NodeName] = set()
-    for name in sorted(left, key=lambda one: (-left[one], one)):
+    result: set[ids.NodeName] = set()
+    for name in sorted(left, key=lambda item: (-left[item], item)):
         if pods <= 0:
             break
-        found.add(name)
+        result.add(name)
         pods -= left[name] // gpus
-    return frozenset(found)
+    return frozenset(result)
