@@ -1,4 +1,4 @@
-"""How commands find the cluster, and the namespace that is meant: as kubectl does."""
+"""Resolves the cluster and the namespace of commands, as kubectl does."""
 
 import os
 from pathlib import Path
@@ -38,7 +38,7 @@ def connect(kubeconfig: Path | None) -> client.KubeClient:
 
 
 def connect_supported(kubeconfig: Path | None) -> client.KubeClient:
-    """As `connect`, and exits with 3 where Kubernetes is below the floor. Raises ApiError."""
+    """Connect, and exit with 3 where Kubernetes is below the floor. Raises ApiError."""
     kube = connect(kubeconfig)
     old = version_support.check_version(kube.server_version().git)
     if old is not None:
@@ -58,7 +58,7 @@ def resolve_namespace(
 
 
 def resolve_kubeconfig(kubeconfig: Path | None) -> Path | None:
-    """The kubeconfig that is meant; None: the pod's own account."""
+    """Return the kubeconfig; None: the pod's own account."""
     return kubeconfig or _usual()
 
 

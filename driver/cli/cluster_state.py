@@ -15,7 +15,7 @@ _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 @dataclass(frozen=True, slots=True)
 class ObservedState:
-    """What there is, and what could not be seen, in words."""
+    """Observed objects, and what could not be read, in words."""
 
     dump: dump.Dump
     unreadable: tuple[str, ...] = ()
@@ -37,7 +37,7 @@ def read(source: str | None, kubeconfig: Path | None = None) -> ObservedState:
 def read_raw(
     source: str | None, kubeconfig: Path | None = None
 ) -> tuple[list[Any], tuple[str, ...]]:
-    """As `read`, the objects as they are; and what may not be seen, in words."""
+    """Return the raw objects of a source, and what could not be read, in words."""
     return (
         read_live(cluster.connect(kubeconfig)) if source is None else (yaml_input.read(source), ())
     )

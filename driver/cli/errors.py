@@ -1,4 +1,4 @@
-"""How commands end: an exit code, and where something is wrong one line that says what to do."""
+"""Exit codes of commands, and error messages of one line with a remedy."""
 
 import contextlib
 import re
@@ -29,7 +29,7 @@ _NOT_SERVED = ("the server could not find the requested resource", "404 page not
 
 @contextlib.contextmanager
 def exit_on_error() -> Iterator[None]:
-    """Bad input and unknown objects end the command with 2, a server that refuses with 3."""
+    """Exit with 2 on bad input and unknown objects, with 3 when a server refuses."""
     try:
         yield
     except (errors.ApiError, errors.BadInput) as error:
@@ -50,7 +50,7 @@ def exit_code(error: errors.ApiError | errors.BadInput) -> int:
 
 
 def error_line(error: errors.ApiError | errors.BadInput) -> str:
-    """What is wrong and what to do about it, on one line."""
+    """Return the error and its remedy, on one line."""
     if isinstance(error, errors.ApiError) and error.reason == CONTROLLER:
         return _one_line(_of_controller(error))
     match error:

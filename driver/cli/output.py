@@ -1,4 +1,4 @@
-"""How commands print: a table for people, JSON or YAML for programs."""
+"""Output of commands: a table for people, JSON or YAML for programs."""
 
 import enum
 import json
@@ -27,7 +27,7 @@ class Format(enum.StrEnum):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether a table is printed, not a document."""
+        """Return whether a table is printed, not a document."""
         return self in {Format.TABLE, Format.WIDE}
 
 
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: the `document` of JSON and YAML, and tables and lines for people."""
+    """Result of a command: the `document` of JSON and YAML, and tables and lines for people."""
 
     document: object
     parts: tuple[Table | str, ...]

@@ -31,9 +31,9 @@ def print_answers(
     watch: bool,
     time: clock.Clock | None = None,
 ) -> None:
-    """Print what `ask` answers; with `watch` again after each change, until Ctrl-C.
+    """Print the answer of `ask`; with `watch` again after each change, until Ctrl-C.
 
-    Once something was seen, a server that is away is told and waited for. Raises ApiError, and
+    After a first answer an unreachable server is reported and waited for. Raises ApiError, and
     what `ask` raises.
     """
     answer = ask()

@@ -80,7 +80,7 @@ def read(path: str) -> list[Any]:
 
 
 def read_files(path: str) -> list[tuple[str, list[Any]]]:
-    """As `read`, file by file: how each is called, and its documents. Raises BadInput."""
+    """Return display name and documents of each file. Raises BadInput."""
     return [(name, load(text, name)) for name, text in _texts(path)]
 
 
@@ -96,12 +96,12 @@ def _some(result: list[Any], path: str) -> list[Any]:
 
 
 def display_name(path: str) -> str:
-    """How a path is called in words."""
+    """Return the name of a path in messages."""
     return "standard input" if path == STDIN else path
 
 
 def read_text(path: str) -> str:
-    """What a file holds, or standard input. Raises BadInput."""
+    """Return the text of a file, or of standard input. Raises BadInput."""
     try:
         if path == STDIN:
             return sys.stdin.read()

@@ -38,7 +38,7 @@ def show(read_options: options.ReadOptions) -> None:
 
 
 def build_answer(reports: source.Source, namespace: str) -> out.Answer:
-    """The claims of a namespace, or of all."""
+    """Return the claims of a namespace, or of all."""
     claims = reports.claims(namespace)
     within = f" in namespace {namespace}" if namespace else ""
     table = out.Table(

@@ -87,7 +87,7 @@ def show(
 def build_answer(
     reports: source.Source, node: str, node_filter: selection.NodeFilter
 ) -> out.Answer:
-    """The GPUs of a node, or of all of them. Raises NotFound."""
+    """Return the GPUs of a node, or of all. Raises NotFound."""
     nodes = options.matching_nodes(reports, node, node_filter)
     gpus = [gpu for item in nodes for gpu in item.gpus if node_filter.matches_gpu(gpu)]
     document = [gpu.model_dump(mode="json", by_alias=True) for gpu in gpus]

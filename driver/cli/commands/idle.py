@@ -66,7 +66,7 @@ def show(read_options: options.ReadOptions, *, at_least: _For = "10m") -> None:
 
 
 def build_answer(reports: source.Source, namespace: str, at_least_s: float) -> out.Answer:
-    """What is idle, or oversized, the longest first."""
+    """Return idle or oversized claims, the longest first."""
     now = reports.fleet().at
     idles = [
         idle
@@ -100,7 +100,7 @@ def _of(gpu: model.Gpu, part: model.Part, now: str) -> Iterator[Idle]:
 
 
 def suggest_memory(has: int, peak: int | None) -> int:
-    """What would do, in bytes; 0 where it is not known, or what it has is not twice the peak."""
+    """Return sufficient memory in bytes; 0 if unknown, or if at most twice the peak is held."""
     if not peak or 2 * peak >= has:
         return 0
     return math.ceil(peak * _SPARE / _GIB) * _GIB

@@ -42,7 +42,7 @@ def show(read_options: options.ReadOptions) -> None:
 
 
 def build_answer(reports: source.Source) -> out.Answer:
-    """Every kind, and every node that is on its way."""
+    """Return every shape, and every node in flight."""
     shapes = reports.shapes()
     now = reports.fleet().at if any(shape.coming for shape in shapes.items) else ""
     none = "the document of shapes names none" if shapes.on else _NO_DOCUMENT

@@ -40,7 +40,7 @@ def show(read_options: options.ReadOptions) -> None:
 
 
 def build_answer(reports: source.Source) -> out.Answer:
-    """All queues, each before its children."""
+    """Return all queues, each before its children."""
     queues = reports.queues().items
     table = out.Table(
         _COLUMNS, [_row(queue) for queue in queues], "there are no queues: whoever is first has it"

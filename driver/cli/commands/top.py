@@ -39,7 +39,7 @@ def show(
 
 
 def build_answer(reports: source.Source, node: str, *, busy: bool) -> out.Answer:
-    """The tree. Raises NotFound."""
+    """Return the tree. Raises NotFound."""
     fleet = reports.fleet()
     nodes = options.matching_nodes(reports, node)
     document = {

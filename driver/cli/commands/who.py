@@ -47,7 +47,7 @@ def show(read_options: options.ReadOptions, path: _Where = "") -> None:
 
 
 def build_answer(reports: source.Source, location: str, namespace: str) -> out.Answer:
-    """Who has what of a node, a GPU, or all of them. Raises NotFound."""
+    """Return the holders on a node, a GPU, or all of them. Raises NotFound."""
     now = reports.fleet().at
     result = [
         (gpu, part)
@@ -85,7 +85,7 @@ def build_answer(reports: source.Source, location: str, namespace: str) -> out.A
 
 
 def select_gpus(reports: source.Source, path: str) -> Iterator[model.Gpu]:
-    """Of `NODE`, `NODE/GPU` or all. Raises NotFound."""
+    """Yield the GPUs of `NODE`, `NODE/GPU` or all. Raises NotFound."""
     node, _, name = path.partition("/")
     gpus = [
         gpu for matching_node in options.matching_nodes(reports, node) for gpu in matching_node.gpus

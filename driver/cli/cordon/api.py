@@ -1,4 +1,4 @@
-"""What the commands ask of the API server, and write there. Shell: it decides nothing."""
+"""API requests of the cordon commands. Shell: it decides nothing."""
 
 import contextlib
 import threading
@@ -19,7 +19,7 @@ _LOOK_S = 0.5
 
 
 class CordonApi:
-    """Of one cluster, by the caller's rights. Everything raises ApiError."""
+    """API of one cluster, by the caller's rights. All methods raise ApiError."""
 
     def __init__(self, kube: client.KubeClient, driver: str, time: clock.Clock) -> None:
         self._kube = kube
@@ -45,7 +45,7 @@ class CordonApi:
         return targets.Target(target.node, gpu.name), gpu.known_as
 
     def read_marks(self, node: ids.NodeName) -> marks.CordonMarks:
-        """How a node is marked now."""
+        """Return the node's current marks."""
         has_rules, rule = self._rule(node)
         return marks.parse_marks(self._kube.get(gvr.NODES, node), rule=rule, has_rules=has_rules)
 
@@ -66,7 +66,7 @@ class CordonApi:
         return writes
 
     def wait_published(self, target: targets.Target, *, cordoned: bool, within_s: float) -> bool:
-        """Whether the plugin has published it so within a time; the server's rules hold at once."""
+        """Return whether the plugin published it in time; the server's rules hold at once."""
         deadline = self._clock.monotonic() + within_s
         while not self._is_published(target, cordoned=cordoned):
             if self._clock.monotonic() >= deadline:
@@ -75,7 +75,7 @@ class CordonApi:
         return True
 
     def holders(self, target: targets.Target) -> tuple[cordon_holders.Holder, ...]:
-        """Who has devices of it now."""
+        """Return the holders of the target's devices."""
         result = self._kube.list(gvr.RESOURCE_CLAIMS).items
         existing = self._kube.list(gvr.PODS, field_selector=f"spec.nodeName={target.node}").items
         return cordon_holders.holders(
@@ -112,7 +112,7 @@ class CordonApi:
         )
 
     def _rule(self, node: ids.NodeName) -> tuple[bool, bool]:
-        """Whether the server has rules, and the node's."""
+        """Return whether the server has rules, and whether the node's exists."""
         try:
             result = self._kube.list(gvr.DEVICE_TAINT_RULES).items
         except errors.NotFound:

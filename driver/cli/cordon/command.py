@@ -49,7 +49,7 @@ _Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the plugin 
 
 @dataclass(frozen=True, slots=True)
 class CordonOptions:
-    """What all three commands are told."""
+    """Options of all three commands."""
 
     target: str
     driver: str

@@ -22,7 +22,7 @@ class DrainOptions:
 
 
 class Drain:
-    """Of one target. Raises ApiError."""
+    """Drain of one target. Raises ApiError."""
 
     def __init__(
         self, cluster_api: api.CordonApi, target: targets.Target, say: Say, time: clock.Clock
@@ -67,7 +67,7 @@ class Drain:
             self._say(f"claim {key} is gone, {len(now)} to go")
 
     def _is_vain(self, left: Iterable[holders.Holder], manner: DrainOptions) -> bool:
-        """Whether nobody of them will leave, however long it is waited."""
+        """Return whether none of them will leave, however long it waits."""
         going = {holders.HolderFate.EVICT, holders.HolderFate.LEAVING}
         going |= {holders.HolderFate.BARE} if manner.force else set()
         return not any(holder.fate in going for holder in left)
@@ -76,7 +76,7 @@ class Drain:
 def build_answer(
     target: targets.Target, result: Iterable[holders.Holder], *, force: bool
 ) -> out.Answer:
-    """Who holds it, as a command prints it."""
+    """Return the holders, as a command prints them."""
     rows = [_row(holder, force=force) for holder in result]
     table = out.Table(
         tuple(map(out.Column, ("CLAIM", "HELD BY", "OWNER", "DEVICES", "FATE"))),

@@ -1,4 +1,4 @@
-"""Who still has something of a node or a GPU, and who of them can be made to leave. Pure."""
+"""Holders of a node's or a GPU's devices, and which of them can be evicted. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _STATIC = "Node"
 
 
 class HolderFate(StrEnum):
-    """What becomes of a holder."""
+    """Outcome for a holder."""
 
     EVICT = "evict"
     BARE = "stays: nothing would make it again; --force evicts it"
@@ -48,7 +48,7 @@ def holders(
     claimed: Iterable[claims.Claim],
     running: Iterable[pods.Pod],
 ) -> tuple[Holder, ...]:
-    """Who has devices of the target, by claim. Administrators' access holds nothing."""
+    """Return the holders of the target's devices, by claim. Admin access holds nothing."""
     pod_list = {pod.uid: pod for pod in running}
     return tuple(
         holder

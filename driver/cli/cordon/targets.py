@@ -1,4 +1,4 @@
-"""Which node, or GPU of a node, a person means. Pure."""
+"""Parses the node, or the GPU of a node, that a user names. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -40,7 +40,7 @@ def parse_holder(text: str, path: str = "--for") -> api.Holder:
 def build_reservation(
     defrag_inputs: inputs.DefragInputs, plan: defrag.Plan, to: api.Holder, ttl: str, namespace: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is made, without a name: the object, and the status that says what is held."""
+    """Return the Reservation without a name, and its status with the held devices."""
     gone = [
         {"namespace": move.holder.pod.namespace, "name": move.holder.pod.name}
         | {"uid": move.holder.pod.uid}

@@ -1,4 +1,4 @@
-"""From flags, files and a cluster to a plan."""
+"""Builds a defragmentation plan from flags, files and a cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from driver.scheduling.snapshot import cluster_state as cluster_states
 
 @dataclass(frozen=True, slots=True)
 class DefragOptions:
-    """What to plan for, and where, as it was said."""
+    """Shape to plan for, and sources, as given."""
 
     shape: shape.Shape
     files: tuple[str, ...]
@@ -35,7 +35,7 @@ class DefragOptions:
 
 @dataclass(frozen=True, slots=True)
 class DefragInputs:
-    """What to plan for, in which world; `notes` are for people, `unseen` was not to be read."""
+    """Workload and world of the plan; `notes` are for people, `unreadable` could not be read."""
 
     world: defrag.DefragInput
     workload: allocator_types.Workload
@@ -45,7 +45,7 @@ class DefragInputs:
 
 @dataclass(frozen=True, slots=True)
 class NearestPlan:
-    """Where it comes nearest, and why the pods in the way are not to be moved, by pod."""
+    """Nearest fit, and why the pods in its way cannot be moved, by pod."""
 
     nearest: nearest_fit.NearestFit
     blocked: Mapping[ids.Key, str]
@@ -81,7 +81,7 @@ def load_inputs(defrag_options: DefragOptions) -> DefragInputs:
 
 
 def find_nearest(defrag_inputs: DefragInputs, plan: defrag.NoPlan) -> NearestPlan | None:
-    """What would do that is not to be moved."""
+    """Return what would fit but cannot be moved."""
     defrag_input = defrag_inputs.world
     people = holders.HolderIndex(defrag_input.view, defrag_input.find_claim, defrag_input.find_pod)
     path = nearest_fit.find_nearest_fit(

@@ -25,7 +25,7 @@ class Shape:
 
     @property
     def is_set(self) -> bool:
-        """Whether anything is."""
+        """Return whether any field is set."""
         return bool(self.gpus or self.product or self.profile or self.memory or self.device_class)
 
 

@@ -20,7 +20,7 @@ class FactCollector:
         self._kube = kube
 
     def collect(self, driver: str, namespace: str, node: str, now: dt.datetime) -> facts.Facts:
-        """All there is to check."""
+        """Return all facts to check."""
         nodes = f"metadata.name={node}" if node else ""
         slices = f"spec.driver={driver}" + (f",spec.nodeName={node}" if node else "")
         pods = self._list(gvr.PODS, namespace)
@@ -51,7 +51,7 @@ class FactCollector:
     def _rights(
         self, pods: facts.Listing, namespace: str
     ) -> tuple[facts.Right, ...] | facts.Unreadable:
-        """Of each account that our pods have. The answers are the server's, and nothing is kept."""
+        """Return the rights of each account of the pods, as the server reviews them."""
         accounts = {
             (component, account)
             for item in (() if isinstance(pods, facts.Unreadable) else pods)

@@ -79,7 +79,7 @@ def examine(  # noqa: PLR0913 - the options of a command
 
 
 def build_answer(result: list[findings.Finding]) -> out.Answer:
-    """As it is printed."""
+    """Return the printed answer."""
     rows = [finding.row() for finding in result]
     columns = tuple(
         out.Column(name.upper(), blank="", styles=_STYLES if name == "state" else {})

@@ -67,7 +67,7 @@ def _show(
     *,
     node: str = "",
 ) -> None:
-    """Print it; the exit code says whether it is well."""
+    """Print the explanation; exit by whether the object is healthy."""
     wells: list[bool] = []
 
     def answer(reports: source.Source) -> out.Answer:

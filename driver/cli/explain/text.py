@@ -75,8 +75,8 @@ def _pod_lines(pod: model.Pod) -> Iterator[str]:
 def _state(pod: model.Pod) -> str:
     if pod.state == "waiting":
         return f"waits since {pod.created}"
-    path = f" on {pod.node}" if pod.node else ""
-    return f"{pod.state}{path}"
+    location = f" on {pod.node}" if pod.node else ""
+    return f"{pod.state}{location}"
 
 
 def _facts(*found: tuple[str, str]) -> Iterator[str]:

@@ -19,7 +19,7 @@ _PERCENT = 100
 
 
 class SharedAttribute(StrEnum):
-    """What devices of one claim have in common."""
+    """Attribute that the devices of a claim have in common."""
 
     NVLINK = "nvlink"
     NUMA = "numa"
@@ -27,7 +27,7 @@ class SharedAttribute(StrEnum):
 
 
 class Isolation(StrEnum):
-    """How well a part by need is kept apart from others."""
+    """Required isolation of a part by need."""
 
     HARDWARE = "hardware"
     LIMITS = "limits"
@@ -39,7 +39,7 @@ _MATCHED = {SharedAttribute.NUMA: names.ATTR_NUMA_NODE, SharedAttribute.PCIE: na
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Which kind of device: exactly one of these, or none for a part by need."""
+    """Kind of device: exactly one of these, or none for a part by need."""
 
     whole: int = 0
     mig: str = ""
@@ -49,7 +49,7 @@ class Kind:
 
     @property
     def set_flags(self) -> tuple[str, ...]:
-        """The flags that were given."""
+        """Flags that were given."""
         flags = {
             "--whole": bool(self.whole),
             "--mig": bool(self.mig),
@@ -62,7 +62,7 @@ class Kind:
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of a device, and how many of them; 0 and "" are not said."""
+    """Amount of a device, and number of devices; 0 and "" are unset."""
 
     memory: str = ""
     compute: int = 0
@@ -72,7 +72,7 @@ class Amount:
 
 @dataclass(frozen=True, slots=True)
 class ClaimRequest:
-    """What devices, and of which GPUs."""
+    """Requested devices, and the GPUs they are on."""
 
     kind: Kind
     amount: Amount = Amount()
@@ -82,7 +82,7 @@ class ClaimRequest:
 
 @dataclass(frozen=True, slots=True)
 class OutputForm:
-    """As what it is written: `namespace` "" names none, `image` "" is no pod."""
+    """Output: `namespace` "" names none, `image` "" is no pod."""
 
     name: str = "gpu"
     namespace: str = ""

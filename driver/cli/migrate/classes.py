@@ -1,9 +1,9 @@
-"""What pods ask for now where they asked for an old resource: a DeviceClass for each.
+"""DeviceClasses that replace the old resources in pods' requests.
 
 Where kube-scheduler allocates, the class has the resource as its `extendedResourceName` (KEP-5004),
 and pods stay as they are. Where Ration's controller allocates, the admission webhook converts them,
-and is told the class by a flag. A resource that stood for several things (a whole GPU on one node,
-a share on another) gets a class that selects all of them: which it is, the node's offer decides.
+and gets the class by a flag. A resource that stood for several things (a whole GPU on one node, a
+share on another) gets a class that selects all of them: the node's offer decides which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,13 +61,13 @@ class Replacement:
 
     @property
     def profile(self) -> str:
-        """Of the only MIG profile that it stands for; "" otherwise."""
+        """Profile, if it stands for a single MIG profile; "" otherwise."""
         (first, *others) = sorted(self.targets)
         return "" if others else first.profile
 
     @property
     def several(self) -> str:
-        """What a container gets that asks for more than one; "" where they are as many devices."""
+        """What a container gets that requests more than one; "" if as many devices."""
         kinds = {target.kind for target in self.targets}
         if self.resource == extended_resources.SHARED and not self.extended:
             return "several are as many shares of one GPU"
@@ -79,17 +79,17 @@ class Replacement:
 
     @property
     def old_key(self) -> str:
-        """What a ResourceQuota said."""
+        """Old key of a ResourceQuota."""
         return f"requests.{self.resource}"
 
     @property
     def new_key(self) -> str:
-        """What it says now."""
+        """New key of a ResourceQuota."""
         return f"{self.name}{QUOTA}"
 
     @property
     def counts(self) -> str:
-        """What the keys count (kubernetes 1.37.1, quota/v1/evaluator/core/resource_claims.go)."""
+        """Meaning of the keys (kubernetes 1.37.1, quota/v1/evaluator/core/resource_claims.go)."""
         if self.extended:
             return "keep the old key: it counts pods as before, and claims; the new one claims only"
         if self.name == names.CLASS_MIG:
@@ -173,7 +173,7 @@ def _own_name(resource: str) -> str:
 
 
 def _profile_class(profile: str) -> str:
-    """As the chart names it."""
+    """Return the chart's class name of a profile."""
     return f"gpu-mig-{profile.replace('+', '.').lower()}.{names.GROUP}"
 
 

@@ -28,9 +28,9 @@ BARE_NAME = "config"
 
 @dataclass(frozen=True, slots=True)
 class ConfigFiles:
-    """What the files held: configurations by name, before `overrides`, which are for each of them.
+    """Contents of the files: configurations by name, before `overrides`, which apply to each.
 
-    `elsewhere`: ConfigMaps that are named and were not given.
+    `missing`: ConfigMaps that are named and were not given.
     """
 
     configs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
@@ -88,10 +88,10 @@ def load(text: str, path: str) -> list[object]:
 
 
 def read_configs(files: Mapping[str, str]) -> ConfigFiles:
-    """What files, texts by name, hold.
+    """Read files, texts by name.
 
     Raises:
-        BadInput: a document is nothing that says how the device plugin is configured.
+        BadInput: a document does not configure the device plugin.
     """
     parts = [part for path, text in files.items() for part in _parts(text, path)]
     if not parts:

@@ -165,12 +165,12 @@ class Config(_Old):
 
     @property
     def mig_strategy(self) -> str:
-        """How MIG devices are told: none, single or mixed."""
+        """Strategy for MIG resources: none, single or mixed."""
         return (self.flags and self.flags.mig_strategy) or "none"
 
     @property
     def is_mixed(self) -> bool:
-        """Whether parts have resources of their own."""
+        """Return whether parts have resources of their own."""
         return self.mig_strategy == "mixed"
 
     @property

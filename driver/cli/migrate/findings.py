@@ -1,4 +1,4 @@
-"""What is said of a setting: it is used, means something else now, means nothing, or is unknown."""
+"""Findings on settings: used, changed in meaning, without effect, or unknown."""
 
 import json
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class SettingFate(StrEnum):
-    """What becomes of a setting."""
+    """Outcome for a setting."""
 
     USED = "used"
     CHANGED = "changed"
@@ -17,7 +17,7 @@ class SettingFate(StrEnum):
 
     @property
     def needs_attention(self) -> bool:
-        """Whether somebody has to look at it."""
+        """Return whether a person has to look at it."""
         return self in {SettingFate.CHANGED, SettingFate.UNKNOWN}
 
 
@@ -31,7 +31,7 @@ class FateText:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What becomes of the setting at `path` (`sharing.mps.resources[0].replicas`)."""
+    """Outcome for the setting at `path` (`sharing.mps.resources[0].replicas`)."""
 
     path: str
     value: object

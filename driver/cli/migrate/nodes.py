@@ -28,20 +28,20 @@ class Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether the device plugin is or was at work on it."""
+        """Return whether the device plugin runs or ran on it."""
         message = self.labels.get(_PRESENT) == "true" or CONFIG_LABEL in self.labels
         return message or any(self.resources.values())
 
     @property
     def gpus(self) -> int:
-        """How many GPUs, as GPU feature discovery labels them; else how many were given out."""
+        """Number of GPUs, by GPU feature discovery's label; else by the plugin's capacity."""
         label = self.labels.get(_COUNT, "")
         return int(label) if label.isdigit() else sum(self.resources.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """How the device plugin chooses for a node without the label.
+    """Configuration that the device plugin chooses for a node without the label.
 
     `operator`: the GPU operator's falls back to no configuration; the chart's to one named
     `default`, then to the only one.
@@ -63,7 +63,7 @@ class Selection:
         return next(iter(self.names)) if len(self.names) == 1 else None
 
     def node_config(self, node: Node) -> str | None:
-        """The configuration of a node; None where it names one that is not there."""
+        """Return the configuration of a node; None if it names a missing one."""
         named = node.labels.get(CONFIG_LABEL, "")
         if not named:
             return self.usual

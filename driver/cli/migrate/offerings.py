@@ -1,4 +1,4 @@
-"""What the GPUs of a node with an old configuration are offered as: what they were, no more."""
+"""Offerings that keep the GPUs of an old configuration as they were."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from driver.resources import extended_resources
 
 @dataclass(frozen=True, slots=True, order=True)
 class Target:
-    """What a pod got by an old resource; `profile` is that of a MIG device, "" for any."""
+    """Device that a pod got by an old resource; `profile` is a MIG device's, "" for any."""
 
     kind: faces.Kind
     profile: str = ""
@@ -26,7 +26,7 @@ class NodeOffer:
 
 
 def offer(config: device_plugin_config.Config, *, per_gpu: bool = False) -> NodeOffer:
-    """What a configuration's nodes offer.
+    """Return the offer of a configuration's nodes.
 
     `per_gpu`: `devices`, which the device plugin ignores, says which GPUs are shared.
     """

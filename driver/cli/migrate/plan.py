@@ -17,11 +17,11 @@ from driver.resources import extended_resources
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """How to migrate.
+    """Options of a migration.
 
-    `scheduler`: kube-scheduler allocates, without Ration's controller. `per_gpu`: take `devices`
-    at its word. `default`: the configuration of nodes without a label, over what the files say.
-    `operator`: the GPU operator runs the device plugin; None: see by the files and the nodes.
+    `scheduler`: kube-scheduler allocates, without Ration's controller. `per_gpu`: apply `devices`
+    literally. `default`: the configuration of nodes without a label, over what the files say.
+    `operator`: the GPU operator runs the device plugin; None: detect by the files and the nodes.
     """
 
     scheduler: bool = False
@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """Of all configurations, and around them."""
+        """Yield the findings of all configurations, and around them."""
         yield from self.notes
         for migrated in self.configs:
             yield from migrated.findings
@@ -75,7 +75,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What was read: configurations by name, and nodes with the name of the one they have."""
+    """Inputs: configurations by name, and nodes with the name of theirs."""
 
     found: config_files.ConfigFiles
     nodes: tuple[migrate_nodes.Node, ...] | None
@@ -135,7 +135,7 @@ def _world(
 
 
 def _names(world: _World) -> list[str]:
-    """Those of the files; the plugin's own defaults too where a node has them."""
+    """Return the files' names; the plugin's defaults too where a node has them."""
     usual = world.selection.usual
     bare = migrate_nodes.PLUGINS_DEFAULTS
     needed = bare in world.having or (usual == bare and world.nodes is None)
@@ -166,7 +166,7 @@ def _in_use(configs: Iterable[Migrated]) -> Iterator[Migrated]:
 
 
 def _resources(configs: Iterable[Migrated], world: _World) -> Mapping[str, frozenset[Target]]:
-    """What each old resource stood for, over all configurations that count and on the nodes."""
+    """Map each old resource to its targets, over all configurations in use and nodes."""
     stood: dict[str, frozenset[Target]] = {}
     for config in _in_use(configs):
         nodes = world.having.get(config.name, ()) if config.config.is_mixed else ()
@@ -240,7 +240,7 @@ def _driver_root(configs: Iterable[Migrated]) -> str:
 
 
 def _roots(configs: Iterable[Migrated]) -> tuple[str, ...]:
-    """What the configurations that count say, the usual one's first."""
+    """Return the driver roots of the configurations in use, the usual one's first."""
     ordered = sorted(_in_use(configs), key=lambda item: not item.usual)
     flagses = (item.config.flags and item.config.flags.nvidia_driver_root for item in ordered)
     return tuple(dict.fromkeys(settings.driver_root(item) for item in flagses if item))
@@ -256,7 +256,7 @@ def _turns(world: _World) -> Iterator[NodeSteps]:
 def _open(
     world: _World, configs: tuple[Migrated, ...], replaced: tuple[classes.Replacement, ...]
 ) -> Iterator[str]:
-    """What a person has to see to."""
+    """Yield what a person has to resolve."""
     for name in world.found.missing:
         yield f"ConfigMap {name} is named and was not given: kubectl get configmap {name} -o yaml"
     if world.nodes is None and any(not config.usual for config in configs):

@@ -14,7 +14,7 @@ _WIDTH = 100
 
 
 def plan_document(plan: Plan) -> Mapping[str, object]:
-    """For programs."""
+    """Return the plan for programs."""
     return {
         "allocator": "scheduler" if plan.scheduler else "controller",
         "operator": plan.operator,
@@ -58,7 +58,7 @@ def manifests(plan: Plan) -> list[Mapping[str, object]]:
 
 
 def offerings_document(plan: Plan) -> Mapping[str, object]:
-    """What the values hold of NodeOfferings, as a document of its own."""
+    """Return the NodeOfferings in the values, as a document of its own."""
     rules = [rule_document(rule) for rule in plan.rules]
     return {"apiVersion": names.CONFIG_VERSION, "kind": "NodeOfferings", "rules": rules}
 
@@ -93,7 +93,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 def plan_text(plan: Plan) -> str:
-    """For people."""
+    """Return the plan for people."""
     return "\n".join(_lines(plan)) + "\n"
 
 

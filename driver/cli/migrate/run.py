@@ -1,4 +1,4 @@
-"""What `ration migrate` does: read files or a cluster, plan, write."""
+"""Runs `ration migrate`: reads files or a cluster, plans, writes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where to read from in place of files; without a ConfigMap's name, nowhere."""
+    """Cluster to read from instead of files; unused without a ConfigMap's name."""
 
     configmap: str
     namespace: str
@@ -31,7 +31,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class MigrateOptions:
-    """What to plan from."""
+    """Inputs of the plan."""
 
     files: tuple[Path, ...]
     nodes: Path | None
@@ -41,7 +41,7 @@ class MigrateOptions:
 
 @dataclass(frozen=True, slots=True)
 class OutputFolder:
-    """Where files go, and whether over those that are there."""
+    """Folder for files, and whether to overwrite existing ones."""
 
     folder: Path
     force: bool
@@ -61,7 +61,7 @@ def run_migration(migrate_options: MigrateOptions, to: OutputFolder | None) -> p
 
 
 def needs_attention(migration: plan.Plan) -> bool:
-    """Whether somebody has to look at something."""
+    """Return whether a person has to look at something."""
     return bool(migration.open) or any(
         finding.fate.needs_attention for finding in migration.findings
     )
@@ -116,7 +116,7 @@ def _write(files: Mapping[str, str], to: OutputFolder) -> None:
 
 
 def show(migration: plan.Plan, output: out.Format) -> None:
-    """Print it."""
+    """Print the plan."""
     match output:
         case out.Format.TABLE | out.Format.WIDE:
             print(render.plan_text(migration), end="")

@@ -1,4 +1,4 @@
-"""What becomes of each setting of the old file, one line a setting.
+"""Outcome of each setting of the old file, one line per setting.
 
 A key that has no line is unknown, and named. Lists are walked by `[]` unless the whole list has a
 line of its own.
@@ -19,7 +19,7 @@ MAX_TIME_SLICES = 1024
 
 @dataclass(frozen=True, slots=True)
 class SettingContext:
-    """What a fate may depend on beside the value.
+    """Context of a setting beside its value.
 
     `per_gpu`: settings for single GPUs, which the device plugin ignores, are meant. `scheduler`:
     kube-scheduler allocates. `entry` is the element of a list that the setting stands in.
@@ -32,13 +32,13 @@ class SettingContext:
 
     @property
     def shares_one_gpu(self) -> bool:
-        """Whether several shares are asked as a capacity: the webhook does so with `.shared`."""
+        """Return whether several shares are requested as a capacity, as for `.shared`."""
         replicas = self.config.replicas
         return bool(replicas and replicas.rename_by_default) and not self.scheduler
 
     @property
     def is_part(self) -> bool:
-        """Whether the setting is one of a MIG profile's resource."""
+        """Return whether the setting belongs to a MIG profile's resource."""
         name = self.entry.get("name") if isinstance(self.entry, dict) else None
         return (
             extended_resources.mig_profile(device_plugin_config.resource_name(str(name)))
@@ -189,7 +189,7 @@ def _devices(value: object, situation: SettingContext) -> FateText:
 
 
 def is_gpu(reference: object) -> bool:
-    """Whether it names a GPU, by index or UUID, and no part of one."""
+    """Return whether it names a whole GPU, by index or UUID."""
     return str(reference).isdigit() or str(reference).startswith("GPU-")
 
 

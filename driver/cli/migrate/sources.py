@@ -1,4 +1,4 @@
-"""What a configuration stands in: ConfigMap, Helm values, ClusterPolicy, DaemonSet."""
+"""Documents that hold a configuration: ConfigMap, Helm values, ClusterPolicy, DaemonSet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -48,7 +48,7 @@ _METADATA = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 @dataclass(frozen=True, slots=True)
 class ConfigPart:
-    """What one document says.
+    """Contents of one document.
 
     `texts` are configurations by name, each with its place; `bare` is one without a name, at
     `where`.
@@ -155,7 +155,7 @@ def parse_daemonset(document: fields.Raw, location: str) -> ConfigPart:
 
 
 def _said(container: fields.Raw, path: str) -> Iterator[tuple[str, str, str]]:
-    """Place, name as in the environment, and text; flags last, as they win."""
+    """Yield path, environment name and text; flags last, as they win."""
     for location, item in fields.objects(container, "env", path):
         name = fields.text(item, "name", location)
         yield f"{location}.{name}", name, str(item.get("value", ""))

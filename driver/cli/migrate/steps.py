@@ -1,7 +1,7 @@
-"""How a node changes hands, one at a time, and back: the commands, to be read before they are run.
+"""Commands that hand over a node, and back, one node at a time; to be read before they are run.
 
-A GPU has one owner: a device plugin and Ration on one node would give it out twice. Nothing but the
-node's label says whose it is: Ration's DaemonSets select it, and the device plugin's keeps away.
+A GPU has one owner: a device plugin and Ration on one node would allocate it twice. The node's
+label alone decides: Ration's DaemonSets select it, and the device plugin's keeps away.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ class Steps:
 
 
 def node_steps(node: str, *, operator: bool) -> Steps:
-    """The takeover of a node and the way back.
+    """Return the takeover of a node and the rollback.
 
     The label that the device plugin's DaemonSet keeps away from moves its MPS daemon's too.
     """
@@ -78,7 +78,7 @@ def affinity() -> Mapping[str, object]:
 
 
 def steps_before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
-    """What is done once, before the first node."""
+    """Return the steps before the first node."""
     steps = []
     if not scheduler:
         label = f"kubectl label namespace <each with GPU pods> {names.CONVERT_LABEL}=false"
@@ -91,7 +91,7 @@ def steps_before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
 
 
 def steps_after(*, scheduler: bool) -> tuple[str, ...]:
-    """What is done beside and after the nodes."""
+    """Return the steps beside and after the nodes."""
     if scheduler:
         return ()
     forth = f"kubectl label namespace <one that moves> {names.CONVERT_LABEL}-"

@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class GatherOptions:
-    """Where the chart is installed, under which driver name; `tail` lines of each log."""
+    """Release namespace and driver name; `tail` lines of each log."""
 
     namespace: str
     driver: str
@@ -168,7 +168,7 @@ class Collector:
         return self._kube.get_text(gvr.PODS.path(self._asked.namespace, pod, subject), query)
 
     def _try(self, subject: str, ask: Callable[[], T]) -> T | None:
-        """What is asked for; None where it cannot be had."""
+        """Return the result; None, recorded as missing, on an error."""
         try:
             return ask()
         except errors.ApiError as error:

@@ -1,6 +1,6 @@
-"""What is gathered, and what of it stays behind. Pure.
+"""Contents of the archive, and what is removed from it. Pure.
 
-Secrets are not on the list, values of environment variables stay behind, and so does the copy of an
+Secrets are not on the list. Values of environment variables are removed, and so is the copy of an
 object that kubectl keeps in an annotation.
 """
 
@@ -56,7 +56,7 @@ PIECES: Final = (
 
 @dataclass(slots=True)
 class Index:
-    """What is in the archive, and what could not be had, with why."""
+    """Files of the archive, and what is missing, with the cause."""
 
     at: dt.datetime
     version: str
@@ -64,7 +64,7 @@ class Index:
     missing: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As it lies in the archive."""
+        """Return it as stored in the archive."""
         return {
             "at": self.at.isoformat(),
             "ration": self.version,
@@ -87,7 +87,7 @@ def strip_object(obj: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def is_relevant_event(event: Mapping[str, Any], namespace: str) -> bool:
-    """Whether an event is of our components, or is about what is in the chart's namespace."""
+    """Return whether an event is of Ration's components or about the chart's namespace."""
     message = str(event.get("reportingController") or event.get("deprecatedSource", {}))
     return "ration" in message or event["metadata"].get("namespace") == namespace
 
@@ -112,7 +112,7 @@ def metrics_port(pod: Mapping[str, Any]) -> int | None:
 
 
 def images(pods: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Which images run, by component."""
+    """Return the running images by component."""
     entries: dict[str, set[str]] = {}
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}

@@ -1,4 +1,4 @@
-"""From files and a cluster to a replay: what each input is, is seen by how it begins."""
+"""Builds a replay from files and a cluster; inputs are recognised by their beginning."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _PERCENT = 100
 
 @dataclass(frozen=True, slots=True)
 class SimulateOptions:
-    """What to simulate, as it was said."""
+    """Options of the simulation, as given."""
 
     files: tuple[str, ...]
     cluster: str | None
@@ -38,9 +38,9 @@ class SimulateOptions:
 
 @dataclass(frozen=True, slots=True)
 class SimulationInputs:
-    """What is to be replayed, and where.
+    """Tasks and world of the replay.
 
-    `lacking` says, by pod, what of it is not there. `notes` are for people. With `trace` pods
+    `missing` says, by pod, what of it does not exist. `notes` are for people. With `trace` pods
     without a claim are placed too.
     """
 
@@ -152,7 +152,7 @@ def _world(simulate_options: SimulateOptions) -> _World:
 
 
 def _usual(name: str | None) -> policy_mix.WorkloadMix:
-    """What is usually asked by a file; without one as the controller takes it."""
+    """Read the workload mix from a file; without one return the controller's default."""
     if name is None:
         return policy_mix.DEFAULT_MIX
     path = yaml_input.display_name(name)

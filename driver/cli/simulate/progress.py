@@ -1,4 +1,4 @@
-"""How far long work is, on standard error: a bar for people, now and then a line for logs."""
+"""Progress of long work on standard error: a bar for people, periodic lines for logs."""
 
 import contextlib
 import sys
@@ -14,7 +14,7 @@ class ReportProgress(Protocol):
     """Hears how much is done, and of how much."""
 
     def __call__(self, done: int, total: int, /) -> None:
-        """So much."""
+        """Report progress."""
         ...
 
 

@@ -34,7 +34,7 @@ def _counts(report: replay.Report) -> Counter[str]:
 
 
 def is_all_placed(report: replay.Report) -> bool:
-    """Whether every pod that asks for devices has a place."""
+    """Return whether every pod that requests devices is placed."""
     return not any(fate_state(task_fate) == _WAITS for task_fate in report.fates)
 
 
@@ -124,7 +124,7 @@ def _summed(fates: Sequence[replay.TaskFate], lacking: Mapping[str, str]) -> lis
 
 
 def _kind(fate: replay.TaskFate, lacking: Mapping[str, str]) -> str:
-    """Why, without what differs from pod to pod."""
+    """Return the cause without what differs from pod to pod."""
     match fate.answer:
         case allocator_types.Unschedulable(blocker=blocker) if blocker is not None:
             return str(blocker)

@@ -1,6 +1,6 @@
-"""From raw API objects, of a file or a listing, to what deciding looks at. Pure.
+"""Reads raw API objects, of a file or a listing, for the scheduler. Pure.
 
-What cannot be read is told with its kind, name and field, and all else still counts.
+Unreadable objects are reported with kind, name and field; all others still count.
 """
 
 import uuid
@@ -61,7 +61,7 @@ class ReadProblem:
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What raw objects hold: `ignored` counts those of kinds that decide nothing, by kind."""
+    """Parsed raw objects: `ignored` counts those of irrelevant kinds, by kind."""
 
     caches: cluster_state.CachedObjects
     templates: Mapping[ids.Key, Template] = field(default_factory=dict)
@@ -72,7 +72,7 @@ class Dump:
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How objects of a kind are read: under which versions, and whether in a namespace."""
+    """Parser of a kind: its versions, and whether it is namespaced."""
 
     versions: tuple[str, ...]
     parse: Callable[[fields.Raw], object]

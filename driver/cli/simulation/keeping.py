@@ -1,6 +1,6 @@
-"""Where a job that does not fit now will start soonest, by counts of whole GPUs. Pure.
+"""Earliest start of a job that does not fit now, by counts of whole GPUs. Pure.
 
-What ends is known: in a simulation every job says how long it lasts.
+End times are known: in a simulation every job has a duration.
 """
 
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from driver import ids
 
 
 class GpuRelease(NamedTuple):
-    """So many GPUs of a node are free from a moment on."""
+    """Release of a node's GPUs at a time."""
 
     at: float
     node: ids.NodeName
@@ -20,7 +20,7 @@ class GpuRelease(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class EarliestStart:
-    """From `at` on these nodes have what is asked; what ends before may use them until then."""
+    """Start at `at` on these nodes; what ends before may use them until then."""
 
     at: float
     nodes: frozenset[ids.NodeName]
@@ -29,9 +29,9 @@ class EarliestStart:
 def find_earliest(
     free: Mapping[ids.NodeName, int], ending: Iterable[GpuRelease], pods: int, gpus: int
 ) -> EarliestStart | None:
-    """For so many pods of so many GPUs each; None: never, whatever ends.
+    """Return the earliest start of these pods with as many GPUs each; None: never.
 
-    `free` are GPUs that nobody uses now. Of the nodes that would do the emptiest are kept.
+    `free` are unused GPUs. Of the sufficient nodes the emptiest are reserved.
     """
     left = dict(free)
     for gpu_release in sorted(ending):

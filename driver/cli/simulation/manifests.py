@@ -28,9 +28,9 @@ class WorkloadPod:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What is to be created: pods in the order of the files, and `others` beside them.
+    """Objects to create: pods in the order of the files, and `others` beside them.
 
-    `notes` are for people: what was left out, or taken for something else.
+    `notes` are for people: what was left out, or replaced.
     """
 
     workloads: tuple[WorkloadPod, ...]
@@ -83,7 +83,7 @@ class _Reader:
     drawn: int = 0
 
     def take(self, obj: object) -> bool:
-        """Whether an object is a workload: its pods are kept, or a problem is."""
+        """Return whether an object is a workload; record its pods or a problem."""
         if not isinstance(obj, Mapping):
             return False
         kind = str(obj.get("kind") or "")
@@ -124,7 +124,7 @@ class _Reader:
             raise errors.BadInput(path, error.problem, error.expected) from error
 
     def _wanted(self, copy: _Copy, namespace: str, key: ids.Key) -> WorkloadPod:
-        """What was read once is not read again for every replica."""
+        """Return the parsed pod; replicas share one parse."""
         which = id(copy.template), namespace
         if which not in self.alike:
             template = self._converted(copy.template, namespace)
@@ -203,7 +203,7 @@ def _job(obj: Raw, name: str) -> Iterator[_Copy]:
 
 
 def _of_job(spec: fields.Raw, name: str, path: str) -> Iterator[_Copy]:
-    """As many as run at once."""
+    """Yield as many copies as run at once."""
     number = _count(spec, "parallelism", path)
     if spec.get("completions") is not None:
         number = min(number, _count(spec, "completions", path))

@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """What a pod asks: `gpus` of `milli` thousandths each, of one of `models` where it says so."""
+    """Requests of a pod: `gpus` of `milli` thousandths each, of one of `models` if given."""
 
     cpu: int
     memory: int
@@ -64,7 +64,7 @@ class PodRow:
 
     @property
     def duration_s(self) -> float | None:
-        """How long it ran, or was there where it never did."""
+        """Run time; for a pod that never ran, the time it existed."""
         if self.deleted is None or self.created is None:
             return None
         begun = self.created if self.scheduled is None else self.scheduled
@@ -72,12 +72,12 @@ class PodRow:
 
 
 def is_nodes(text: str) -> bool:
-    """Whether a text begins as a list of nodes does."""
+    """Return whether a text begins as a list of nodes does."""
     return _has(text, NODE_COLUMNS)
 
 
 def is_pods(text: str) -> bool:
-    """Whether a text begins as a list of pods does."""
+    """Return whether a text begins as a list of pods does."""
     return _has(text, POD_COLUMNS)
 
 
@@ -190,9 +190,9 @@ class Maker:
         self, name: str, pod: Pod, time: float = 0.0, lasts: float | None = None
     ) -> replay.Task:
         """One, with its claim where it asks a GPU."""
-        task, claim = self._template(pod)
-        own = tuple(replace(task.claims[0], claim=name) for _ in task.claims)
-        task = replace(task, name=name, uid=ids.PodUid(name), claims=own)
+        template, claim = self._template(pod)
+        own = tuple(replace(template.claims[0], claim=name) for _ in template.claims)
+        task = replace(template, name=name, uid=ids.PodUid(name), claims=own)
         if claim is None:
             return replay.Task(task, (), time, lasts)
         return replay.Task(task, (replace(claim, name=name, uid=ids.ClaimUid(name)),), time, lasts)

@@ -1,7 +1,7 @@
-"""What of an object is needed to decide, so that a cluster can be simulated elsewhere. Pure.
+"""Strips objects to what scheduling needs, so that a cluster can be simulated elsewhere. Pure.
 
-A list of what is kept, not of what is left out: env, args, images and annotations of pods stay
-where they are, whatever the API is to have yet.
+An allowlist: env, args, images and annotations of pods are removed, and so are fields that the API
+adds later.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ def _owner(obj: object) -> object:
 
 
 def _volumes(obj: object) -> object:
-    """Those that may be bound to nodes."""
+    """Return the volumes that may be bound to nodes."""
     desired = {
         "name": True,
         "persistentVolumeClaim": _some("claimName"),
@@ -165,7 +165,7 @@ _KINDS: Mapping[str, _Keep] = {
 
 
 def strip(obj: Raw) -> dict[str, Any] | None:
-    """What is needed of an object to decide; None where nothing is."""
+    """Return what scheduling needs of an object; None if nothing."""
     keep = _KINDS.get(str(obj.get("kind")))
     if keep is None:
         return None

@@ -30,7 +30,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ReplayRule:
-    """Whether pods that fit nowhere wait for room, and whether any pod leaves.
+    """Rule of a replay: waiting of pods that fit nowhere, and departures.
 
     Without both it is the rule by which placement is compared in the literature (FGD, ATC 2023).
     """
@@ -41,7 +41,7 @@ class ReplayRule:
 
 @dataclass(slots=True)
 class TaskFate:
-    """What became of a task: the last answer; `placed` and `left` are moments, None: never."""
+    """Outcome of a task: the last answer; `placed` and `departed` are times, None: never."""
 
     task: Task
     answer: scheduler.Answer | None = None
@@ -109,7 +109,7 @@ def _nobody(_done: int, _of: int) -> None:
 
 
 class Replay:
-    """Of one sequence of tasks on one desk; `run` once."""
+    """Replay of one sequence of tasks on one scheduler; `run` once."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Replay:
         return True
 
     def _retry(self, now: float) -> None:
-        """What was placed since a shape was refused took room and gave none."""
+        """Retry refused shapes; placements since a refusal freed nothing."""
         refused: set[object] = set()
         waiting, self._waiting = sorted(self._waiting), []
         for priority, number, fate in waiting:
@@ -189,7 +189,7 @@ class Replay:
                     refused.add(shape)
 
     def _depart(self, now: float) -> bool:
-        """Whether any pod left."""
+        """Return whether any pod left."""
         gone = False
         while self._ends and self._ends[0][0] <= now:
             fate = heapq.heappop(self._ends)[2]

@@ -76,7 +76,7 @@ class SimulatedScheduler:
         *,
         every_pod: bool = False,
     ) -> Self:
-        """For a cluster as it is."""
+        """Return a scheduler for the cluster as it is."""
         simulated_scheduler = cls(
             cluster_state.build(driver, caches), deciding, every_pod=every_pod
         )
@@ -184,7 +184,7 @@ class SimulatedScheduler:
 
 
 def _not_now(pod: pods.Pod, pod_claims: tuple[claims.Claim, ...]) -> str:
-    """Why a pod that `turn` does not decide for is left alone; empty where it can be placed."""
+    """Return why a pod is not scheduled now; empty if it can be placed."""
     gates = [gate for gate in pod.gates if gate != names.ALLOCATION_GATE]
     if gates:
         return f"waits for its scheduling gate {', '.join(gates)}"

@@ -38,13 +38,13 @@ class Job:
 
     @property
     def priority(self) -> int:
-        """How important it is."""
+        """Priority of its pods."""
         return self.tasks[0].pod.priority
 
 
 @dataclass(slots=True)
 class JobFate:
-    """What became of a job. `oldest_since` is from when on none of its queue had waited longer."""
+    """Outcome of a job. Since `oldest_since` none of its queue had waited longer."""
 
     job: Job
     started: float | None = None
@@ -73,10 +73,10 @@ def _nobody(_since: float, _until: float) -> None:
 
 @dataclass(frozen=True, slots=True)
 class JobRules:
-    """How it goes.
+    """Rules of a simulation.
 
-    `backfill`: what would delay the first that does not fit leaves alone what is kept for it;
-    without it whatever fits goes. `then`: what comes when a job ends. `told`: who watches.
+    `backfill`: work that would delay the first that does not fit may not use its reservation;
+    without it whatever fits is placed. `then`: job that follows when one ends. `told`: observer.
     """
 
     backfill: bool = True
@@ -103,7 +103,7 @@ def _name(pending_entry: order.PendingEntry) -> str:
 
 
 class JobScheduler:
-    """Of jobs on one desk, by one engine; `run` once."""
+    """Runs jobs on one scheduler, by one queue engine; `run` once."""
 
     def __init__(
         self,
@@ -153,7 +153,7 @@ class JobScheduler:
         return self._start(job, _Pass())
 
     def queue_usage(self) -> Iterator[tuple[str, int, int]]:
-        """Of each queue that has or wants any: GPU thousandths in use, and asked by what waits."""
+        """Yield per active queue: GPU thousandths in use, and requested by pending jobs."""
         entries: dict[str, list[int]] = {}
         for running in self._running.values():
             job = running.fate.job

@@ -1,4 +1,4 @@
-"""What manifests make of a cluster: their objects beside its own, and a task a pod. Pure."""
+"""Applies manifests to a cluster: their objects beside its own, and a task per pod. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace

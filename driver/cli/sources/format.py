@@ -1,4 +1,4 @@
-"""How documents are put on a line: amounts, ages, bars. Pure."""
+"""Formats values on a line: amounts, ages, bars. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -37,7 +37,7 @@ def elapsed_s(since: str, now: str) -> float | None:
 
 
 def format_age(since: str, now: str) -> str:
-    """From a time to another: `3h5m`; "" where it cannot be told."""
+    """Return the time between two times: `3h5m`; "" if unknown."""
     result = elapsed_s(since, now)
     return "" if result is None else durations.format_duration(result)
 
@@ -63,7 +63,7 @@ def format_names(result: Iterable[str], most: int = 3) -> str:
 
 
 def format_part(part: model.Part) -> str:
-    """How much of the GPU a claim has: `whole`, `1g.10gb`, `20Gi 25%`."""
+    """Return the GPU part of a claim: `whole`, `1g.10gb`, `20Gi 25%`."""
     if part.mode == "mig":
         return part.profile
     if part.mode in {"mps", "time-slicing"}:
@@ -72,7 +72,7 @@ def format_part(part: model.Part) -> str:
 
 
 def format_kept(entry: model.Kept) -> str:
-    """`gang train`, `pod team/a until 2026-11-22T12:00:00Z`."""
+    """Return the holder and end: `gang train`, `pod team/a until 2026-11-22T12:00:00Z`."""
     return f"{entry.holder} until {entry.until}" if entry.until else entry.holder
 
 

@@ -32,5 +32,5 @@ class PageClient:
 
 
 def _reason(error: Exception) -> str:
-    """What the system said, without the library's words around it."""
+    """Return the system's message without the library's around it."""
     return str(error).rpartition(": ")[2] or type(error).__name__

@@ -50,7 +50,7 @@ _KINDS: Sequence[tuple[str, gvr.Resource, tuple[str, ...]]] = (
 
 @dataclass(frozen=True, slots=True)
 class ReadScope:
-    """What is needed, by kind, and of which namespace ("": all).
+    """Kinds to read, and their namespace ("": all).
 
     Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
     are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
@@ -73,10 +73,10 @@ class ReadScope:
 def read_cluster(
     kube: client.KubeClient, driver: str, scope: ReadScope, time: clock.Clock, tell: Tell
 ) -> catalog.Reports:
-    """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
+    """Read the live cluster, as far as the caller may; `tell` receives progress.
 
     Raises:
-        ApiError: a kind that is needed may not be listed, or the server was not reached.
+        ApiError: a needed kind may not be listed, or the server was not reached.
     """
     result: list[Raw] = []
     missing: list[str] = []
@@ -133,7 +133,7 @@ def _listed(
 def _everywhere(
     kube: client.KubeClient, kind: str, resource: gvr.Resource, scope: ReadScope
 ) -> Sequence[Raw]:
-    """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    """List all namespaces if wanted and allowed, else the selected one."""
     fields_of = scope.fields(kind)
     if kind == "ResourceSlice":
         return kube.list(resource, limit=_SLICES, field_selector=fields_of).items
@@ -205,7 +205,7 @@ def build_objects(
     teams: Iterable[queues.Queue],
     reservation_list: Iterable[reservations.Reservation],
 ) -> read_model.Objects:
-    """What deciding looks at, with queues and reservations beside it."""
+    """Return the objects of scheduling, with queues and reservations."""
     return read_model.Objects(
         driver=driver,
         nodes=caches.nodes,
@@ -220,7 +220,7 @@ def build_objects(
 
 
 def _parsed(current: Iterable[Raw], kind: str, parse: Any, problems: list[str]) -> list[Any]:  # noqa: ANN401 - of any kind
-    """Those that can be read; of the others is told why not."""
+    """Return the readable objects; report why others are not."""
     built = []
     for item in current:
         if item.get("kind") != kind:

@@ -34,7 +34,7 @@ def list_documents(kube: client.KubeClient, namespace: str) -> Sequence[Raw]:
 def parse_documents(
     current: Iterable[Raw], driver: str, problems: list[str]
 ) -> shape_status.ShapeStatus | None:
-    """By the ConfigMaps among objects; None where none of them has a document."""
+    """Parse the ConfigMaps among objects; None if none has a document."""
     maps = [map_ for map_ in current if map_.get("kind") == "ConfigMap"]
     for map_ in maps:
         namespace = fields.text(fields.mapping(map_, "metadata"), "namespace")
@@ -52,7 +52,7 @@ def parse_documents(
 
 
 def _document(text: str) -> Mapping[str, object] | None:
-    """What a text is a document of; None: of something else."""
+    """Return the document in a text; None for something else."""
     if _KIND not in text:
         return None
     try:

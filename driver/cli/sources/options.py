@@ -105,7 +105,7 @@ class ReadOptions:
         node: str = "",
         free_gpus: bool = False,
     ) -> None:
-        """Print what is made of the documents; `needed` are kinds without which there are none.
+        """Print the answer of the documents; without the `needed` kinds there are none.
 
         Where objects are read, only those `beside` them are (None: all), and of only one `node`.
         With `free_gpus` the answer calls GPUs free. What was not seen is below an answer that is
@@ -126,7 +126,7 @@ class ReadOptions:
 
 
 class Needs(NamedTuple):
-    """Which kinds of objects a command cannot do without, which it reads, and of which node.
+    """Kinds of objects that a command needs, which it reads, and of which node.
 
     With `free_gpus` it calls GPUs free.
     """
@@ -170,7 +170,7 @@ class OpenSource:
         return tuple(f"not seen: {text}" for text in self.missing)
 
     def read(self) -> source.Source:
-        """As of now. Raises ApiError, BadInput."""
+        """Read the current documents. Raises ApiError, BadInput."""
         if self._remote is not None:
             return self._remote
         from driver.cli.sources import local  # noqa: PLC0415 - the selectors' compiler is slow
@@ -277,5 +277,5 @@ def matching_nodes(
 
 
 def not_found(message: str) -> errors.NotFound:
-    """What was named is not there."""
+    """Return the error for a missing object."""
     return errors.NotFound(_NOT_FOUND, "NotFound", message)

@@ -128,7 +128,7 @@ def _quoted(key: str) -> str:
 
 
 def _words(body: bytes) -> str:
-    """What the controller said: `{"error": ...}`, or the first line of anything else."""
+    """Return the controller's message: `{"error": ...}`, or the first line."""
     try:
         message = json.loads(body)
     except ValueError:

@@ -33,7 +33,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class ObjectProblem:
-    """What is wrong with an object; `certain` false: it may be right, and looks wrong."""
+    """Problem of an object; `certain` false: it may be right, and looks wrong."""
 
     file: str
     object: str
@@ -55,7 +55,7 @@ _Said = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 def check_sources(sources: Iterable[Source], driver: str = names.DRIVER) -> ValidationResult:
-    """What there is to say of all of them; DeviceClasses and templates among them are known."""
+    """Return all problems; DeviceClasses and templates among the files are known."""
     result = [
         Source(source.file, obj)
         for source in sources
@@ -134,7 +134,7 @@ class _Judging:
         return self._of_pod(template, obj)
 
     def _of_pod(self, pod: fields.Raw, obj: fields.Raw) -> _Said | None:
-        """What its containers cannot have together, of the claims and templates in the files."""
+        """Check which claims its containers cannot use together, by the files' templates."""
         try:
             entries = pods.claim_references(pod)
         except errors.BadInput as problem:
@@ -203,7 +203,7 @@ def _unknown(obj: fields.Raw, current: tuple[str, ...]) -> None:
 
 
 def _part(kind: admission_review.ObjectKind, part: opaque.ConfigPart) -> Iterator[str]:
-    """Beyond configuration: what is asked can be read, is weighed, and its selectors compile."""
+    """Yield problems beyond configuration: unreadable or unsupported requests, selectors."""
     if not part.is_class:
         requests = configs.parse_requests(part)
         if not requests:
@@ -224,7 +224,7 @@ def _beyond(spec: dra_requests.ClaimSpec) -> Iterator[str]:
 
 
 def _selectors(raw: fields.Raw, field_path: str, *, nested: bool) -> Iterator[tuple[str, str]]:
-    """Where an expression stands that does not compile, and why."""
+    """Yield the path of each expression that does not compile, and why."""
     for path, item in _selecting(raw, field_path) if nested else ((field_path, raw),):
         for location, entry in fields.objects(item, "selectors", path):
             cel = fields.mapping(entry, "cel", location)

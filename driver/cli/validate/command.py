@@ -55,7 +55,7 @@ def show(
 
 
 def build_answer(verdict: "checks.ValidationResult") -> out.Answer:
-    """As it is printed."""
+    """Return the printed answer."""
     rows = [
         {
             "state": _STATES[object_problem.certain],

@@ -20,7 +20,7 @@ _KINDS = (
 
 
 def device_classes(driver: str) -> dict[str, dra_device_classes.DeviceClass]:
-    """By name. Another driver name has classes of other names, which are not known."""
+    """Return the standard classes by name; those of another driver name are unknown."""
     if driver != names.DRIVER:
         return {}
     result = [_of(name, kind, sharing) for name, kind, sharing in _KINDS]

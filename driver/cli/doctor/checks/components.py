@@ -1,4 +1,4 @@
-"""Whether our components are of one version, and may do what they have to do."""
+"""Checks that Ration's components have one version and the rights they need."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether somebody allocates, and whether the chart's pods are ready."""
+"""Checks that a controller allocates, and that the chart's pods are ready."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ def lease(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 
 def _nobody(seen: facts.Facts, text: str) -> findings.Finding:
-    """That matters where devices wait for a controller."""
+    """Return the finding for a missing leader; a failure where devices wait for a controller."""
     slices = () if isinstance(seen.slices, facts.Unreadable) else seen.slices
     waiting = any(
         facts.attribute(device, names.ATTR_ALLOCATOR) == "controller"

@@ -1,4 +1,4 @@
-"""What the checks are shown: objects as the API server wrote them, or why there are none."""
+"""Facts for the checks: objects as the API server wrote them, or why there are none."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from driver.resources import fields
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """What could not be looked at. `right` is what a caller needs for it: `list nodes`."""
+    """Objects that could not be read. `right` is what a caller needs for it: `list nodes`."""
 
     right: str
     problem: str
@@ -22,7 +22,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Whether the account of a component may do something."""
+    """Right of a component's account, and whether it is granted."""
 
     component: str
     account: str
@@ -82,7 +82,7 @@ def attribute(device: fields.Raw, key: str) -> str:
 
 
 def is_allocatable(device: fields.Raw) -> bool:
-    """Whether the device is somebody's to allocate: monitors are not."""
+    """Return whether the device can be allocated: monitors cannot."""
     return attribute(device, names.ATTR_TYPE) != names.TYPE_MONITOR
 
 

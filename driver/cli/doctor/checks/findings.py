@@ -1,4 +1,4 @@
-"""What a check found: one line, with what to do about it."""
+"""Findings of checks: one line, with a remedy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class Finding:
     where: str = "cluster"
 
     def row(self) -> dict[str, str]:
-        """As it is printed."""
+        """Return the printed row."""
         return {
             "state": self.state.value,
             "where": self.where,

@@ -1,4 +1,4 @@
-"""What only the node itself can tell: where the driver is, its device files, cgroups, CDI."""
+"""Checks on the node itself: the driver's root, device files, cgroups, CDI."""
 
 import re
 from collections.abc import Iterator, Mapping

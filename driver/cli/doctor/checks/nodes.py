@@ -1,4 +1,4 @@
-"""How each node stands: what it publishes, for whom, and who else is there."""
+"""Checks of each node: what it publishes, for which allocator, and other agents."""
 
 import re
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class _Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether anything says that there is a GPU, or the plugin once did."""
+        """Return whether anything indicates a GPU, or the plugin once did."""
         labels = self.node.labels
         return (
             bool(self.devices)
@@ -100,7 +100,7 @@ def _of(obj: fields.Raw, seen: facts.Facts) -> _Node:
 
 
 def _said(node: str, seen: facts.Facts) -> str:
-    """The newest warning of the plugin on its Node: which places it looked in for the driver."""
+    """Return the plugin's newest warning on its Node: where it searched for the driver."""
     unreadable = () if isinstance(seen.events, facts.Unreadable) else seen.events
     message = [
         (
@@ -234,7 +234,7 @@ def _health(node: _Node) -> Iterator[findings.Finding]:
 
 
 def _cdi(node: _Node) -> Iterator[findings.Finding]:
-    """For containerd CDI is there since 1.7 and on since 2.0; for CRI-O since 1.23."""
+    """Yield the CDI findings: containerd has it since 1.7, on since 2.0; CRI-O since 1.23."""
     result = re.match(r"(containerd|cri-o)://v?(\d+)\.(\d+)", node.runtime)
     if result is None:
         return

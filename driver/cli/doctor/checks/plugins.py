@@ -31,7 +31,7 @@ def mig_managers(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 
 def _running(result: tuple[fields.Raw, ...], names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Those of that name which have pods somewhere, as `namespace/name` and on how many nodes."""
+    """Yield DaemonSets of that name with pods, as `namespace/name` and number of nodes."""
     for item in result:
         name = facts.name(item)
         message = (name, *facts.labels(item).values())

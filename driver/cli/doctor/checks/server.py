@@ -1,4 +1,4 @@
-"""Whether the cluster is one that Ration can work in."""
+"""Checks that Ration can work in the cluster."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Whether the admission webhook's callers can trust it."""
+"""Checks that the admission webhook's callers can trust it."""
 
 import base64
 import binascii
@@ -41,7 +41,7 @@ def certificates(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 
 def problem(bundle: str, now: dt.datetime) -> str | None:
-    """What is wrong with a `caBundle`, base64 of PEM; None where one of it holds now."""
+    """Return what is wrong with a `caBundle`, base64 of PEM; None if a certificate is valid."""
     if not bundle:
         return "caBundle is empty"
     try:
