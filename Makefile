@@ -91,12 +91,16 @@ type: setup ## Check types, strictly.
 arch: setup ## Check the arrows between rooms and the size budgets.
 	$(BIN)/lint-imports --no-cache && $(BIN)/python -m pytest -q -p no:randomly tests/house
 
+# The stubs below $(1); those of gRPC only where a file has a service.
+generate = $(BIN)/python -m grpc_tools.protoc -I proto --python_out=$(1) --pyi_out=$(1) $$(cd proto && ls driver/pb/*.proto) && \
+	$(BIN)/python -m grpc_tools.protoc -I proto --grpc_python_out=$(1) $$(cd proto && grep -l ^service driver/pb/*.proto)
+
 proto: setup ## Generate driver/pb from proto/.
-	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=. --pyi_out=. --grpc_python_out=. $$(cd proto && ls driver/pb/*.proto)
+	$(call generate,.)
 
 proto-check: setup ## Fail when driver/pb is not what proto/ generates.
 	@work=$$(mktemp -d) && mkdir -p $$work/driver/pb && \
-	$(BIN)/python -m grpc_tools.protoc -I proto --python_out=$$work --pyi_out=$$work --grpc_python_out=$$work $$(cd proto && ls driver/pb/*.proto) && \
+	$(call generate,$$work) && \
 	diff -r $$work/driver/pb driver/pb -x __pycache__ -x __init__.py && rm -r $$work
 
 docs: setup ## Generate docs/reference and the chart's values; build the site into site/.

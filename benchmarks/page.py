@@ -85,13 +85,13 @@ class _Changing:
 
     def __init__(self, objects: read_model.Objects) -> None:
         self._objects = objects
-        self._now = catalog.Reading(read_model.Seen(objects), _AT)
+        self._now = catalog.Reports(read_model.ClusterModel(objects), _AT)
 
     def change(self) -> None:
         changed = dataclasses.replace(self._objects, claims=dict(self._objects.claims))
-        self._now = catalog.Reading(read_model.Seen(changed, self._now.found), _AT)
+        self._now = catalog.Reports(read_model.ClusterModel(changed, self._now.cluster), _AT)
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         return self._now
 
 

@@ -346,18 +346,20 @@ def objects_of(found: Iterable[Raw]) -> read_model.Objects:
     assert not caches.problems, caches.problems
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
-    made = local.objects_of(names.DRIVER, caches.caches, teams, kept)
-    return dataclasses.replace(made, offer=node_shapes.read(known, names.DRIVER, []))
+    made = local.build_objects(names.DRIVER, caches.caches, teams, kept)
+    return dataclasses.replace(made, shapes=node_shapes.parse_documents(known, names.DRIVER, []))
 
 
-def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reading:
+def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reports:
     """Every report of it."""
-    return catalog.Reading(read_model.Seen(objects_of(raw() if found is None else found)), AT)
+    return catalog.Reports(
+        read_model.ClusterModel(objects_of(raw() if found is None else found)), AT
+    )
 
 
-def explained() -> catalog.Reading:
+def explained() -> catalog.Reports:
     """As `a_reading`, with why pods wait worked out of it."""
     known = raw()
     caches = dump.read(known).caches
-    working_out = local_explanation.Working(names.DRIVER, caches, AT)
-    return catalog.Reading(read_model.Seen(objects_of(known)), AT, working_out)
+    working_out = local_explanation.LocalExplainer(names.DRIVER, caches, AT)
+    return catalog.Reports(read_model.ClusterModel(objects_of(known)), AT, working_out)

@@ -74,19 +74,19 @@ def explained(pod: ids.Key) -> model.Explanation | None:
     return {"nlp/big": WAITS, "vision/train": PLACED}.get(pod)
 
 
-def a_reading(found: list[fleets.Raw] | None = None) -> catalog.Reading:
+def a_reading(found: list[fleets.Raw] | None = None) -> catalog.Reports:
     """The fleet, with what happened and why."""
     known = fleets.a_reading(fleets.on_demand() if found is None else found)
-    return dataclasses.replace(known, explain=explained, moments=MOMENTS)
+    return dataclasses.replace(known, explain=explained, events=MOMENTS)
 
 
 @dataclasses.dataclass
 class Fixed:
     """A source that says the same, or that it is away."""
 
-    found: catalog.Reading | ports.NotLeader
+    found: catalog.Reports | ports.NotLeader
 
-    def read(self) -> catalog.Reading:
+    def read(self) -> catalog.Reports:
         if isinstance(self.found, ports.NotLeader):
             raise self.found
         return self.found

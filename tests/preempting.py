@@ -53,7 +53,7 @@ class Scene(crowds.Crowd):
     ) -> preemption_policy.PreemptionPolicy:
         preemptor = preemption_policy.Preemptor(priority, leaf, **more)
         return preemption_policy.PreemptionPolicy(
-            preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
+            preemptor, self, disruption_budgets.BudgetIndex(self.disruptions), NOW
         )
 
     def ask(self, *members: allocator_types.Workload) -> preemption_types.PreemptionRequest:

@@ -56,8 +56,8 @@ def _once(library: nvml.NvmlLibrary) -> float:
     started = time.perf_counter()
     inventory = library.inventory()
     every = {gpu.uuid: faces.Offering(kinds=frozenset(faces.Kind)) for gpu in inventory.gpus}
-    terms = slice_builder.Terms(names.DRIVER, ids.NodeName(NODE), "controller", every)
-    pool, refused = slice_builder.pool_of(inventory, terms, {})
+    terms = slice_builder.PublishTerms(names.DRIVER, ids.NodeName(NODE), "controller", every)
+    pool, refused = slice_builder.build_pool(inventory, terms, {})
     writes = slice_plan.plan_writes(pool, slice_builder.Owner(ids.NodeName(NODE), "uid"), [])
     seconds = time.perf_counter() - started
     if refused or not writes:

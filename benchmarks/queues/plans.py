@@ -52,7 +52,7 @@ def _plan(
     right = preemption_policy.PreemptionPolicy(
         preemption_policy.Preemptor(1000),
         preemption_policy.NoQueues(),
-        disruption_budgets.Guards([]),
+        disruption_budgets.BudgetIndex([]),
         busy.NOW,
         idles=False,
     )

@@ -1,7 +1,7 @@
-"""What our own kinds (`ration.dev/v1alpha1`) have in common: strictness, amounts, durations.
+"""Base of the `ration.dev/v1alpha1` kinds: strictness, amounts, durations.
 
-Their models are the source of their CRDs' schemas (`hack/crds`). What one object can say wrong by
-itself is refused by the API server; what needs other objects is told in a condition.
+Their models are the source of their CRDs' schemas (`hack/crds`). Errors within one object are
+refused by the API server; errors that need other objects are reported in a condition.
 """
 
 import re
@@ -50,17 +50,17 @@ Time = Annotated[
 Labels = dict[str, Annotated[str, pydantic.Field(max_length=63)]]
 
 
-def number(value: object) -> object:
+def parse_amount(value: object) -> object:
     """YAML's `4` and `0.5` are counts too."""
-    known = isinstance(value, int | float) and not isinstance(value, bool)
-    return str(value) if known else value
+    quantity = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if quantity else value
 
 
 _COUNT = r"^[0-9]{1,7}(\.[0-9]{1,3})?$"
 GpuCount = Annotated[
     str,
     pydantic.Field(pattern=_COUNT),
-    pydantic.BeforeValidator(number),
+    pydantic.BeforeValidator(parse_amount),
     # The API server knows no number that is an integer or a decimal: a part is said as text.
     pydantic.WithJsonSchema(
         {
@@ -76,7 +76,7 @@ GpuCount = Annotated[
 
 
 class Rule(NamedTuple):
-    """What the API server checks of a table beyond types: CEL, what it says, of which field.
+    """CEL rule that the API server checks beyond types, its message and its field.
 
     `field` is a path below the table, "" the table itself.
     """
@@ -86,13 +86,13 @@ class Rule(NamedTuple):
     field: str = ""
 
 
-def checked(*rules: Rule) -> pydantic.ConfigDict:
+def add_rules(*rules: Rule) -> pydantic.ConfigDict:
     """The configuration of a model whose objects are to keep these rules."""
-    said: list[pydantic.JsonValue] = []
-    for one in rules:
-        path: dict[str, pydantic.JsonValue] = {"fieldPath": one.field} if one.field else {}
-        said.append({"rule": one.expression, "message": one.message, **path})
-    return pydantic.ConfigDict(json_schema_extra={"x-kubernetes-validations": said})
+    message: list[pydantic.JsonValue] = []
+    for rule in rules:
+        path: dict[str, pydantic.JsonValue] = {"fieldPath": rule.field} if rule.field else {}
+        message.append({"rule": rule.expression, "message": rule.message, **path})
+    return pydantic.ConfigDict(json_schema_extra={"x-kubernetes-validations": message})
 
 
 class Strict(pydantic.BaseModel):
@@ -138,8 +138,8 @@ def seconds(duration: str) -> float:
     """The seconds of a `Duration`; of "" none. Raises ValueError for anything else."""
     if not duration:
         return 0.0
-    found = _DURATION.fullmatch(duration)
-    if found is None:
+    match = _DURATION.fullmatch(duration)
+    if match is None:
         raise ValueError(f"{duration!r} is no duration such as 90s, 30m or 1h30m")
-    hours, minutes, rest = (int(one or 0) for one in found.groups())
+    hours, minutes, rest = (int(group or 0) for group in match.groups())
     return float(hours * 3600 + minutes * 60 + rest)

@@ -39,17 +39,17 @@ class Document:
     where: str
     requests: tuple[str, ...] = ()
 
-    def names(self, request: str) -> bool:
-        """Whether it names a request, by its base name (`main`) or a subrequest (`main/sub`)."""
+    def names_request(self, request: str) -> bool:
+        """Return whether it names a request (`main`) or a subrequest (`main/sub`)."""
         return request in self.requests or request.partition("/")[0] in self.requests
 
-    def applies(self, request: str) -> bool:
-        """Whether it is for a request: it names it, or none."""
-        return not self.requests or self.names(request)
+    def applies_to(self, request: str) -> bool:
+        """Return whether it applies to a request: it names it, or none."""
+        return not self.requests or self.names_request(request)
 
 
-def config(
-    parameters: Mapping[str, object], where: str, *, from_class: bool = False
+def decode_config(
+    parameters: Mapping[str, object], path: str, *, from_class: bool = False
 ) -> v1alpha1.Document:
     """Read one opaque configuration document, ours or NVIDIA's.
 
@@ -58,27 +58,27 @@ def config(
     """
     version, kind = parameters.get("apiVersion"), parameters.get("kind")
     if version not in _VERSIONS:
-        wanted = " or ".join(repr(one) for one in _VERSIONS)
-        raise errors.BadInput(f"{where}.apiVersion", f"is {_shown(version)}", wanted)
-    known = _OURS if version == names.CONFIG_VERSION else nvidia.KINDS
-    if not isinstance(kind, str) or kind not in known:
-        raise errors.BadInput(f"{where}.kind", f"is {_shown(kind)}", f"one of {', '.join(known)}")
-    found = _read(parameters, where, str(version), kind)
-    if isinstance(found, v1alpha1.GpuConfig) and found.crossNamespace and not from_class:
+        model = " or ".join(repr(item) for item in _VERSIONS)
+        raise errors.BadInput(f"{path}.apiVersion", f"is {_shown(version)}", model)
+    kinds = _OURS if version == names.CONFIG_VERSION else nvidia.KINDS
+    if not isinstance(kind, str) or kind not in kinds:
+        raise errors.BadInput(f"{path}.kind", f"is {_shown(kind)}", f"one of {', '.join(kinds)}")
+    document = _read(parameters, path, str(version), kind)
+    if isinstance(document, v1alpha1.GpuConfig) and document.crossNamespace and not from_class:
         raise errors.BadInput(
-            f"{where}.crossNamespace", "is for DeviceClasses", "it in the class's configuration"
+            f"{path}.crossNamespace", "is for DeviceClasses", "it in the class's configuration"
         )
-    return found
+    return document
 
 
 def _shown(value: object) -> str:
-    """What is plain as it is, else what kind of value it is: it may be a user's, of any size."""
+    """Return a plain value, else its kind: it may be a user's, of any size."""
     plain = value is None or isinstance(value, str | bool | float)
     return repr(value)[:_LONGEST_SHOWN] if plain else type(value).__name__
 
 
 def _read(
-    parameters: Mapping[str, object], where: str, version: str, kind: str
+    parameters: Mapping[str, object], path: str, version: str, kind: str
 ) -> v1alpha1.Document:
     theirs = version == nvidia.VERSION
     model: type[pydantic.BaseModel] = nvidia.KINDS[kind] if theirs else _OURS[kind]
@@ -87,21 +87,21 @@ def _read(
             return nvidia.KINDS[kind].model_validate(dict(parameters)).ours()
         return _OURS[kind].model_validate(dict(parameters))
     except UnicodeEncodeError as error:
-        raise errors.BadInput(where, *validation.NO_UNICODE) from error
+        raise errors.BadInput(path, *validation.NO_UNICODE) from error
     except pydantic.ValidationError as error:
-        raise _bad(error, where, model) from error
+        raise _bad(error, path, model) from error
 
 
-def need(documents: Iterable[Document], request: str) -> v1alpha1.SliceConfig | None:
-    """What a request needs a part of a GPU to be, where it leaves open which kind it gets."""
-    found: v1alpha1.SliceConfig | None = None
-    for one in documents:
-        if isinstance(one.config, v1alpha1.SliceConfig) and one.applies(request):
-            found = one.config
-    return found
+def find_slice_config(documents: Iterable[Document], request: str) -> v1alpha1.SliceConfig | None:
+    """Return the isolation that a request needs, where it leaves the kind of part open."""
+    result: v1alpha1.SliceConfig | None = None
+    for document in documents:
+        if isinstance(document.config, v1alpha1.SliceConfig) and document.applies_to(request):
+            result = document.config
+    return result
 
 
-def winner(
+def select_config(
     documents: Iterable[Document], request: str, kind: Kind, *, shared: bool = False
 ) -> v1alpha1.Config:
     """The configuration of a request for a device of that kind; the default where none applies.
@@ -112,39 +112,41 @@ def winner(
     Raises:
         BadInput: a document names the request, and its kind is another's.
     """
-    found: v1alpha1.Config = _SETTINGS[kind]()
-    applying = [one for one in documents if one.applies(request)]
+    result: v1alpha1.Config = _SETTINGS[kind]()
+    applying = [document for document in documents if document.applies_to(request)]
     is_part = shared or kind == "MigDeviceConfig"
-    either = is_part and need(applying, request) is not None
-    for one in applying:
-        config = one.config
+    either = is_part and find_slice_config(applying, request) is not None
+    for document in applying:
+        config = document.config
         if isinstance(config, v1alpha1.SliceConfig):
-            if one.requests and not is_part:
-                what = f"is SliceConfig, and request {request} got a device that is no part of one"
-                raise errors.BadInput(f"{one.where}.kind", what, kind)
+            if document.requests and not is_part:
+                subject = (
+                    f"is SliceConfig, and request {request} got a device that is no part of one"
+                )
+                raise errors.BadInput(f"{document.where}.kind", subject, kind)
         elif config.kind == kind:
-            found = config
-        elif one.requests and not either:
-            what = f"is {config.kind}, and request {request} got a device for {kind}"
-            raise errors.BadInput(f"{one.where}.kind", what, kind)
-    return found
+            result = config
+        elif document.requests and not either:
+            subject = f"is {config.kind}, and request {request} got a device for {kind}"
+            raise errors.BadInput(f"{document.where}.kind", subject, kind)
+    return result
 
 
 def _bad(
-    error: pydantic.ValidationError, where: str, model: type[pydantic.BaseModel]
+    error: pydantic.ValidationError, location: str, model: type[pydantic.BaseModel]
 ) -> errors.BadInput:
     first = error.errors()[0]
-    path = ".".join([where, *_fields_of(first["loc"])])
+    path = ".".join([location, *_fields_of(first["loc"])])
     if first["type"] == "extra_forbidden":
-        known = f"one of {', '.join(sorted(model.model_fields))}" if len(first["loc"]) == 1 else ""
-        return errors.BadInput(path, "is not a field", known)
+        kinds = f"one of {', '.join(sorted(model.model_fields))}" if len(first["loc"]) == 1 else ""
+        return errors.BadInput(path, "is not a field", kinds)
     return errors.BadInput(path, first["msg"].removeprefix("Value error, "))
 
 
 def _fields_of(location: tuple[int | str, ...]) -> Iterator[str]:
     """A place as the document has it: pydantic names the strategy too that was chosen there."""
-    before: int | str = ""
+    previous: int | str = ""
     for part in location:
-        if before != "sharing" or part not in _STRATEGIES:
+        if previous != "sharing" or part not in _STRATEGIES:
             yield str(part)
-        before = part
+        previous = part

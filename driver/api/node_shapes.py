@@ -49,7 +49,7 @@ _QUANTITY = r"^[0-9]{1,18}(\.[0-9]{1,9})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$"
 Quantity = Annotated[
     str,
     Field(pattern=_QUANTITY),
-    pydantic.BeforeValidator(crd.number),
+    pydantic.BeforeValidator(crd.parse_amount),
     pydantic.WithJsonSchema({"x-kubernetes-int-or-string": True, "pattern": _QUANTITY}),
 ]
 
@@ -127,12 +127,12 @@ class NodeShape(_Strict):
 
     @pydantic.field_validator("labels")
     @classmethod
-    def _known_labels(cls, found: dict[str, str]) -> dict[str, str]:
-        for key, value in found.items():
+    def _known_labels(cls, entries: dict[str, str]) -> dict[str, str]:
+        for key, value in entries.items():
             wrong = _wrong_label(key, value)
             if wrong:
                 raise ValueError(f"{key}: {wrong}")
-        return found
+        return entries
 
     @property
     def price(self) -> float:
@@ -167,25 +167,25 @@ class NodeShapes(_Strict):
 
     @pydantic.model_validator(mode="after")
     def _told_apart(self) -> Self:
-        for place, one in enumerate(self.shapes):
-            for other in self.shapes[:place]:
-                if one.name == other.name:
-                    raise ValueError(f"shapes.{place}.name: there are two shapes {one.name}")
-                if one.labels == other.labels:
+        for index, node_shape in enumerate(self.shapes):
+            for other in self.shapes[:index]:
+                if node_shape.name == other.name:
+                    raise ValueError(f"shapes.{index}.name: there are two shapes {node_shape.name}")
+                if node_shape.labels == other.labels:
                     raise ValueError(
-                        f"shapes.{place}.labels: a node with these is of shape {other.name} too; "
+                        f"shapes.{index}.labels: a node with these is of shape {other.name} too; "
                         "expected labels that tell them apart"
                     )
         return self
 
 
-def read(document: Mapping[str, object], where: str) -> NodeShapes:
+def read(document: Mapping[str, object], path: str) -> NodeShapes:
     """Read the document.
 
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    return validation.read(NodeShapes, document, where)
+    return validation.read(NodeShapes, document, path)
 
 
 def _wrong_label(key: str, value: str) -> str:

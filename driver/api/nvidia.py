@@ -65,9 +65,9 @@ class MigDeviceConfig(_Strict):
 
     def ours(self) -> v1alpha1.MigDeviceConfig:
         """The same in our words."""
-        found = _shared(self.sharing)
+        result = _shared(self.sharing)
         return v1alpha1.MigDeviceConfig(
-            sharing=found if isinstance(found, v1alpha1.MpsSharing) else None
+            sharing=result if isinstance(result, v1alpha1.MpsSharing) else None
         )
 
 
@@ -77,14 +77,14 @@ KINDS: Mapping[str, type[GpuConfig] | type[MigDeviceConfig]] = {
 }
 
 
-def _shared(found: _Sharing | None) -> v1alpha1.Sharing | None:
-    if found is None:
+def _shared(sharing: _Sharing | None) -> v1alpha1.Sharing | None:
+    if sharing is None:
         return None
-    if found.strategy == "TimeSlicing":
-        body = found.timeSlicingConfig or _TimeSlicing()
+    if sharing.strategy == "TimeSlicing":
+        body = sharing.timeSlicingConfig or _TimeSlicing()
         slices = v1alpha1.TimeSlicing(interval=body.interval)
         return v1alpha1.TimeSlicingSharing(timeSlicing=slices)
-    limits = found.mpsConfig or _Mps()
+    limits = sharing.mpsConfig or _Mps()
     return v1alpha1.MpsSharing(
         mps=v1alpha1.Mps(
             # 0 is NVIDIA's way to say nothing: an MPS server takes it for all.

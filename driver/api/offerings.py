@@ -45,7 +45,7 @@ class GpuSelector(_Strict):
     index: tuple[Annotated[int, pydantic.Field(ge=0)], ...] = ()
 
     def matches(self, gpu: model.Gpu) -> bool:
-        """Whether every kind of name that is said fits the GPU."""
+        """Return whether every given field matches the GPU."""
         return (
             _fits(self.uuid, gpu.uuid)
             and _fits(self.pci, gpu.pci)
@@ -73,34 +73,34 @@ class NodeOfferings(_Strict):
     kind: Literal["NodeOfferings"] = "NodeOfferings"
     rules: tuple[Rule, ...] = ()
 
-    def of(self, node: str, gpu: model.Gpu) -> published.Offering:
-        """What is offered of a GPU of a node."""
-        found = published.Offering()
+    def gpu_offering(self, node: str, gpu: model.Gpu) -> published.Offering:
+        """Return the offering of a node's GPU."""
+        offering = published.Offering()
         for rule in self.rules:
             if _fits(rule.nodes, node) and rule.gpus.matches(gpu):
-                found = _with(found, rule)
-        return found
+                offering = _with(offering, rule)
+        return offering
 
 
-def read(document: Mapping[str, object], where: str) -> NodeOfferings:
+def read(document: Mapping[str, object], path: str) -> NodeOfferings:
     """Read the document.
 
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    return validation.read(NodeOfferings, document, where)
+    return validation.read(NodeOfferings, document, path)
 
 
 def _fits(patterns: tuple[str, ...], name: str) -> bool:
     return not patterns or any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
-def _with(before: published.Offering, rule: Rule) -> published.Offering:
-    factor = before.memory_factor if rule.memoryFactor is None else Fraction(rule.memoryFactor)
+def _with(offering: published.Offering, rule: Rule) -> published.Offering:
+    factor = offering.memory_factor if rule.memoryFactor is None else Fraction(rule.memoryFactor)
     return published.Offering(
-        kinds=before.kinds if rule.faces is None else rule.faces,
-        mig=rule.mig or before.mig,
-        mps_shares=rule.mpsShares or before.mps_shares,
-        time_slices=rule.timeSlices or before.time_slices,
+        kinds=offering.kinds if rule.faces is None else rule.faces,
+        mig=rule.mig or offering.mig,
+        mps_shares=rule.mpsShares or offering.mps_shares,
+        time_slices=rule.timeSlices or offering.time_slices,
         memory_factor=factor,
     )

@@ -92,7 +92,7 @@ class Member(crd.Strict):
 class IdleReclaim(crd.Strict):
     """What is done with a pod whose GPUs did nothing for some time."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "duration(self.after) > duration('0s')", "a time longer than none is needed", ".after"
         )
@@ -109,18 +109,18 @@ class IdleReclaim(crd.Strict):
     ] = "report"
 
 
-def _not_below(field: str, compared: str, what: str) -> crd.Rule:
+def _not_below(field: str, compared: str, subject: str) -> crd.Rule:
     sides = ("limit", "deserved")
-    there = [*(f"self.{side}" for side in sides), *(f"self.{side}.{field}" for side in sides)]
-    absent = " || ".join(f"!has({one})" for one in there)
-    message = f"the limit is less than what is deserved: {what}"
+    existing = [*(f"self.{side}" for side in sides), *(f"self.{side}.{field}" for side in sides)]
+    absent = " || ".join(f"!has({item})" for item in existing)
+    message = f"the limit is less than what is deserved: {subject}"
     return crd.Rule(f"{absent} || {compared}", message, f".limit.{field}")
 
 
 class QueueSpec(crd.Strict):
     """What a queue has a right to, and what others have a right to of it."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "self.borrowing || !has(self.limit)",
             "without borrowing the limit is what is deserved: leave limit out",
@@ -258,7 +258,7 @@ class Queue(crd.Strict):
     their namespace.
     """
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             "!has(self.spec.parent) || self.spec.parent != self.metadata.name",
             "a queue is not its own parent",

@@ -64,7 +64,7 @@ _ASKED = pydantic.WithJsonSchema(
 class Holder(crd.Strict):
     """Who may use what is reserved: exactly one of gang, pod, claim, labels, queue."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule(
             f"[{', '.join(f'has(self.{one})' for one in _HOLDERS)}].exists_one(x, x)",
             f"exactly one of {', '.join(_HOLDERS)} is needed",
@@ -110,7 +110,7 @@ class PodRef(crd.Strict):
 class ReservationSpec(crd.Strict):
     """What is reserved, for whom, from when on and for how long."""
 
-    model_config = crd.checked(
+    model_config = crd.add_rules(
         crd.Rule("duration(self.ttl) > duration('0s')", "a time longer than none is needed", ".ttl")
     )
     for_: Annotated[

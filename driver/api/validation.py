@@ -13,7 +13,7 @@ _OWN = "Value error, "
 """What pydantic puts before the words of a model's own checks."""
 
 
-def read(model: type[M], document: Mapping[str, object], where: str) -> M:
+def read(model: type[M], document: Mapping[str, object], location: str) -> M:
     """A document as its model.
 
     Raises:
@@ -22,10 +22,10 @@ def read(model: type[M], document: Mapping[str, object], where: str) -> M:
     try:
         return model.model_validate(document)
     except UnicodeEncodeError as error:  # of a check of ours, whose words pydantic cannot take
-        raise errors.BadInput(where, *NO_UNICODE) from error
+        raise errors.BadInput(location, *NO_UNICODE) from error
     except pydantic.ValidationError as error:
         first = error.errors()[0]
-        path = ".".join([where, *(str(part) for part in first["loc"])])
+        path = ".".join([location, *(str(part) for part in first["loc"])])
         unknown = first["type"] == "extra_forbidden"
         text = "is not a field" if unknown else first["msg"].removeprefix(_OWN)
         raise errors.BadInput(path, text) from error

@@ -72,10 +72,10 @@ class UsualWorkloads(_Strict):
     workloads: Annotated[tuple[Workload, ...], pydantic.Field(min_length=1, max_length=_MOST)]
 
 
-def read(document: Mapping[str, object], where: str) -> UsualWorkloads:
+def read(document: Mapping[str, object], path: str) -> UsualWorkloads:
     """Read the document.
 
     Raises:
         BadInput: what is wrong, at which path under `where`.
     """
-    return validation.read(UsualWorkloads, document, where)
+    return validation.read(UsualWorkloads, document, path)

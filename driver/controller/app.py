@@ -57,9 +57,9 @@ class App:
         self._lose = lose
         self._leading = threading.Event()
         self._registry = prometheus_client.CollectorRegistry()
-        self._demand = _on_demand(config)
-        shapes = self._demand.document.shapes if self._demand is not None else ()
-        self._metrics = metrics.Metrics(self._registry, [one.name for one in shapes])
+        self._on_demand = _on_demand(config)
+        shapes = self._on_demand.document.shapes if self._on_demand is not None else ()
+        self._metrics = metrics.Metrics(self._registry, [shape.name for shape in shapes])
         self._elector = lease.Elector(
             kube,
             config.namespace,
@@ -72,9 +72,9 @@ class App:
             kube, "ration-controller", identity, self._clock, jitter
         )
         self._fenced = fenced_writer.FencedWriter(kube, self._elector.term)
-        self._saying = pod_conditions.ConditionWriter(self._fenced, self._clock)
+        self._conditions = pod_conditions.ConditionWriter(self._fenced, self._clock)
         self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
-        self._told = recent_events.RecentEvents(self._recorder, self._clock)
+        self._recent_events = recent_events.RecentEvents(self._recorder, self._clock)
         self._stores = stores.empty()
         self._items = workqueue.WorkQueue[write_pool.WorkItem](
             self._clock, jitter, write_pool.RETRIES
@@ -94,8 +94,8 @@ class App:
         telemetry = self._telemetry(reflectors)
         pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[informers.SLICES])
-        source = self._looking(decider, reflectors)
-        self._show(decider, reflectors, source)
+        source = self._report_source(decider, reflectors)
+        self._register_collector(decider, reflectors, source)
         # After the decider's own feed: it is to know of a change by the time it is told to look.
         handlers.EventHandlers(self._items, on_demand=self._config.node_shapes is not None).attach(
             self._stores
@@ -104,9 +104,9 @@ class App:
         life.thread("elector", self._elect)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
-        for name, one in reflectors.items():
-            follow = lifecycle.start_after(self._leading, one.run, self._clock)
-            life.thread(f"reflector-{name}", follow, interrupt=one.interrupt)
+        for name, informer in reflectors.items():
+            follow = lifecycle.start_after(self._leading, informer.run, self._clock)
+            life.thread(f"reflector-{name}", follow, interrupt=informer.interrupt)
         life.thread(
             "decider",
             lifecycle.start_after(
@@ -114,11 +114,13 @@ class App:
             ),
             interrupt=self._items.shut_down,
         )
-        life.thread("saying", lifecycle.start_after(self._leading, self._saying.run, self._clock))
+        life.thread(
+            "saying", lifecycle.start_after(self._leading, self._conditions.run, self._clock)
+        )
         kept_out = lifecycle.start_after(self._leading, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
         if self._config.label_nodes:
-            labels = lifecycle.start_after(self._leading, self._labelling().run, self._clock)
+            labels = lifecycle.start_after(self._leading, self._node_labeler().run, self._clock)
             life.thread("labelling", labels)
         shown = self._page(source)
         for thread in shown.threads() if shown else ():
@@ -131,7 +133,7 @@ class App:
         )
         return life.run()
 
-    def _show(
+    def _register_collector(
         self,
         decider: scheduler_loop.Reconciler,
         reflectors: dict[str, reflector.Reflector[object]],
@@ -143,11 +145,13 @@ class App:
             lambda: self._stores.reservations.snapshot().values(),
             decider.pending_state,
             self._metrics.queue_values,
-            lambda: {name: one.age_s() for name, one in reflectors.items()},
+            lambda: {name: informer.age_s() for name, informer in reflectors.items()},
             source.shapes,
         )
-        made = scrape.ControllerCollector(sources, self._clock)
-        self._registry.register(metric_collector.FigureCollector(scrape.FAMILIES, made.figures))
+        collector = scrape.ControllerCollector(sources, self._clock)
+        self._registry.register(
+            metric_collector.FigureCollector(scrape.FAMILIES, collector.figures)
+        )
 
     def _elect(self, stop: threading.Event) -> None:
         self._elector.run(stop, self._lead, self._lose)
@@ -164,7 +168,7 @@ class App:
             self._fenced,
             allocations.AllocationWriter(self._fenced, self._stores.observe_claim),
             pool,
-            commit_events.EventReporter(self._told, self._saying),
+            commit_events.EventReporter(self._recent_events, self._conditions),
             self._metrics,
         )
         how = scheduler_loop.Settings(
@@ -178,7 +182,7 @@ class App:
             lambda: slices_told.age_s() > informers.SLICES_STALE_S,
             actions.BindTimeouts(refused_s=self._config.refused_seconds),
             evict_over_share=self._config.evict_over_share,
-            on_demand=self._demand,
+            on_demand=self._on_demand,
             backfill=self._config.backfill,
         )
         return scheduler_loop.Reconciler(self._stores, self._items, tools, how, self._clock)
@@ -187,16 +191,16 @@ class App:
         """Standbys have no pods, and tell nobody."""
         labels = unconverted_pods.namespace_labels(self._kube)
         return unconverted_pods.UnconvertedPodReporter(
-            self._stores.pods.snapshot, labels, self._told, self._clock
+            self._stores.pods.snapshot, labels, self._recent_events, self._clock
         )
 
-    def _labelling(self) -> node_labels.NodeLabeler:
-        found, driver = self._stores, self._config.driver_name
+    def _node_labeler(self) -> node_labels.NodeLabeler:
+        caches, driver = self._stores, self._config.driver_name
         return node_labels.NodeLabeler(
-            self._kube, found.nodes.snapshot, found.slices.snapshot, driver, self._clock
+            self._kube, caches.nodes.snapshot, caches.slices.snapshot, driver, self._clock
         )
 
-    def _looking(
+    def _report_source(
         self, decider: scheduler_loop.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
     ) -> web_source.ReportSource:
         config = self._config
@@ -204,31 +208,31 @@ class App:
         def away() -> None:
             web_source.require_leader(self._leading.is_set, self._leader.pod)
             web_source.require_synced(
-                name for name, one in reflectors.items() if not one.synced.is_set()
+                name for name, informer in reflectors.items() if not informer.synced.is_set()
             )
 
-        explain = explanation.by(decider.explain_queries.explain_now)
+        explain = explanation.explain_by(decider.explain_queries.explain_now)
         minded = web_source.SourceInputs(
             away,
-            lambda: _silent(reflectors),
+            lambda: _stale_caches(reflectors),
             explain,
-            self._told.newest,
+            self._recent_events.newest,
             decider.shape_offer,
             decider.current_plan,
         )
         return web_source.ReportSource(self._stores, config.driver_name, minded, self._clock)
 
     def _page(self, source: web_source.ReportSource) -> page.Page | None:
-        place = self._config.page
-        if place is None:
+        config = self._config.page
+        if config is None:
             return None
-        return page.Page(place, self._kube, source, self._leader, self._registry, self._clock)
+        return page.Page(config, self._kube, source, self._leader, self._registry, self._clock)
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:
             if not self._leading.is_set():
                 return None
-            return "; ".join(_silent(reflectors)) or None
+            return "; ".join(_stale_caches(reflectors)) or None
 
         host, port = self._config.metrics_host_port
         return server.Telemetry(
@@ -249,9 +253,9 @@ def _on_demand(config: ControllerConfig) -> provisioning_settings.ProvisionerSet
     )
 
 
-def _silent(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[str, ...]:
+def _stale_caches(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[str, ...]:
     """The kinds that nothing was heard of for too long, in words."""
-    old = [name for name, one in reflectors.items() if one.age_s() > _STALE_S]
+    old = [name for name, informer in reflectors.items() if informer.age_s() > _STALE_S]
     return (f"no word for {_STALE_S:.0f} s on {', '.join(old)}",) if old else ()
 
 
@@ -261,8 +265,8 @@ def _decide(
     decider: scheduler_loop.Reconciler,
 ) -> None:
     """Decide once every cache has its first listing."""
-    for one in reflectors.values():
-        while not stop.is_set() and not one.synced.wait(0.2):
+    for informer in reflectors.values():
+        while not stop.is_set() and not informer.synced.wait(0.2):
             continue
     gc_tuning.freeze()
     _log.info("caches filled")

@@ -127,7 +127,7 @@ class ControllerConfig(web_config.PageSettings):
     @pydantic.field_validator("interruption_taints")
     @classmethod
     def _none_is_said_by_an_empty_one(cls, value: tuple[str, ...]) -> tuple[str, ...]:
-        return tuple(one for one in value if one)
+        return tuple(key for key in value if key)
 
     @pydantic.field_validator("policies")
     @classmethod

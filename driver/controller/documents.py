@@ -1,4 +1,4 @@
-"""The documents that settings name by path, read and judged."""
+"""Reads the documents that settings name by path."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
 def read_workload_mix(path: Path | None) -> policy_mix.WorkloadMix:
-    """What is usually asked by the document at a path; without one, a guess. Raises BadInput."""
+    """Read a UsualWorkloads document; the default mix without a path. Raises BadInput."""
     if path is None:
         return policy_mix.DEFAULT_MIX
     return configured_mix.build_mix(
@@ -18,5 +18,5 @@ def read_workload_mix(path: Path | None) -> policy_mix.WorkloadMix:
 
 
 def read_node_shapes(path: Path) -> node_shapes.NodeShapes:
-    """The kinds of node that an autoscaler can bring. Raises BadInput."""
+    """Read a NodeShapes document. Raises BadInput."""
     return node_shapes.read(yaml_files.read_document(path, "NodeShapes"), path.name)

@@ -129,29 +129,32 @@ class Metrics:
         self._decisions[result].inc()
 
     def count_refusals(self, why: Iterable[reasons.Reason]) -> None:
-        """A pod was not placed; each reason counts once."""
-        for reason in dict.fromkeys(one if one in REFUSALS else None for one in why):
+        """Count a pod that was not placed, once for each reason."""
+        for reason in dict.fromkeys(reason if reason in REFUSALS else None for reason in why):
             self._refusals[OTHER if reason is None else reason.value].inc()
 
     def count_eviction(self, reason: reasons.Reason) -> None:
-        """A pod was evicted."""
+        """Count an evicted pod."""
         self.count_decision("evicted")
         self._evictions[reason.value if reason in EVICTIONS else OTHER].inc()
 
     def set_queue_values(self, figures: Figures) -> None:
-        """How queues stand now, all of them."""
+        """Set the current values of all queues."""
         self._queues = figures
 
     def queue_values(self) -> Figures:
-        """How queues stood last; from any thread."""
+        """Return the last values of the queues; from any thread."""
         return self._queues
 
 
 def _by_reason(
     name: str,
     about: str,
-    known: Iterable[reasons.Reason],
+    expected: Iterable[reasons.Reason],
     registry: prometheus.CollectorRegistry,
 ) -> dict[str, prometheus.Counter]:
     counter = prometheus.Counter(name, about, ["reason"], registry=registry)
-    return {one: counter.labels(reason=one) for one in (*(one.value for one in known), OTHER)}
+    return {
+        reason: counter.labels(reason=reason)
+        for reason in (*(reason.value for reason in expected), OTHER)
+    }

@@ -1,4 +1,4 @@
-"""What became of the nodes that were asked for, counted by shape; every series there at once."""
+"""Counters of requested nodes by shape and outcome; every series exists from the start."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -12,7 +12,7 @@ _STARTS_S: Final = (30.0, 60.0, 90.0, 120.0, 180.0, 240.0, 300.0, 420.0, 600.0, 
 
 
 class NodeRequestMetrics:
-    """Of nodes that were asked for. `shapes` are the names of the document's."""
+    """Counters of requested nodes. `shapes` are the shape names of the document."""
 
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
         self._requested = prometheus.Counter(
@@ -45,20 +45,20 @@ class NodeRequestMetrics:
             self._expect(shape)
 
     def count_requested(self, shape: str, count: int = 1) -> None:
-        """So many nodes were asked for."""
+        """Count requested nodes."""
         self._requested.labels(shape).inc(count)
 
     def observe_arrival(self, shape: str, seconds: float) -> None:
-        """A node is complete, so long after it was asked for."""
+        """Count a complete node, and observe the seconds since its request."""
         self._arrived.labels(shape).inc()
         self._starts.labels(shape).observe(seconds)
 
     def count_failed(self, shape: str, why: str) -> None:
-        """A node that was asked for is given up; `why` is one of `FAILURES`."""
+        """Count a requested node that was given up; `why` is one of `FAILURES`."""
         self._failed.labels(shape, why).inc()
 
     def _expect(self, shape: str) -> None:
-        for one in (self._requested, self._arrived, self._starts):
-            one.labels(shape)
+        for metric in (self._requested, self._arrived, self._starts):
+            metric.labels(shape)
         for why in FAILURES:
             self._failed.labels(shape, why)

@@ -221,18 +221,7 @@ def _build_parts(
     root = driver_root.DriverRoot(search, host=config.host_root)
     mps = mps_client.MpsClient(config.mps_dir, boot_id, time)
     smi = nvidia_smi.NvidiaSmi(root)
-    load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
-    mode_access = bounded_settings.BoundedComputeModes(
-        compute_mode.NvmlComputeModes(library.session), library.session
-    )
-    modes = compute_modes.PersistentComputeModes(
-        mode_access, config.state_dir / "compute-modes", load
-    )
-    slices = time_slices.CachedTimeSlices(
-        bounded_settings.BoundedTimeSlices(smi, library.session),
-        config.state_dir / "time-slices",
-        load,
-    )
+    modes, slices = _build_settings(config, boot_id, library, smi)
     sharing = share_steps.ShareSteps(records.list_records, slices, modes, mps, gpus.refresh_gpu)
     partitions = mig_instances.MigInstances(library.session, time, observer)
     pending = pending_mig.PendingGpus(config.state_dir / "mig-owed", boot_id, observer)
@@ -272,6 +261,25 @@ def _build_parts(
         ),
         *(refusals, deferred),
     )
+
+
+def _build_settings(
+    config: PluginConfig, boot_id: str, library: nvml.NvmlLibrary, smi: nvidia_smi.NvidiaSmi
+) -> tuple[compute_modes.PersistentComputeModes, time_slices.CachedTimeSlices]:
+    """Build the writers of compute modes and time slices, which outlive this process on disk."""
+    load = functools.partial(time_slices.driver_load, config.host_root, boot_id)
+    mode_access = bounded_settings.BoundedComputeModes(
+        compute_mode.NvmlComputeModes(library.session), library.session
+    )
+    modes = compute_modes.PersistentComputeModes(
+        mode_access, config.state_dir / "compute-modes", load
+    )
+    slices = time_slices.CachedTimeSlices(
+        bounded_settings.BoundedTimeSlices(smi, library.session),
+        config.state_dir / "time-slices",
+        load,
+    )
+    return modes, slices
 
 
 def _build_spec_writer(

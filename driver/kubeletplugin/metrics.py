@@ -105,7 +105,7 @@ class Metrics:
         """Set the number of devices to publish."""
         for allocator, gauge in self._devices.items():
             is_ours = allocator == "controller"
-            gauge.set(sum(device.tainted_for("controller") is is_ours for device in devices))
+            gauge.set(sum(device.is_tainted_for("controller") is is_ours for device in devices))
 
     def count_failure(self, call: str, reason: reasons.Reason) -> None:
         """Count a refused claim, or a failed call."""

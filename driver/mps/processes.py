@@ -43,7 +43,11 @@ def read_arguments(pid: int) -> list[str]:
 
 
 def pids_with_pipe(program: str, pipe: Path) -> tuple[int, ...]:
-    """Return pids of processes running `program` on a pipe directory, parents first."""
+    """Return pids of processes running `program` on a pipe directory, parents first.
+
+    The path alone proves nothing: a tenant may set it, and nodes in containers use the same. The
+    directory it leads to from the process's root has to be this one. Raises NodeFault.
+    """
     pids = [pid for pid in _pids() if _runs_program(pid, program) and _uses_pipe(pid, pipe)]
     return tuple(sorted(pids, key=lambda pid: _parent_pid(pid) in pids))
 
@@ -80,7 +84,12 @@ def _runs_program(pid: int, program: str) -> bool:
 
 
 def _uses_pipe(pid: int, pipe: Path) -> bool:
-    return read_environment(pid).get(PIPE) == str(pipe) and identify(pid) is not None
+    if read_environment(pid).get(PIPE) != str(pipe) or identify(pid) is None:
+        return False
+    try:
+        return os.path.samefile(f"{_PROC}/{pid}/root{pipe}", pipe)  # noqa: PTH121
+    except OSError:
+        return False
 
 
 def _pids() -> Iterator[int]:

@@ -28,15 +28,17 @@ class Budget:
         """`namespace/name`."""
         return ids.Key(f"{self.namespace}/{self.name}")
 
-    def guards(self, pod: pods.Pod) -> bool:
-        """Whether evicting a pod draws on it.
+    def covers(self, pod: pods.Pod) -> bool:
+        """Return whether evicting a pod draws on the budget.
 
-        One that has not started yet is evicted whatever its budgets say (the API server's
-        `canIgnorePDB`), so nothing guards it.
+        A pod that has not started is evicted whatever its budgets say (the API server's
+        `canIgnorePDB`), so no budget covers it.
         """
         if pod.namespace != self.namespace or self.selects is None or pod.phase == "Pending":
             return False
-        return all(one.holds(pod.labels.get(one.key)) for one in self.selects)
+        return all(
+            expression.is_satisfied(pod.labels.get(expression.key)) for expression in self.selects
+        )
 
 
 def parse(obj: fields.Raw) -> Budget:
@@ -45,37 +47,37 @@ def parse(obj: fields.Raw) -> Budget:
     spec = fields.mapping(obj, "spec")
     status = fields.mapping(obj, "status")
     seen = fields.integer(status, "observedGeneration", "status")
-    known = seen >= fields.integer(meta, "generation", "metadata")
+    observed = seen >= fields.integer(meta, "generation", "metadata")
     allowed = fields.integer(status, "disruptionsAllowed", "status")
     return Budget(
         namespace=fields.text(meta, "namespace", "metadata"),
         name=fields.required_text(meta, "name", "metadata"),
         selects=None if spec.get("selector") is None else _requirements(spec),
-        allowed=max(allowed, 0) if known else 0,
+        allowed=max(allowed, 0) if observed else 0,
     )
 
 
 def _requirements(spec: fields.Raw) -> tuple[node_selectors.Expression, ...]:
-    at = "spec.selector"
+    path = "spec.selector"
     selector = fields.mapping(spec, "selector", "spec")
-    named = fields.text_map(selector, "matchLabels", at)
+    named = fields.text_map(selector, "matchLabels", path)
     equal = [node_selectors.Expression(key, "In", (value,)) for key, value in sorted(named.items())]
-    return (*equal, *node_selectors.expressions(selector, "matchExpressions", at))
+    return (*equal, *node_selectors.parse_expressions(selector, "matchExpressions", path))
 
 
-class Guards:
-    """Which budgets guard which pod."""
+class BudgetIndex:
+    """Budgets by the pods that they cover."""
 
-    def __init__(self, found: Iterable[Budget]) -> None:
+    def __init__(self, budgets: Iterable[Budget]) -> None:
         self._of: dict[str, list[Budget]] = {}
-        for one in sorted(found, key=lambda one: one.name):
-            self._of.setdefault(one.namespace, []).append(one)
+        for budget in sorted(budgets, key=lambda budget: budget.name):
+            self._of.setdefault(budget.namespace, []).append(budget)
 
-    def of(self, pod: pods.Pod) -> Sequence[Budget]:
-        """By name. The API server evicts no pod that more than one guards."""
-        return [one for one in self._of.get(pod.namespace, ()) if one.guards(pod)]
+    def pod_budgets(self, pod: pods.Pod) -> Sequence[Budget]:
+        """Return a pod's budgets by name. The API server evicts no pod with more than one."""
+        return [budget for budget in self._of.get(pod.namespace, ()) if budget.covers(pod)]
 
     @property
     def allowed(self) -> Mapping[ids.Key, int]:
-        """Of each the evictions that it allows."""
-        return {one.key: one.allowed for found in self._of.values() for one in found}
+        """Return the evictions that each budget allows."""
+        return {budget.key: budget.allowed for budgets in self._of.values() for budget in budgets}

@@ -3,7 +3,7 @@
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
 
-def text(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`45s`, `5m`, `2h5m`, `3d4h`: the two largest units that are not none."""
     left = max(int(seconds), 0)
     if left < _MINUTE:

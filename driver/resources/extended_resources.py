@@ -55,7 +55,7 @@ class Template:
     spec: fields.Raw
 
     def render(self, namespace: str) -> dict[str, object]:
-        """As the API takes it."""
+        """Return it as the API takes it."""
         labels = {names.CONVERTED: "true"}
         meta = {"name": self.name, "namespace": namespace, "labels": labels}
         return {
@@ -67,20 +67,20 @@ class Template:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
-    """What a pod needs to be converted: templates first, then the patch. Both empty: nothing."""
+class Conversion:
+    """Templates that a converted pod needs, then the patch. Both empty: no conversion."""
 
     templates: tuple[Template, ...] = ()
     patch: tuple[Operation, ...] = ()
 
 
-NOTHING = Converted()
+NOTHING = Conversion()
 Shape = tuple[tuple[str, int], ...]
 """What a container asks: resources and how many of each, in order of their names."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
+class _ContainerRequest:
     """A container that asks for something.
 
     `first`: it runs before the app containers, by itself; `app`: it is one of those.
@@ -107,18 +107,18 @@ class _Entry:
 
 
 def is_convertible(resource: str) -> bool:
-    """Whether pods that ask for a resource are converted."""
-    return resource in {GPU, SHARED} or profile(resource) is not None
+    """Return whether pods that request a resource are converted."""
+    return resource in {GPU, SHARED} or mig_profile(resource) is not None
 
 
-def convert(pod: fields.Raw, classes: Classes | None = None) -> Converted:
-    """What makes a pod one that asks by claims.
+def convert(pod: fields.Raw, classes: Classes | None = None) -> Conversion:
+    """Return the conversion of a pod to one that requests by claims.
 
-    Left alone are pods that ask for nothing of it, those that the kubelet brings itself (mirror
-    pods may not have claims), and those that name their node: nobody would reserve their claims.
+    Left alone are pods that request no convertible resource, mirror pods, which may not have
+    claims, and pods that name their node: nobody would reserve their claims.
 
     Raises:
-        BadInput: what it asks has no equal, or is not what a pod can ask.
+        BadInput: a request has no equivalent, or is invalid.
     """
     meta, spec = fields.mapping(pod, "metadata"), fields.mapping(pod, "spec")
     bound = bool(spec.get("nodeName"))
@@ -127,35 +127,38 @@ def convert(pod: fields.Raw, classes: Classes | None = None) -> Converted:
     asking = tuple(_asking(spec))
     if not asking:
         return NOTHING
-    taken = {fields.text(one, "name", at) for at, one in fields.objects(spec, "resourceClaims")}
-    given = _assigned(asking, (f"ration-{at}" for at in itertools.count()), taken)
-    entries = {entry.name: entry for _, entry in given}
+    taken = {
+        fields.text(container_request, "name", path)
+        for path, container_request in fields.objects(spec, "resourceClaims")
+    }
+    assigned = _assigned(asking, (f"ration-{path}" for path in itertools.count()), taken)
+    entries = {entry.name: entry for _, entry in assigned}
     templates = {
         entry.shape: _template(entry.shape, classes or Classes()) for entry in entries.values()
     }
-    wanted = [
+    pod_claims = [
         {"name": name, "resourceClaimTemplateName": templates[entry.shape].name}
         for name, entry in entries.items()
     ]
-    patch = [*_appended("/spec/resourceClaims", spec.get("resourceClaims"), wanted)]
-    for one, entry in given:
-        patch += _of_container(one, entry)
+    patch = [*_appended("/spec/resourceClaims", spec.get("resourceClaims"), pod_claims)]
+    for container_request, entry in assigned:
+        patch += _of_container(container_request, entry)
     patch += _marks(pod, meta, asking)
-    return Converted(tuple(templates.values()), tuple(patch))
+    return Conversion(tuple(templates.values()), tuple(patch))
 
 
-def _asking(spec: fields.Raw) -> Iterator[_Asking]:
+def _asking(spec: fields.Raw) -> Iterator[_ContainerRequest]:
     for kind in ("initContainers", "containers"):
-        for number, (at, one) in enumerate(fields.objects(spec, kind, "spec")):
-            resources = fields.mapping(one, "resources", at)
-            shape = tuple(sorted(_shape(resources, f"{at}.resources")))
+        for number, (path, item) in enumerate(fields.objects(spec, kind, "spec")):
+            resources = fields.mapping(item, "resources", path)
+            shape = tuple(sorted(_shape(resources, f"{path}.resources")))
             if not shape:
                 continue
             app = kind == "containers"
-            sidecar = fields.text(one, "restartPolicy", at) == "Always"
-            yield _Asking(
+            sidecar = fields.text(item, "restartPolicy", path) == "Always"
+            yield _ContainerRequest(
                 pointer=f"/spec/{kind}/{number}",
-                name=fields.text(one, "name", at),
+                name=fields.text(item, "name", path),
                 resources=resources,
                 shape=shape,
                 first=not app and not sidecar,
@@ -163,54 +166,62 @@ def _asking(spec: fields.Raw) -> Iterator[_Asking]:
             )
 
 
-def _shape(resources: fields.Raw, at: str) -> Iterator[tuple[str, int]]:
-    limits = fields.mapping(resources, "limits", at)
-    requests = fields.mapping(resources, "requests", at)
+def _shape(resources: fields.Raw, path: str) -> Iterator[tuple[str, int]]:
+    limits = fields.mapping(resources, "limits", path)
+    requests = fields.mapping(resources, "requests", path)
     many = 0
     for resource in sorted({*limits, *requests}):
         if not is_convertible(resource):
             continue
-        count = _count(resource, limits, requests, at)
+        count = _count(resource, limits, requests, path)
         many += min(count, 1) if resource == SHARED else count
         if many > claims.MAX_RESULTS:
             expected = f"{claims.MAX_RESULTS} devices a container at most"
-            raise errors.BadInput(f"{at}.limits[{resource}]", f"is {count}", expected)
+            raise errors.BadInput(f"{path}.limits[{resource}]", f"is {count}", expected)
         if count:
             yield resource, count
 
 
-def _count(resource: str, limits: fields.Raw, requests: fields.Raw, at: str) -> int:
-    """How many; limit and request are one number, as devices cannot be overcommitted."""
-    where = f"{at}.limits[{resource}]"
+def _count(resource: str, limits: fields.Raw, requests: fields.Raw, path: str) -> int:
+    """Return the count; limit and request are equal, as devices cannot be overcommitted."""
+    location = f"{path}.limits[{resource}]"
     if resource not in limits:
-        raise errors.BadInput(f"{at}.requests[{resource}]", "stands without a limit", "one alike")
-    limit = quantities.parse(limits[resource], where)
-    asked = quantities.parse(requests.get(resource, limits[resource]), f"{at}.requests[{resource}]")
-    if asked != limit:
-        problem = f"is {limit.text}, and the request is {asked.text}"
-        raise errors.BadInput(where, problem, "both alike: devices are not overcommitted")
+        raise errors.BadInput(f"{path}.requests[{resource}]", "stands without a limit", "one alike")
+    limit = quantities.parse(limits[resource], location)
+    quantity = quantities.parse(
+        requests.get(resource, limits[resource]), f"{path}.requests[{resource}]"
+    )
+    if quantity != limit:
+        problem = f"is {limit.text}, and the request is {quantity.text}"
+        raise errors.BadInput(location, problem, "both alike: devices are not overcommitted")
     most = _MOST_SHARES if resource == SHARED else claims.MAX_RESULTS
     if limit.nanos % 10**9 or not 0 <= limit.units <= most:
-        raise errors.BadInput(where, f"is {limit.text}", f"a whole number, {most} at most")
+        raise errors.BadInput(location, f"is {limit.text}", f"a whole number, {most} at most")
     return limit.units
 
 
 def _assigned(
-    asking: Sequence[_Asking], fresh: Iterator[str], taken: set[str]
-) -> tuple[tuple[_Asking, _Entry], ...]:
+    asking: Sequence[_ContainerRequest], fresh: Iterator[str], taken: set[str]
+) -> tuple[tuple[_ContainerRequest, _Entry], ...]:
     """Each container with the claim that it uses, in the containers' order."""
-    given: dict[str, _Entry] = {}
+    entries: dict[str, _Entry] = {}
     numbered = (name for name in fresh if name not in taken)
-    for one in asking:
-        if not one.first:
-            given[one.pointer] = _Entry(next(numbered), one.shape, lent=one.app)
-    for one in asking:
-        if one.first:
-            alike = (it for it in given.values() if it.lent and it.shape == one.shape)
-            found = next(alike, None)
-            entry = found or _Entry(next(numbered), one.shape, lent=True)
-            given[one.pointer] = entry
-    return tuple((one, given[one.pointer]) for one in asking)
+    for container_request in asking:
+        if not container_request.first:
+            entries[container_request.pointer] = _Entry(
+                next(numbered), container_request.shape, lent=container_request.app
+            )
+    for container_request in asking:
+        if container_request.first:
+            alike = (
+                it for it in entries.values() if it.lent and it.shape == container_request.shape
+            )
+            match = next(alike, None)
+            entry = match or _Entry(next(numbered), container_request.shape, lent=True)
+            entries[container_request.pointer] = entry
+    return tuple(
+        (container_request, entries[container_request.pointer]) for container_request in asking
+    )
 
 
 def _template(shape: Shape, classes: Classes) -> Template:
@@ -218,15 +229,15 @@ def _template(shape: Shape, classes: Classes) -> Template:
         _request(resource, count, number, classes) for number, (resource, count) in enumerate(shape)
     ]
     spec: fields.Raw = {"devices": {"requests": requests}}
-    told = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:_HASH_DIGITS]
+    digest = hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:_HASH_DIGITS]
     kind = "mixed" if len(shape) > 1 else _word(shape[0][0])
-    return Template(f"ration-{kind}-{told}", spec)
+    return Template(f"ration-{kind}-{digest}", spec)
 
 
 def _request(resource: str, count: int, number: int, classes: Classes) -> fields.Raw:
     """With what the API server would fill in, so that a template reads back as it was written."""
     exactly: dict[str, object] = {"allocationMode": "ExactCount", "count": count}
-    part = profile(resource)
+    part = mig_profile(resource)
     if part is not None:
         text = f'device.attributes["{classes.driver}"].{names.ATTR_PROFILE} == "{part}"'
         exactly |= {
@@ -245,48 +256,53 @@ def _word(resource: str) -> str:
     return {GPU: "gpu", SHARED: "shared"}.get(resource) or resource.partition("/")[2]
 
 
-def profile(resource: str) -> str | None:
+def mig_profile(resource: str) -> str | None:
     """The MIG profile that a resource is for; None where it is for none."""
     if not resource.startswith(MIG):
         return None
-    found = _PROFILE.fullmatch(resource.removeprefix(MIG))
-    return found and f"{found[1]}{found[2].replace('.', '+', 1)}{found[3]}"
+    match = _PROFILE.fullmatch(resource.removeprefix(MIG))
+    return match and f"{match[1]}{match[2].replace('.', '+', 1)}{match[3]}"
 
 
-def _of_container(one: _Asking, entry: _Entry) -> Iterator[Operation]:
-    resources = f"{one.pointer}/resources"
+def _of_container(container_request: _ContainerRequest, entry: _Entry) -> Iterator[Operation]:
+    resources = f"{container_request.pointer}/resources"
     for section in ("limits", "requests"):
-        for name in fields.mapping(one.resources, section):
+        for name in fields.mapping(container_request.resources, section):
             if is_convertible(name):
                 yield {"op": "remove", "path": f"{resources}/{section}/{_escaped(name)}"}
-    yield from _appended(f"{resources}/claims", one.resources.get("claims"), [{"name": entry.name}])
+    yield from _appended(
+        f"{resources}/claims", container_request.resources.get("claims"), [{"name": entry.name}]
+    )
 
 
-def _marks(pod: fields.Raw, meta: fields.Raw, asking: Iterable[_Asking]) -> Iterator[Operation]:
-    """That it was converted, and from what."""
-    told = "; ".join(
-        f"{one.name}: {', '.join(f'{name}={count}' for name, count in one.shape)}" for one in asking
+def _marks(
+    pod: fields.Raw, meta: fields.Raw, asking: Iterable[_ContainerRequest]
+) -> Iterator[Operation]:
+    """Yield the operations that mark the pod as converted, and from what."""
+    converted_from = "; ".join(
+        f"{container.name}: {', '.join(f'{name}={count}' for name, count in container.shape)}"
+        for container in asking
     )
     if not isinstance(pod.get("metadata"), dict):
         yield {"op": "add", "path": "/metadata", "value": {}}
-    for place, key, value in (
+    for section, key, value in (
         ("labels", names.CONVERTED, "true"),
-        ("annotations", names.CONVERTED_FROM, told),
+        ("annotations", names.CONVERTED_FROM, converted_from),
     ):
-        if fields.mapping(meta, place, "metadata"):
-            path = f"/metadata/{place}/{_escaped(key)}"
+        if fields.mapping(meta, section, "metadata"):
+            path = f"/metadata/{section}/{_escaped(key)}"
             yield {"op": "add", "path": path, "value": value}
         else:
-            yield {"op": "add", "path": f"/metadata/{place}", "value": {key: value}}
+            yield {"op": "add", "path": f"/metadata/{section}", "value": {key: value}}
 
 
-def _appended(path: str, before: object, added: Sequence[object]) -> Iterator[Operation]:
-    if before:
-        yield from ({"op": "add", "path": f"{path}/-", "value": one} for one in added)
+def _appended(path: str, previous: object, added: Sequence[object]) -> Iterator[Operation]:
+    if previous:
+        yield from ({"op": "add", "path": f"{path}/-", "value": item} for item in added)
     else:
         yield {"op": "add", "path": path, "value": list(added)}
 
 
 def _escaped(part: str) -> str:
-    """As in a JSON pointer (RFC 6901)."""
+    """Return a JSON pointer's token (RFC 6901)."""
     return part.replace("~", "~0").replace("/", "~1")

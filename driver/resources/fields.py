@@ -14,7 +14,7 @@ MOST_NESTED = 100
 """Levels of what users may write as they like: opaque parameters."""
 
 
-def mapping(obj: Raw, key: str, where: str = "") -> Raw:
+def mapping(obj: Raw, key: str, path: str = "") -> Raw:
     """An object field; empty when absent."""
     value = obj.get(key)
     if type(value) is dict:
@@ -22,95 +22,95 @@ def mapping(obj: Raw, key: str, where: str = "") -> Raw:
     if value is None:
         return _NOTHING
     if not isinstance(value, Mapping):
-        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "an object")
+        raise errors.BadInput(_at(path, key), f"is {type(value).__name__}", "an object")
     return value
 
 
-def sequence(obj: Raw, key: str, where: str = "") -> Sequence[object]:
+def sequence(obj: Raw, key: str, path: str = "") -> Sequence[object]:
     """A list field; empty when absent."""
     value = obj.get(key)
     if value is None:
         return ()
     if not isinstance(value, list | tuple):
-        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "a list")
+        raise errors.BadInput(_at(path, key), f"is {type(value).__name__}", "a list")
     return value
 
 
-def objects(obj: Raw, key: str, where: str = "") -> Iterator[tuple[str, Raw]]:
+def objects(obj: Raw, key: str, location: str = "") -> Iterator[tuple[str, Raw]]:
     """The objects of a list field, each with its path."""
-    found = sequence(obj, key, where)
-    at = _at(where, key) if found else ""
-    for index, item in enumerate(found):
-        path = f"{at}[{index}]"
+    result = sequence(obj, key, location)
+    list_path = _at(location, key) if result else ""
+    for index, item in enumerate(result):
+        path = f"{list_path}[{index}]"
         if type(item) is not dict and not isinstance(item, Mapping):
             raise errors.BadInput(path, f"is {type(item).__name__}", "an object")
         yield path, item
 
 
-def text(obj: Raw, key: str, where: str = "", default: str = "") -> str:
+def text(obj: Raw, key: str, path: str = "", default: str = "") -> str:
     """A string field; `default` when absent."""
     value = obj.get(key)
     if value is None:
         return default
     if not isinstance(value, str):
-        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "a string")
+        raise errors.BadInput(_at(path, key), f"is {type(value).__name__}", "a string")
     return value
 
 
-def required_text(obj: Raw, key: str, where: str = "") -> str:
+def required_text(obj: Raw, key: str, path: str = "") -> str:
     """A string field that must be there."""
-    value = text(obj, key, where)
+    value = text(obj, key, path)
     if not value:
-        raise errors.BadInput(_at(where, key), "is missing", "a string")
+        raise errors.BadInput(_at(path, key), "is missing", "a string")
     return value
 
 
-def integer(obj: Raw, key: str, where: str = "", default: int = 0) -> int:
+def integer(obj: Raw, key: str, path: str = "", default: int = 0) -> int:
     """An integer field; `default` when absent."""
     value = obj.get(key)
     if value is None:
         return default
     if isinstance(value, bool) or not isinstance(value, int):
-        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "an integer")
+        raise errors.BadInput(_at(path, key), f"is {type(value).__name__}", "an integer")
     return value
 
 
-def flag(obj: Raw, key: str, where: str = "") -> bool:
+def flag(obj: Raw, key: str, path: str = "") -> bool:
     """A boolean field; False when absent."""
     value = obj.get(key)
     if value is None:
         return False
     if not isinstance(value, bool):
-        raise errors.BadInput(_at(where, key), f"is {type(value).__name__}", "true or false")
+        raise errors.BadInput(_at(path, key), f"is {type(value).__name__}", "true or false")
     return value
 
 
-def texts(obj: Raw, key: str, where: str = "") -> tuple[str, ...]:
+def texts(obj: Raw, key: str, location: str = "") -> tuple[str, ...]:
     """A list of strings."""
-    found = sequence(obj, key, where)
-    for index, item in enumerate(found):
+    result = sequence(obj, key, location)
+    for index, item in enumerate(result):
         if not isinstance(item, str):
-            path = f"{_at(where, key)}[{index}]"
+            path = f"{_at(location, key)}[{index}]"
             raise errors.BadInput(path, f"is {type(item).__name__}", "a string")
-    return tuple(str(item) for item in found)
+    return tuple(str(item) for item in result)
 
 
-def text_map(obj: Raw, key: str, where: str = "") -> dict[str, str]:
+def text_map(obj: Raw, key: str, path: str = "") -> dict[str, str]:
     """A map of strings: labels, a nodeSelector."""
-    return {name: text(mapping(obj, key, where), name, where) for name in mapping(obj, key, where)}
+    return {name: text(mapping(obj, key, path), name, path) for name in mapping(obj, key, path)}
 
 
 def is_deep(value: object) -> bool:
-    """Whether lists and objects are nested in it deeper than MOST_NESTED levels."""
+    """Return whether lists and objects are nested deeper than MOST_NESTED levels."""
     level = [value]
     for _ in range(MOST_NESTED + 1):
-        level = [inner for one in level if isinstance(one, Mapping) for inner in one.values()] + [
-            inner for one in level if isinstance(one, list | tuple) for inner in one
-        ]
+        level = [
+            inner for value_ in level if isinstance(value_, Mapping) for inner in value_.values()
+        ] + [inner for value_ in level if isinstance(value_, list | tuple) for inner in value_]
         if not level:
             return False
     return True
 
 
-def _at(where: str, key: str) -> str:
-    return f"{where}.{key}" if where else key
+def _at(path: str, key: str) -> str:
+    return f"{path}.{key}" if path else key

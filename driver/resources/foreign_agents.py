@@ -1,7 +1,7 @@
-"""Who else may give out a node's GPUs, as the API shows it. Pure: values in, values out.
+"""Detects other agents that allocate a node's GPUs, by API objects. Pure.
 
-Two who give out one GPU give it twice: each counts its own claims only. What is said here is
-certain; a doubt is no neighbour.
+Two agents that allocate one GPU allocate it twice: each counts its own claims only. Only certain
+cases are reported.
 """
 
 import re
@@ -39,7 +39,7 @@ def mig_state(labels: Mapping[str, str]) -> str:
     return state if state in MIG_CHANGING else ""
 
 
-def foreign(stored: Iterable[fields.Raw]) -> tuple[str, ...]:
+def find_foreign(stored: Iterable[fields.Raw]) -> tuple[str, ...]:
     """Names of slices, of our driver's name and one node, that are certainly not Ration's.
 
     Each of our devices says who allocates it, monitors aside; nobody else's has that attribute. A
@@ -47,9 +47,9 @@ def foreign(stored: Iterable[fields.Raw]) -> tuple[str, ...]:
     """
     return tuple(
         sorted(
-            fields.text(fields.mapping(one, "metadata"), "name")
-            for one in stored
-            if any(not _is_ours(device) for _, device in _devices(one))
+            fields.text(fields.mapping(item, "metadata"), "name")
+            for item in stored
+            if any(not _is_ours(device) for _, device in _devices(item))
         )
     )
 

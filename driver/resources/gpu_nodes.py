@@ -15,8 +15,8 @@ LABELS: Sequence[str] = (
 """`key=value`, or `key` alone where any value says so."""
 
 
-def says_gpu(labels: Mapping[str, str]) -> bool:
-    """Whether one of LABELS is among a node's labels."""
+def has_gpu_label(labels: Mapping[str, str]) -> bool:
+    """Return whether one of LABELS is among a node's labels."""
     return any(_matches(label, labels) for label in LABELS)
 
 

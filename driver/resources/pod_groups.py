@@ -16,7 +16,7 @@ class PodGroup:
 
     namespace: str
     name: str
-    least: int
+    min_members: int
 
     @property
     def key(self) -> ids.Key:

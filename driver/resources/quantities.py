@@ -59,21 +59,21 @@ class Quantity:
 _TOO_FAR = Quantity(0, "")
 
 
-def parse(text: object, where: str = "quantity") -> Quantity:
+def parse(text: object, path: str = "quantity") -> Quantity:
     """Read a quantity; equal texts give the same object, as long as it is remembered.
 
     Raises:
         BadInput: the text is not a quantity.
     """
     raw = str(text) if isinstance(text, int | str) and not isinstance(text, bool) else ""
-    found = _read(raw) if len(raw) <= _MAX_LENGTH else None
-    if found is None:
-        raise errors.BadInput(where, f"{text!r} is not a quantity", "such as 80Gi, 1500m or 1e3")
-    if found is _TOO_FAR:
+    quantity = _read(raw) if len(raw) <= _MAX_LENGTH else None
+    if quantity is None:
+        raise errors.BadInput(path, f"{text!r} is not a quantity", "such as 80Gi, 1500m or 1e3")
+    if quantity is _TOO_FAR:
         raise errors.BadInput(
-            where, f"{raw!r} is out of range", f"an exponent within {_MAX_EXPONENT}"
+            path, f"{raw!r} is out of range", f"an exponent within {_MAX_EXPONENT}"
         )
-    return found
+    return quantity
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
@@ -98,23 +98,25 @@ def _scale(suffix: str | None, exponent: str | None) -> Fraction:
     return Fraction(10) ** power
 
 
-def like(nanos: int, form: Quantity) -> Quantity:
+def format_like(nanos: int, form: Quantity) -> Quantity:
     """An amount with a binary or a decimal suffix, as `form` has one: the canonical text."""
     if any(form.text.endswith(suffix) for suffix in BINARY) and nanos % _NANO == 0:
-        return of_bytes(nanos // _NANO)
+        return from_bytes(nanos // _NANO)
     power = max((p for p in (-9, *DECIMAL.values(), 0) if nanos % 10 ** (p + 9) == 0), default=0)
-    suffix = next((word for word, of in DECIMAL.items() if of == power), "") if nanos else ""
+    suffix = (
+        next((word for word, exponent in DECIMAL.items() if exponent == power), "") if nanos else ""
+    )
     return Quantity(nanos, f"{nanos // 10 ** (power + 9) if suffix else nanos // _NANO}{suffix}")
 
 
-def of_bytes(count: int) -> Quantity:
+def from_bytes(count: int) -> Quantity:
     """Bytes in the largest binary suffix that divides them: `81559Mi`."""
     for suffix, shift in sorted(BINARY.items(), key=lambda item: -item[1]):
         if 0 < abs(count) <= _MOST_BINARY and count % (1 << shift) == 0:
             return Quantity(count * _NANO, f"{count >> shift}{suffix}")
-    return of_units(count)
+    return from_units(count)
 
 
-def of_units(count: int) -> Quantity:
+def from_units(count: int) -> Quantity:
     """A plain whole number."""
     return Quantity(count * _NANO, str(count))

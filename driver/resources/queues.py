@@ -40,7 +40,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class IdleReclaim:
-    """What is done with pods whose GPUs did nothing for so long."""
+    """Action on pods whose GPUs were idle for `after_s` seconds."""
 
     after_s: float
     action: api.IdleAction
@@ -71,7 +71,7 @@ class Queue:
     half_life_s: float = 0.0
     preemptible: bool = True
     reclaim: api.Reclaim = "LowerPriority"
-    min_run_s: float = 0.0
+    min_runtime_s: float = 0.0
     starvation_s: float = 3600.0
     idle: IdleReclaim | None = None
     usage: Usage | None = None
@@ -101,11 +101,11 @@ def parse(obj: fields.Raw) -> Queue:
         deserved=_amounts(spec.deserved),
         limit=_amounts(spec.limit),
         borrowing=spec.borrowing,
-        members=tuple(Member(one.namespace, dict(one.labels)) for one in spec.members),
+        members=tuple(Member(member.namespace, dict(member.labels)) for member in spec.members),
         half_life_s=crd.seconds(spec.half_life or ""),
         preemptible=spec.preemptible,
         reclaim=spec.reclaim,
-        min_run_s=crd.seconds(spec.min_run_time or ""),
+        min_runtime_s=crd.seconds(spec.min_run_time or ""),
         starvation_s=crd.seconds(spec.starvation_bound),
         idle=IdleReclaim(crd.seconds(idle.after), idle.action) if idle else None,
         usage=_usage(status),
@@ -114,12 +114,12 @@ def parse(obj: fields.Raw) -> Queue:
     )
 
 
-def _amounts(one: api.Amounts) -> Amounts:
+def _amounts(amounts: api.Amounts) -> Amounts:
     return Amounts(
-        gpus=None if one.gpus is None else _thousandths(one.gpus),
-        memory=None if one.memory is None else quantities.parse(one.memory, "memory").units,
-        compute=one.compute,
-        models={model.product: _thousandths(model.gpus) for model in one.models},
+        gpus=None if amounts.gpus is None else _thousandths(amounts.gpus),
+        memory=None if amounts.memory is None else quantities.parse(amounts.memory, "memory").units,
+        compute=amounts.compute,
+        models={model.product: _thousandths(model.gpus) for model in amounts.models},
     )
 
 
@@ -128,11 +128,11 @@ def _thousandths(gpus: str) -> int:
 
 
 def _usage(status: fields.Raw) -> Usage | None:
-    found = fields.mapping(status, "usage", "status")
-    at = fields.text(found, "at", "status.usage")
-    text = fields.text(found, "gpuSeconds", "status.usage")
+    result = fields.mapping(status, "usage", "status")
+    path = fields.text(result, "at", "status.usage")
+    text = fields.text(result, "gpuSeconds", "status.usage")
     return (
-        Usage(at, quantities.parse(text, "status.usage.gpuSeconds").millis / THOUSAND)
-        if at
+        Usage(path, quantities.parse(text, "status.usage.gpuSeconds").millis / THOUSAND)
+        if path
         else None
     )

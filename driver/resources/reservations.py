@@ -31,7 +31,7 @@ class Victim:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldDevice:
     """A device that is reserved on a node, or so much of one, for the holder's pod number `pod`."""
 
     pod: int
@@ -56,11 +56,11 @@ class Reservation:
     start: str = ""
     ttl_s: float = 3600.0
     count: int = 1
-    spec: dra_requests.Spec = claims.NOTHING_ASKED
+    spec: dra_requests.ClaimSpec = claims.NO_REQUESTS
     since: str = ""
     evicting: tuple[Victim, ...] = ()
     phase: str = "Pending"
-    held: tuple[Held, ...] = ()
+    held: tuple[HeldDevice, ...] = ()
     deleting: bool = False
     status: fields.Raw = field(default_factory=dict, compare=False, hash=False)
 
@@ -85,76 +85,83 @@ def parse(obj: fields.Raw) -> Reservation:
         start=_time(spec.start, "spec.start"),
         ttl_s=crd.seconds(spec.ttl),
         count=spec.count,
-        spec=dra_requests.parse(spec.devices) if spec.devices else claims.NOTHING_ASKED,
+        spec=dra_requests.parse(spec.devices) if spec.devices else claims.NO_REQUESTS,
         since=_time(spec.since, "spec.since"),
         evicting=tuple(
-            Victim(one.namespace, one.name, ids.PodUid(one.uid)) for one in spec.evicting
+            Victim(item.namespace, item.name, ids.PodUid(item.uid)) for item in spec.evicting
         ),
         phase=fields.text(status, "phase", "status", "Pending"),
-        held=tuple(_held(one, at) for at, one in fields.objects(status, "devices", "status")),
+        held=tuple(_held(item, path) for path, item in fields.objects(status, "devices", "status")),
         deleting=bool(meta.get("deletionTimestamp")),
         status=status,
     )
 
 
-def _time(text: str | None, where: str) -> str:
+def _time(text: str | None, path: str) -> str:
     """RFC 3339 that is a moment; "" for none."""
     if not text:
         return ""
     try:
         dt.datetime.fromisoformat(text)
     except ValueError as error:
-        raise errors.BadInput(
-            where, f"{text!r}: {error}", "such as 2026-12-01T22:00:00Z"
-        ) from error
+        raise errors.BadInput(path, f"{text!r}: {error}", "such as 2026-12-01T22:00:00Z") from error
     return text
 
 
-def render(one: Reservation) -> dict[str, object]:
+def render(reservation: Reservation) -> dict[str, object]:
     """A Reservation for which pods go, as it is made; deleted with the pod that it is for."""
-    to = one.holder.model_dump(by_alias=True, exclude_none=True)
-    meta: dict[str, object] = {"name": one.name, "namespace": one.namespace}
-    if one.holder.pod is not None:
-        owner = {"apiVersion": "v1", "kind": "Pod", "name": one.holder.pod, "uid": one.holder.uid}
+    to = reservation.holder.model_dump(by_alias=True, exclude_none=True)
+    meta: dict[str, object] = {"name": reservation.name, "namespace": reservation.namespace}
+    if reservation.holder.pod is not None:
+        owner = {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "name": reservation.holder.pod,
+            "uid": reservation.holder.uid,
+        }
         meta["ownerReferences"] = [owner]
-    gone = [{"namespace": v.namespace, "name": v.name, "uid": v.uid} for v in one.evicting]
-    since = {"since": one.since} if one.since else {}
-    spec = {"for": to, "ttl": f"{one.ttl_s:.0f}s", "evicting": gone, **since}
+    gone = [{"namespace": v.namespace, "name": v.name, "uid": v.uid} for v in reservation.evicting]
+    since = {"since": reservation.since} if reservation.since else {}
+    spec = {"for": to, "ttl": f"{reservation.ttl_s:.0f}s", "evicting": gone, **since}
     return {"apiVersion": crd.VERSION, "kind": KIND, "metadata": meta, "spec": spec}
 
 
-def _held(obj: fields.Raw, at: str) -> Held:
-    texts = (fields.required_text(obj, key, at) for key in ("driver", "pool", "device"))
-    return Held(
-        fields.integer(obj, "pod", at),
-        ids.NodeName(fields.required_text(obj, "node", at)),
+def _held(obj: fields.Raw, path: str) -> HeldDevice:
+    texts = (fields.required_text(obj, key, path) for key in ("driver", "pool", "device"))
+    return HeldDevice(
+        fields.integer(obj, "pod", path),
+        ids.NodeName(fields.required_text(obj, "node", path)),
         claims.DeviceId(*texts),
         {
-            key: quantities.parse(amount, f"{at}.consumedCapacity[{key}]")
-            for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
+            key: quantities.parse(amount, f"{path}.consumedCapacity[{key}]")
+            for key, amount in fields.mapping(obj, "consumedCapacity", path).items()
         },
     )
 
 
-def render_held(found: Iterable[Held]) -> list[dict[str, object]]:
+def render_held(held_devices: Iterable[HeldDevice]) -> list[dict[str, object]]:
     """`status.devices`."""
     return [
         {
-            "pod": one.pod,
-            "node": one.node,
-            **one.device._asdict(),
-            **({"consumedCapacity": _texts(one)} if one.consumed else {}),
+            "pod": held_device.pod,
+            "node": held_device.node,
+            **held_device.device._asdict(),
+            **({"consumedCapacity": _texts(held_device)} if held_device.consumed else {}),
         }
-        for one in found
+        for held_device in held_devices
     ]
 
 
-def _texts(one: Held) -> dict[str, str]:
-    return {key: amount.text for key, amount in one.consumed.items()}
+def _texts(held_device: HeldDevice) -> dict[str, str]:
+    return {key: amount.text for key, amount in held_device.consumed.items()}
 
 
 def render_status(
-    one: Reservation, phase: str, held: Iterable[Held], accepted: dict[str, str], message: str
+    reservation: Reservation,
+    phase: str,
+    held: Iterable[HeldDevice],
+    accepted: dict[str, str],
+    message: str,
 ) -> dict[str, object]:
     """`status`, as it is written: what is held, for people and for the next leader.
 
@@ -163,7 +170,7 @@ def render_status(
     devices = render_held(held)
     return {
         "phase": phase,
-        "for": words(one.holder),
+        "for": describe_holder(reservation.holder),
         "count": len(devices),
         "nodes": ",".join(sorted({str(entry["node"]) for entry in devices})),
         "devices": devices,
@@ -172,15 +179,15 @@ def render_status(
     }
 
 
-def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
+def render_accepted(reservation: Reservation, fault: str, reason: str, now: str) -> dict[str, str]:
     """The condition Accepted; its time stays as long as its status does."""
     status = "False" if fault else "True"
-    known = (
-        found
-        for _, found in fields.objects(one.status, "conditions", "status")
-        if found.get("type") == ACCEPTED and found.get("status") == status
+    current = (
+        result
+        for _, result in fields.objects(reservation.status, "conditions", "status")
+        if result.get("type") == ACCEPTED and result.get("status") == status
     )
-    since = next((fields.text(found, "lastTransitionTime") for found in known), now)
+    since = next((fields.text(result, "lastTransitionTime") for result in current), now)
     return {
         "type": ACCEPTED,
         "status": status,
@@ -190,15 +197,15 @@ def accepted(one: Reservation, fault: str, reason: str, now: str) -> dict[str, s
     }
 
 
-def same(before: fields.Raw, body: fields.Raw) -> bool:
-    """Whether a status says that already."""
-    return all((before.get(key) or None) == (value or None) for key, value in body.items())
+def is_same_status(previous: fields.Raw, body: fields.Raw) -> bool:
+    """Return whether a status already says that."""
+    return all((previous.get(key) or None) == (value or None) for key, value in body.items())
 
 
-def words(holder: api.Holder) -> str:
+def describe_holder(holder: api.Holder) -> str:
     """`gang nightly-train`, `pod worker-0`."""
     if holder.labels is not None:
         return ",".join(f"{key}={value}" for key, value in sorted(holder.labels.items()))
     named = (("gang", holder.gang), ("pod", holder.pod), ("claim", holder.claim))
-    found = (f"{kind} {name}" for kind, name in (*named, ("queue", holder.queue)) if name)
-    return next(found, "")
+    result = (f"{kind} {name}" for kind, name in (*named, ("queue", holder.queue)) if name)
+    return next(result, "")

@@ -27,12 +27,13 @@ def stop(  # noqa: PLR0913 - the options of a command
     kubeconfig: Kubeconfig = None,
     *,
     on_demand: Annotated[
-        bool, typer.Option("--nodes-on-demand", help="it asked for nodes, and marked them")
+        bool,
+        typer.Option("--wait_nodes-on-demand", help="it asked for wait_nodes, and marked them"),
     ] = False,
 ) -> None:
     """Before: refuse while claims are in use, stop the controller, let go of all claims."""
     release = report.Release(driver, namespace, selector, plugin, controller, on_demand)
-    pre_delete.Stopping(_connected(kubeconfig), release, clock.SystemClock(), typer.echo).run()
+    pre_delete.PreDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo).run()
 
 
 @app.command()
@@ -45,28 +46,28 @@ def sweep(  # noqa: PLR0913 - the options of a command
     kubeconfig: Kubeconfig = None,
     *,
     seen_shapes: Annotated[
-        str, typer.Option("--seen-shapes", help="ConfigMap of what nodes were seen to have")
+        str, typer.Option("--seen-shapes", help="ConfigMap of what wait_nodes were seen to have")
     ] = "",
 ) -> None:
     """After: delete what the release's processes made."""
     release = report.Release(driver, namespace, selector)
-    made = post_delete.Sweeping(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    made.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
+    hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
+    hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
 
 
 @app.command()
-def nodes(
+def wait_nodes(
     driver: Driver,
     namespace: Namespace,
     selector: Selector,
-    daemon_set: Annotated[str, typer.Option("--daemon-set", help="that clears the nodes")],
+    daemon_set: Annotated[str, typer.Option("--daemon-set", help="that clears the wait_nodes")],
     seconds: Annotated[float, typer.Option("--seconds", help="longest wait")] = 60.0,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """At last: wait until every node is cleared."""
     release = report.Release(driver, namespace, selector)
-    made = post_delete.Sweeping(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    made.wait_for_nodes(daemon_set, seconds)
+    hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
+    hook.wait_for_nodes(daemon_set, seconds)
 
 
 def _connected(kubeconfig: Path | None) -> client.KubeClient:

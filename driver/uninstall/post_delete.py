@@ -17,7 +17,7 @@ _CLEARING = "clearing"
 _CONVERTED = f"{names.CONVERTED}=true"
 
 
-class Sweeping:
+class PostDelete:
     """Used once, by one thread. Nothing here fails for what cannot be had: it is said instead."""
 
     def __init__(
@@ -32,19 +32,21 @@ class Sweeping:
         self._clock = time
         self._say = say
 
-    def run(self, made: Mapping[gvr.Resource, str]) -> None:
+    def run(self, done: Mapping[gvr.Resource, str]) -> None:
         """Delete slices, the controller's Reservations, unused templates, and what is `made`.
 
         That is one object of each kind in the release's namespace, "": none. Raises ApiError.
         """
-        left = pre_delete.gone(self._kube, self._release, _COMPONENTS, self._clock, _GONE_S)
+        left = pre_delete.wait_until_gone(
+            self._kube, self._release, _COMPONENTS, self._clock, _GONE_S
+        )
         if left:
             self._say(f"Pods that have not ended, and are not waited for: {', '.join(left)}")
         selector = f"spec.driver={self._release.driver}"
-        found = self._kube.list(gvr.RESOURCE_SLICES, field_selector=selector).items
-        gone = sum(self._delete(gvr.RESOURCE_SLICES, one) for one in found)
+        result = self._kube.list(gvr.RESOURCE_SLICES, field_selector=selector).items
+        gone = sum(self._delete(gvr.RESOURCE_SLICES, item) for item in result)
         namespace = self._release.namespace
-        for kind, name in made.items():
+        for kind, name in done.items():
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
         held = self._sweep_reservations()
@@ -55,7 +57,7 @@ class Sweeping:
     def _tell_of_gates(self) -> None:
         """Name the pods that our scheduling gate keeps waiting: nobody takes it away any more."""
         pending = self._kube.list(gvr.PODS, field_selector="status.phase=Pending").items
-        words = report.gated(map(pods.parse, pending))
+        words = report.gated_message(map(pods.parse, pending))
         if words:
             self._say(words)
 
@@ -65,25 +67,27 @@ class Sweeping:
         Those that users made stay. The kind may be gone already.
         """
         try:
-            found = self._kube.list(gvr.RESERVATIONS).items
+            result = self._kube.list(gvr.RESERVATIONS).items
         except errors.NotFound:
             return 0
-        ours = [one for one in found if one.get("spec", {}).get("evicting")]
-        return sum(self._delete(gvr.RESERVATIONS, one) for one in ours)
+        ours = [
+            reservation for reservation in result if reservation.get("spec", {}).get("evicting")
+        ]
+        return sum(self._delete(gvr.RESERVATIONS, reservation) for reservation in ours)
 
     def _sweep_templates(self) -> int:
         """Delete those of converted pods that no pod still names; how many."""
         kinds = gvr.RESOURCE_CLAIM_TEMPLATES, gvr.PODS
-        made, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
-        live = [one for one in users if not pods.parse(one).finished]
-        unused = tuple(claim_templates.unused(made, live, self._clock.now()))
-        if len(unused) < len(made):
-            self._say(f"{len(made) - len(unused)} templates stay: pods still name them")
-        return sum(self._delete(gvr.RESOURCE_CLAIM_TEMPLATES, one) for one in unused)
+        deleted, users = (self._kube.list(kind, label_selector=_CONVERTED).items for kind in kinds)
+        live = [template for template in users if not pods.parse(template).finished]
+        unused = tuple(claim_templates.unused_templates(deleted, live, self._clock.now()))
+        if len(unused) < len(deleted):
+            self._say(f"{len(deleted) - len(unused)} templates stay: pods still name them")
+        return sum(self._delete(gvr.RESOURCE_CLAIM_TEMPLATES, template) for template in unused)
 
-    def _delete(self, kind: gvr.Resource, found: gvr.Object) -> bool:
+    def _delete(self, kind: gvr.Resource, result: gvr.Object) -> bool:
         """Delete an object, if it still is the one that was found; whether it was."""
-        meta = found["metadata"]
+        meta = result["metadata"]
         try:
             self._kube.delete(kind, meta["name"], meta.get("namespace"), uid=meta.get("uid"))
         except (errors.NotFound, errors.Conflict):
@@ -107,11 +111,11 @@ class Sweeping:
         """The nodes that have not said done, with what they say instead."""
         namespace = self._release.namespace
         status = self._kube.get(gvr.DAEMON_SETS, daemon_set, namespace).get("status") or {}
-        found = self._kube.list(
-            gvr.PODS, namespace=namespace, label_selector=self._release.pods_of(_CLEARING)
+        result = self._kube.list(
+            gvr.PODS, namespace=namespace, label_selector=self._release.component_pods(_CLEARING)
         ).items
-        left = [_told(one) for one in found if not _is_ready(one)]
-        missing = int(status.get("desiredNumberScheduled", 0)) - len(found)
+        left = [_told(item) for item in result if not _is_ready(item)]
+        missing = int(status.get("desiredNumberScheduled", 0)) - len(result)
         if not status.get("observedGeneration"):
             return ["the nodes are not counted yet"]
         return [*left, *([f"{missing} nodes without a pod"] if missing > 0 else [])]
@@ -119,13 +123,15 @@ class Sweeping:
 
 def _is_ready(pod: gvr.Object) -> bool:
     conditions = pod.get("status", {}).get("conditions") or ()
-    return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
+    return any(
+        condition["type"] == "Ready" and condition["status"] == "True" for condition in conditions
+    )
 
 
 def _told(pod: gvr.Object) -> str:
     node = str(pod["spec"].get("nodeName", "no node yet"))
-    for one in pod.get("status", {}).get("initContainerStatuses") or ():
-        for state in (one.get("state") or {}, one.get("lastState") or {}):
+    for item in pod.get("status", {}).get("initContainerStatuses") or ():
+        for state in (item.get("state") or {}, item.get("lastState") or {}):
             words = (state.get("terminated") or {}).get("message")
             if words:
                 return f"{node} ({str(words).strip()})"

@@ -28,7 +28,7 @@ class InUse(errors.RationError):
     """Claims are in use: it is not uninstalled."""
 
 
-class Stopping:
+class PreDelete:
     """Used once, by one thread."""
 
     def __init__(
@@ -54,7 +54,7 @@ class Stopping:
             if replicas:
                 self._judge(forced=forced)  # it may have placed a pod until now
             if forced:
-                self._say(report.forced(self._uses(), self._release))
+                self._say(report.forced_message(self._uses(), self._release))
             self._let_go()
             self._clean_nodes()
             self._clean_pods()
@@ -76,20 +76,22 @@ class Stopping:
         return bool(annotations.get(names.UNINSTALL) == names.FORCE)
 
     def _judge(self, *, forced: bool) -> None:
-        found = () if forced else self._uses()
-        if found:
-            raise InUse(report.refusal(found, self._release))
+        claim_uses = () if forced else self._uses()
+        if claim_uses:
+            raise InUse(report.refusal_message(claim_uses, self._release))
 
-    def _uses(self) -> tuple[report.Use, ...]:
-        return report.uses(*self._world(), self._release.driver)
+    def _uses(self) -> tuple[report.ClaimUse, ...]:
+        return report.claims_in_use(*self._world(), self._release.driver)
 
     def _world(self) -> tuple[list[claims.Claim], report.Pods]:
         """The claims first: a pod that is gone by then has let go of its claims."""
-        found = [claims.parse(one) for one in self._kube.list(gvr.RESOURCE_CLAIMS).items]
-        users = {one.uid for claim in found for one in claim.consumers if one.is_pod}
+        pod_claims = [claims.parse(obj) for obj in self._kube.list(gvr.RESOURCE_CLAIMS).items]
+        users = {
+            consumer.uid for claim in pod_claims for consumer in claim.consumers if consumer.is_pod
+        }
         walk = self._kube.walk(gvr.PODS).items
-        return found, {
-            uid: pods.parse(one) for one in walk if (uid := one["metadata"]["uid"]) in users
+        return pod_claims, {
+            uid: pods.parse(obj) for obj in walk if (uid := obj["metadata"]["uid"]) in users
         }
 
     def _scale(self, replicas: int) -> int:
@@ -99,31 +101,31 @@ class Stopping:
             return 0
         kind = gvr.DEPLOYMENTS
         try:
-            before = self._kube.get(kind, name, namespace)
+            previous = self._kube.get(kind, name, namespace)
             body = {"spec": {"replicas": replicas}}
             self._kube.patch(kind, name, body, namespace=namespace, subresource="scale")
         except errors.NotFound:
             return 0
-        return int(before["spec"].get("replicas", 0))
+        return int(previous["spec"].get("replicas", 0))
 
     def _wait_for_controller(self) -> None:
-        left = gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
+        left = wait_until_gone(self._kube, self._release, ("controller",), self._clock, _STOP_S)
         if left:
             self._say(f"The controller has not ended, and is not waited for: {', '.join(left)}")
 
     def _let_go(self) -> None:
         """Take every hold off. Raises Conflict where a claim changes all the time."""
         for _ in range(_TURNS):
-            acts = tuple(report.releases(*self._world(), self._release.driver))
+            acts = tuple(report.pending_releases(*self._world(), self._release.driver))
             if not acts:
                 return
             for act in acts:
                 self._do(act)
         raise errors.Conflict(409, "Conflict", f"holds stay on {', '.join(_keys(acts))}")
 
-    def _do(self, act: report.Drop | report.Clear) -> None:
+    def _do(self, act: report.DropHolds | report.ClearClaim) -> None:
         claim = act.claim
-        if isinstance(act, report.Drop):
+        if isinstance(act, report.DropHolds):
             body, kind = allocations.render_drop_holds(claim, act.holds), client.PatchType.STRATEGIC
         else:
             body, kind = allocations.render_clear(claim), client.PatchType.MERGE
@@ -144,8 +146,8 @@ class Stopping:
         """Take our condition off the Nodes."""
         ours = {"type": names.NODE_CONDITION, "$patch": "delete"}
         for node in self._kube.list(gvr.NODES).items:
-            said = node.get("status", {}).get("conditions") or ()
-            if not any(one["type"] == names.NODE_CONDITION for one in said):
+            message = node.get("status", {}).get("conditions") or ()
+            if not any(item["type"] == names.NODE_CONDITION for item in message):
                 continue
             self._kube.patch(
                 gvr.NODES,
@@ -159,11 +161,11 @@ class Stopping:
         """Take our condition off the pods that wait: nobody will answer them."""
         pending = self._kube.list(gvr.PODS, field_selector="status.phase=Pending").items
         for pod in map(pods.parse, pending):
-            if pod.waits is not None:
+            if pod.pending is not None:
                 self._quiet(pod)
 
     def _quiet(self, pod: pods.Pod) -> None:
-        body, kind = pods.render_waits(pod, None), client.PatchType.STRATEGIC
+        body, kind = pods.render_pending(pod, None), client.PatchType.STRATEGIC
         with contextlib.suppress(errors.NotFound, errors.Conflict):
             self._kube.patch(
                 gvr.PODS,
@@ -177,18 +179,18 @@ class Stopping:
     def _ask_no_more(self) -> None:
         """Delete the pods that ask for nodes: no autoscaler is to bring one for them."""
         namespace, label = self._release.namespace, names.PLACEHOLDER_LABEL
-        there = self._kube.list(gvr.PODS, namespace=namespace, label_selector=label).items
-        for pod in there:
+        placeholders = self._kube.list(gvr.PODS, namespace=namespace, label_selector=label).items
+        for pod in placeholders:
             meta = pod["metadata"]
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 self._kube.delete(gvr.PODS, meta["name"], namespace, uid=meta["uid"])
-        if there:
-            self._say(f"Deleted {len(there)} pods that asked for nodes.")
+        if placeholders:
+            self._say(f"Deleted {len(placeholders)} pods that asked for nodes.")
 
     def _unmark(self) -> None:
         """Take our marks off the Nodes; what somebody else has said too stays theirs."""
-        found = (nodes.parse(one) for one in self._kube.list(gvr.NODES).items)
-        ours = [one for one in found if one.owned]
+        node_list = (nodes.parse(item) for item in self._kube.list(gvr.NODES).items)
+        ours = [item for item in node_list if item.owned]
         for node in ours:
             with contextlib.suppress(errors.NotFound, errors.Conflict):
                 self._kube.patch(
@@ -204,11 +206,11 @@ class Stopping:
             self._say(f"Took the marks off {len(ours)} Nodes.")
 
 
-def _keys(acts: tuple[report.Drop | report.Clear, ...]) -> list[str]:
-    return [str(one.claim.key) for one in acts]
+def _keys(acts: tuple[report.DropHolds | report.ClearClaim, ...]) -> list[str]:
+    return [str(act.claim.key) for act in acts]
 
 
-def gone(
+def wait_until_gone(
     kube: client.KubeClient,
     release: report.Release,
     components: tuple[str, ...],
@@ -217,12 +219,12 @@ def gone(
 ) -> list[str]:
     """Wait for the end of the components' pods; those that are there after `within_s`, in words."""
     until = time.monotonic() + within_s
-    selector = release.pods_of(*components)
+    selector = release.component_pods(*components)
     while True:
-        found = kube.list(gvr.PODS, namespace=release.namespace, label_selector=selector).items
-        if not found or time.monotonic() >= until:
+        result = kube.list(gvr.PODS, namespace=release.namespace, label_selector=selector).items
+        if not result or time.monotonic() >= until:
             return [
-                f"{one['metadata']['name']} on {one['spec'].get('nodeName', 'no node')}"
-                for one in found
+                f"{item['metadata']['name']} on {item['spec'].get('nodeName', 'no node')}"
+                for item in result
             ]
         time.wait(threading.Event(), _POLL_S)

@@ -1,4 +1,4 @@
-"""What uninstalling meets: claims in use, holds of ours, and the words for both. Pure."""
+"""Report of an uninstall: claims in use, the driver's holds, and the messages for both. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from driver.scheduling.snapshot import allocation_hold
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class ClaimUse:
     """A claim that a node has prepared, or may have, for a pod."""
 
     claim: ids.Key
@@ -18,7 +18,7 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class DropHolds:
     """Take these holds off; the allocation is in use."""
 
     claim: claims.Claim
@@ -26,7 +26,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Clear:
+class ClearClaim:
     """Take the allocation back, with its holds: nobody was bound with it."""
 
     claim: claims.Claim
@@ -38,10 +38,10 @@ Pods = Mapping[str, pods.Pod]
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What there is to uninstall: the driver, and where and under which names the chart has it.
+    """The release to uninstall: the driver, and the chart's namespace and names.
 
-    `selector` is of all its pods, without their component. `controller` is "" where none runs.
-    `on_demand`: whether it asked for nodes, and marked them.
+    `selector` matches all its pods, without their component. `controller` is "" where none runs.
+    `on_demand`: whether it requested nodes, and marked them.
     """
 
     driver: str
@@ -51,65 +51,71 @@ class Release:
     controller: str = ""
     on_demand: bool = False
 
-    def pods_of(self, *components: str) -> str:
+    def component_pods(self, *components: str) -> str:
         """The label selector of some components' pods."""
         return f"{self.selector},app.kubernetes.io/component in ({','.join(components)})"
 
 
-def uses(found: Iterable[claims.Claim], there: Pods, driver: str) -> tuple[Use, ...]:
+def claims_in_use(
+    pod_claims: Iterable[claims.Claim], pod_list: Pods, driver: str
+) -> tuple[ClaimUse, ...]:
     """Claims with devices of ours whose pod was bound and has not ended, by pod and claim.
 
     From the moment a pod is bound its kubelet may have its claims prepared, and it has until the
     pod is gone: only a driver can end that (KEP-4381).
     """
     found_uses = (
-        Use(claim.key, there[one.uid])
-        for claim in found
+        ClaimUse(claim.key, pod_list[consumer.uid])
+        for claim in pod_claims
         if is_ours(claim, driver)
-        for one in claim.consumers
-        if one.is_pod and _is_bound(there.get(one.uid))
+        for consumer in claim.consumers
+        if consumer.is_pod and _is_bound(pod_list.get(consumer.uid))
     )
-    return tuple(sorted(found_uses, key=lambda one: (one.pod.key, one.claim)))
+    return tuple(sorted(found_uses, key=lambda use: (use.pod.key, use.claim)))
 
 
-def releases(found: Iterable[claims.Claim], there: Pods, driver: str) -> Iterator[Drop | Clear]:
-    """What to do so that no claim carries a hold of ours; the built-in finalizer stays (D3, D5)."""
-    for claim in found:
-        holds = tuple(one for one in claim.consumers if one.is_hold)
+def pending_releases(
+    pod_claims: Iterable[claims.Claim], pod_list: Pods, driver: str
+) -> Iterator[DropHolds | ClearClaim]:
+    """Yield the writes that leave no hold on a claim; the built-in finalizer stays (D3, D5)."""
+    for claim in pod_claims:
+        holds = tuple(consumer for consumer in claim.consumers if consumer.is_hold)
         if not (holds and is_ours(claim, driver)):
             continue
-        users = (one for one in claim.consumers if not one.is_hold)
-        if any(_stays(one, holds, there) for one in users):
-            yield Drop(claim, holds)
+        users = (consumer for consumer in claim.consumers if not consumer.is_hold)
+        if any(_stays(consumer, holds, pod_list) for consumer in users):
+            yield DropHolds(claim, holds)
         else:
-            yield Clear(claim)
+            yield ClearClaim(claim)
 
 
 def is_ours(claim: claims.Claim, driver: str) -> bool:
-    """Whether it was given a device of this driver."""
+    """Return whether it was allocated a device of this driver."""
     results = () if claim.allocation is None else claim.allocation.results
-    return any(one.device.driver == driver for one in results)
+    return any(result.device.driver == driver for result in results)
 
 
 def _is_bound(pod: pods.Pod | None) -> bool:
     return pod is not None and pod.node is not None and not pod.finished
 
 
-def _stays(user: claims.Consumer, holds: tuple[claims.Consumer, ...], there: Pods) -> bool:
-    """Whether the allocation is kept for it: a pod that is bound, or that kube-scheduler binds."""
+def _stays(user: claims.Consumer, holds: tuple[claims.Consumer, ...], pod_list: Pods) -> bool:
+    """Return whether its allocation is kept: for a pod that is bound, or being bound."""
     if not user.is_pod:
         return True
-    pod = there.get(user.uid)
+    pod = pod_list.get(user.uid)
     if pod is None or pod.finished:
         return False
-    return _is_bound(pod) or not any(allocation_hold.is_hold_of(one, pod) for one in holds)
+    return _is_bound(pod) or not any(
+        allocation_hold.is_hold_of(consumer, pod) for consumer in holds
+    )
 
 
-def refusal(found: Iterable[Use], release: Release) -> str:
-    """Why it is not uninstalled, and what to do: each claim, its pod, the two ways on."""
-    uses = tuple(found)
+def refusal_message(claim_uses: Iterable[ClaimUse], release: Release) -> str:
+    """Return why the uninstall is refused, and what to do: each claim, its pod, both ways."""
+    uses = tuple(claim_uses)
     by_namespace: dict[str, list[str]] = {}
-    for pod in {one.pod.key: one.pod for one in uses}.values():
+    for pod in {claim_use.pod.key: claim_use.pod for claim_use in uses}.values():
         by_namespace.setdefault(pod.namespace, []).append(pod.name)
     deleting = "\n".join(
         f"  kubectl -n {namespace} delete pod {' '.join(of_it)}"
@@ -126,9 +132,9 @@ def refusal(found: Iterable[Use], release: Release) -> str:
     )
 
 
-def forced(found: Iterable[Use], release: Release) -> str:
-    """Which pods stay behind when it is uninstalled all the same."""
-    uses = tuple(found)
+def forced_message(claim_uses: Iterable[ClaimUse], release: Release) -> str:
+    """Return the pods that stay behind after a forced uninstall."""
+    uses = tuple(claim_uses)
     if not uses:
         return "Uninstalling by force; no claim is in use."
     return (
@@ -139,9 +145,9 @@ def forced(found: Iterable[Use], release: Release) -> str:
     )
 
 
-def gated(found: Iterable[pods.Pod]) -> str:
-    """Which pods wait behind our scheduling gate, and how they are freed; "" where none does."""
-    waiting = [one.key for one in found if names.ALLOCATION_GATE in one.gates]
+def gated_message(pod_list: Iterable[pods.Pod]) -> str:
+    """Return the pods behind the scheduling gate, and how to free them; "" without any."""
+    waiting = [pod.key for pod in pod_list if names.ALLOCATION_GATE in pod.gates]
     if not waiting:
         return ""
     patch = (
@@ -154,10 +160,13 @@ def gated(found: Iterable[pods.Pod]) -> str:
     )
 
 
-def _count(uses: tuple[Use, ...]) -> str:
-    count = len({one.claim for one in uses})
+def _count(uses: tuple[ClaimUse, ...]) -> str:
+    count = len({claim_use.claim for claim_use in uses})
     return "1 claim is" if count == 1 else f"{count} claims are"
 
 
-def _lines(uses: tuple[Use, ...]) -> str:
-    return "\n".join(f"  pod {one.pod.key} on {one.pod.node}, claim {one.claim}" for one in uses)
+def _lines(uses: tuple[ClaimUse, ...]) -> str:
+    return "\n".join(
+        f"  pod {claim_use.pod.key} on {claim_use.pod.node}, claim {claim_use.claim}"
+        for claim_use in uses
+    )

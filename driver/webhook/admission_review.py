@@ -26,15 +26,15 @@ CREATE, UPDATE = "CREATE", "UPDATE"
 _FORBIDDEN = 403
 
 
-class Doubled(dict[str, object]):
+class DuplicateKey(dict[str, object]):
     """A JSON object in which `twice` stood twice."""
 
-    twice: str = ""
+    key: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What kind of object is reviewed, in the version in which it was sent."""
+class ObjectKind:
+    """Kind of the reviewed object, in the version in which it was sent."""
 
     group: str
     version: str
@@ -42,11 +42,11 @@ class Kind:
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
-    """What is to be reviewed. `old` is empty but at an update; `object` at a deletion."""
+class ReviewRequest:
+    """Admission request. `old` is empty except at an update; `object` at a deletion."""
 
     uid: str
-    kind: Kind
+    kind: ObjectKind
     operation: str
     namespace: str = ""
     name: str = ""
@@ -57,7 +57,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReviewResponse:
     """The verdict. `patch` are JSON patch operations (RFC 6902), and only of allowed objects."""
 
     allowed: bool = True
@@ -67,10 +67,10 @@ class Answer:
     patch: tuple[Mapping[str, object], ...] = ()
 
 
-ALLOWED = Answer()
+ALLOWED = ReviewResponse()
 
 
-def read(body: bytes) -> Request:
+def read(body: bytes) -> ReviewRequest:
     """The request of an AdmissionReview.
 
     Raises:
@@ -81,77 +81,77 @@ def read(body: bytes) -> Request:
     if (version, kind) != (API_VERSION, "AdmissionReview"):
         problem = f"is {version!r} {kind!r}"
         raise errors.BadInput("the body", problem, f"an AdmissionReview of {API_VERSION}")
-    asked = fields.mapping(review, "request")
-    of = fields.mapping(asked, "kind", "request")
-    return Request(
-        uid=fields.required_text(asked, "uid", "request"),
-        kind=Kind(
-            fields.text(of, "group", "request.kind"),
-            fields.required_text(of, "version", "request.kind"),
-            fields.required_text(of, "kind", "request.kind"),
+    requested = fields.mapping(review, "request")
+    owner = fields.mapping(requested, "kind", "request")
+    return ReviewRequest(
+        uid=fields.required_text(requested, "uid", "request"),
+        kind=ObjectKind(
+            fields.text(owner, "group", "request.kind"),
+            fields.required_text(owner, "version", "request.kind"),
+            fields.required_text(owner, "kind", "request.kind"),
         ),
-        operation=fields.required_text(asked, "operation", "request"),
-        namespace=fields.text(asked, "namespace", "request"),
-        name=fields.text(asked, "name", "request"),
-        subresource=fields.text(asked, "subResource", "request"),
-        dry_run=fields.flag(asked, "dryRun", "request"),
-        object=_object(asked, "object"),
-        old=_object(asked, "oldObject"),
+        operation=fields.required_text(requested, "operation", "request"),
+        namespace=fields.text(requested, "namespace", "request"),
+        name=fields.text(requested, "name", "request"),
+        subresource=fields.text(requested, "subResource", "request"),
+        dry_run=fields.flag(requested, "dryRun", "request"),
+        object=_object(requested, "object"),
+        old=_object(requested, "oldObject"),
     )
 
 
-def render(request: Request, answer: Answer) -> bytes:
+def render(request: ReviewRequest, answer: ReviewResponse) -> bytes:
     """The AdmissionReview that answers a request."""
     response: dict[str, object] = {"uid": request.uid, "allowed": answer.allowed}
     if not answer.allowed:
         response["status"] = {"code": answer.code, "message": _cut(answer.message, _MOST_MESSAGE)}
     if answer.warnings:
-        shown = dict.fromkeys(_cut(one, _MOST_WARNING) for one in answer.warnings)
+        shown = dict.fromkeys(_cut(warning, _MOST_WARNING) for warning in answer.warnings)
         response["warnings"] = list(shown)[:_MOST_WARNINGS]
     if answer.allowed and answer.patch:
-        operations = json.dumps([dict(one) for one in answer.patch]).encode()
+        operations = json.dumps([dict(warning) for warning in answer.patch]).encode()
         response["patchType"] = "JSONPatch"
         response["patch"] = base64.b64encode(operations).decode()
     shown_review = {"apiVersion": API_VERSION, "kind": "AdmissionReview", "response": response}
     return json.dumps(shown_review).encode()
 
 
-def doubled(value: object, where: str) -> Iterator[errors.BadInput]:
+def find_duplicate(value: object, path: str) -> Iterator[errors.BadInput]:
     """The keys that objects of a JSON value have twice; without recursion, for nesting is free."""
-    waiting = [(where, value)]
+    waiting = [(path, value)]
     while waiting:
-        at, one = waiting.pop()
-        if isinstance(one, Doubled):
-            yield errors.BadInput(f"{at}.{one.twice}", "is there twice", "each field once")
-        if isinstance(one, Mapping):
-            waiting += ((f"{at}.{key}", part) for key, part in one.items())
-        elif isinstance(one, Sequence) and not isinstance(one, str):
-            waiting += ((f"{at}[{index}]", part) for index, part in enumerate(one))
+        path, item = waiting.pop()
+        if isinstance(item, DuplicateKey):
+            yield errors.BadInput(f"{path}.{item.key}", "is there twice", "each field once")
+        if isinstance(item, Mapping):
+            waiting += ((f"{path}.{key}", part) for key, part in item.items())
+        elif isinstance(item, Sequence) and not isinstance(item, str):
+            waiting += ((f"{path}[{index}]", part) for index, part in enumerate(item))
 
 
 def _parsed(body: bytes) -> fields.Raw:
     if len(body) > MOST_BYTES:
         raise errors.BadInput("the body", f"has {len(body)} bytes", f"{MOST_BYTES} at most")
     try:
-        found = json.loads(body, object_pairs_hook=_object_of, parse_constant=_no_json)
+        result = json.loads(body, object_pairs_hook=_object_of, parse_constant=_no_json)
     except RecursionError as error:  # of the parser's own, long before ours
         raise errors.BadInput("the body", "is nested too deeply", "JSON") from error
     except ValueError as error:  # UnicodeDecodeError and numbers beyond all measure among them
         raise errors.BadInput("the body", str(error), "JSON") from error
-    if not isinstance(found, dict):
-        raise errors.BadInput("the body", f"is {type(found).__name__}", "an object")
-    return found
+    if not isinstance(result, dict):
+        raise errors.BadInput("the body", f"is {type(result).__name__}", "an object")
+    return result
 
 
 def _object_of(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) == len(pairs):
-        return found
+    result = dict(pairs)
+    if len(result) == len(pairs):
+        return result
     seen: set[str] = set()
-    marked = Doubled(found)
+    marked = DuplicateKey(result)
     for key, _ in pairs:
         if key in seen:
-            marked.twice = key
+            marked.key = key
         seen.add(key)
     return marked
 
@@ -160,8 +160,8 @@ def _no_json(text: str) -> NoReturn:
     raise ValueError(f"{text} is no JSON value")
 
 
-def _object(asked: fields.Raw, key: str) -> fields.Raw | None:
-    return None if asked.get(key) is None else fields.mapping(asked, key, "request")
+def _object(requested: fields.Raw, key: str) -> fields.Raw | None:
+    return None if requested.get(key) is None else fields.mapping(requested, key, "request")
 
 
 def _cut(text: str, most: int) -> str:

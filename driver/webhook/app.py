@@ -42,8 +42,8 @@ class App:
         self._clock = clock.SystemClock()
         self._registry = prometheus_client.CollectorRegistry()
         self._metrics = metrics.Metrics(self._registry)
-        self._leadership = Leadership(kube, config.namespace, identity, self._clock, jitter)
-        self._world = cluster.ClusterWorld(kube, config.driver_name, config.namespace, self._clock)
+        self._leadership = LeaderElection(kube, config.namespace, identity, self._clock, jitter)
+        self._world = cluster.ClusterState(kube, config.driver_name, config.namespace, self._clock)
         self._reflectors = self._world.reflectors(kube, self._clock, jitter)
         self._server = server.Server(
             config.webhook_host_port, self._application(), self._clock, door.LIMITS
@@ -58,8 +58,8 @@ class App:
         sweeper = claim_templates.Sweeper(self._kube, leads, self._clock, ages)
         life.thread("telemetry", pages.run)
         life.thread("elector", self._leadership.run)
-        for name, one in self._reflectors.items():
-            life.thread(f"reflector-{name}", one.run, interrupt=one.interrupt)
+        for name, reflector in self._reflectors.items():
+            life.thread(f"reflector-{name}", reflector.run, interrupt=reflector.interrupt)
         life.thread("sweeper", sweeper.run)
         life.thread("certificates", self._certificates().run)
         # Last to start and first to stop: what it answers by is there before and after.
@@ -68,30 +68,30 @@ class App:
         return life.run()
 
     def _leads(self) -> bool:
-        leads = self._leadership.leads
+        leads = self._leadership.is_leader
         self._metrics.leading.set(leads)
         return leads
 
     def _application(self) -> door.Application:
         config = self._config
         ages = claim_templates.Ages(unused_s=config.template_seconds)
-        made = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
+        templates = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
         classes = extended_resources.Classes(
             config.driver_name, config.whole_class, config.shared_class, config.mig_class
         )
-        validate = handler.Answering(
+        validate = handler.ReviewHandler(
             "validate",
             lambda request: verdicts.validate(request, self._world),
             self._metrics,
             self._clock,
         )
-        mutate = handler.Answering(
+        mutate = handler.ReviewHandler(
             "mutate",
-            lambda request: verdicts.mutate(request, self._world, made.ensure, classes),
+            lambda request: verdicts.mutate(request, self._world, templates.ensure, classes),
             self._metrics,
             self._clock,
         )
-        gate = handler.Answering(
+        gate = handler.ReviewHandler(
             "gate",
             lambda request: verdicts.gate(request, self._world),
             self._metrics,
@@ -103,25 +103,31 @@ class App:
     def _serve(self, certificate: bytes, key: bytes) -> None:
         """Serve a certificate. Raises BadInput."""
         self._server.use(certificate, key)
-        self._metrics.expires.set(ca.end_of(certificate))
+        self._metrics.expires.set(ca.not_after(certificate))
 
-    def _certificates(self) -> certificates.InSecret | cert_files.CertificateFiles:
+    def _certificates(self) -> certificates.SecretCertificates | cert_files.CertificateFiles:
         config, use = self._config, self._serve
         if config.tls_cert_file and config.tls_key_file and config.certificates == "files":
             return cert_files.CertificateFiles(
                 config.tls_cert_file, config.tls_key_file, use, self._clock
             )
-        place = certificates.Place(
+        certificate_config = certificates.CertificateConfig(
             config.namespace, config.secret, config.hosts, config.configuration
         )
-        return certificates.InSecret(self._kube, place, self._leads, use, self._clock)
+        return certificates.SecretCertificates(
+            self._kube, certificate_config, self._leads, use, self._clock
+        )
 
     def _pages(self) -> telemetry.Telemetry:
         def unserved() -> str | None:
             return None if self._server.ready else "no certificate yet"
 
         def unfilled() -> str | None:
-            empty = [name for name, one in self._reflectors.items() if not one.synced.is_set()]
+            empty = [
+                name
+                for name, reflector in self._reflectors.items()
+                if not reflector.synced.is_set()
+            ]
             return f"not listed yet: {', '.join(empty)}" if empty else None
 
         host, port = self._config.metrics_host_port
@@ -134,7 +140,7 @@ class App:
         )
 
 
-class Leadership:
+class LeaderElection:
     """Runs for the webhook's Lease, and again whenever it is lost: nobody dies of losing it.
 
     What the leader writes is guarded by resource versions, so two leaders for a moment do no harm.
@@ -155,8 +161,8 @@ class Leadership:
         self._elector = self._candidate()
 
     @property
-    def leads(self) -> bool:
-        """Whether this replica leads, surely."""
+    def is_leader(self) -> bool:
+        """Return whether this replica surely leads."""
         return self._elector.is_leader
 
     def run(self, stop: threading.Event) -> None:

@@ -58,14 +58,14 @@ class Templates:
             ApiError: it is not there.
             BadInput: another is there by its name.
         """
-        found = self._there(namespace, template)
-        if not _holds(found.get("spec") or {}, template.render(namespace)["spec"]):
+        result = self._there(namespace, template)
+        if not _holds(result.get("spec") or {}, template.render(namespace)["spec"]):
             raise errors.BadInput(
                 f"ResourceClaimTemplate {namespace}/{template.name}",
                 "asks something else than pods are converted to",
                 "it deleted: it is made anew",
             )
-        if self._clock.now() - used_at(found) > dt.timedelta(seconds=self._ages.noted_s):
+        if self._clock.now() - last_used_at(result) > dt.timedelta(seconds=self._ages.noted_s):
             self._note(namespace, template.name)
 
     def _there(self, namespace: str, template: extended_resources.Template) -> gvr.Object:
@@ -123,9 +123,12 @@ class Sweeper:
             ApiError: they cannot be listed.
         """
         kinds = gvr.RESOURCE_CLAIM_TEMPLATES, gvr.PODS
-        made, pods = (self._kube.list(kind, label_selector=_SELECTOR).items for kind in kinds)
-        before = self._clock.now() - dt.timedelta(seconds=self._ages.unused_s)
-        return sum(self._delete(one) for one in unused(made, pods, before))
+        unused, pods = (self._kube.list(kind, label_selector=_SELECTOR).items for kind in kinds)
+        previous = self._clock.now() - dt.timedelta(seconds=self._ages.unused_s)
+        return sum(
+            self._delete(unused_template)
+            for unused_template in unused_templates(unused, pods, previous)
+        )
 
     def _delete(self, template: gvr.Object) -> bool:
         """Exactly as it was seen: one that was given out meanwhile stays."""
@@ -145,50 +148,50 @@ class Sweeper:
         return True
 
 
-def unused(
-    made: Iterable[gvr.Object], pods: Iterable[gvr.Object], before: dt.datetime
+def unused_templates(
+    unused: Iterable[gvr.Object], pods: Iterable[gvr.Object], previous: dt.datetime
 ) -> Iterator[gvr.Object]:
     """The templates that no pod names and that were last given out before a time."""
     named = {
-        (pod["metadata"]["namespace"], one.get("resourceClaimTemplateName"))
+        (pod["metadata"]["namespace"], item.get("resourceClaimTemplateName"))
         for pod in pods
-        for one in pod.get("spec", {}).get("resourceClaims") or ()
+        for item in pod.get("spec", {}).get("resourceClaims") or ()
     }
-    for one in made:
-        meta = one["metadata"]
-        if (meta["namespace"], meta["name"]) not in named and used_at(one) < before:
-            yield one
+    for item in unused:
+        meta = item["metadata"]
+        if (meta["namespace"], meta["name"]) not in named and last_used_at(item) < previous:
+            yield item
 
 
-def used_at(template: gvr.Object) -> dt.datetime:
+def last_used_at(template: gvr.Object) -> dt.datetime:
     """When a template was last given to a pod, as far as it is written down."""
     meta = template["metadata"]
     stamps = (
         meta.get("creationTimestamp"),
         (meta.get("annotations") or {}).get(names.LAST_USED),
     )
-    found = [at for text in stamps if (at := _moment(text)) is not None]
-    return max(found, default=dt.datetime.min.replace(tzinfo=dt.UTC))
+    result = [path for text in stamps if (path := _moment(text)) is not None]
+    return max(result, default=dt.datetime.min.replace(tzinfo=dt.UTC))
 
 
 def _moment(text: object) -> dt.datetime | None:
     try:
-        found = dt.datetime.fromisoformat(str(text))
+        result = dt.datetime.fromisoformat(str(text))
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return result if result.tzinfo else None
 
 
-def _holds(found: object, wanted: object) -> bool:
-    """Whether all that is wanted is there; the API server may have filled in more."""
-    if isinstance(wanted, Mapping):
-        return isinstance(found, Mapping) and all(
-            _holds(found.get(key), value) for key, value in wanted.items()
+def _holds(result: object, desired: object) -> bool:
+    """Return whether the desired fields are present; the API server may have added more."""
+    if isinstance(desired, Mapping):
+        return isinstance(result, Mapping) and all(
+            _holds(result.get(key), value) for key, value in desired.items()
         )
-    if isinstance(wanted, list):
+    if isinstance(desired, list):
         return (
-            isinstance(found, list)
-            and len(found) == len(wanted)
-            and all(map(_holds, found, wanted))
+            isinstance(result, list)
+            and len(result) == len(desired)
+            and all(map(_holds, result, desired))
         )
-    return found == wanted
+    return result == desired

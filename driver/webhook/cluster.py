@@ -22,7 +22,7 @@ _KINDS = {
 Reflectors = Mapping[str, reflector.Reflector[object]]
 
 
-class ClusterWorld:
+class ClusterState:
     """Classes, the sizes of hardware, and namespaces, kept by `reflectors`."""
 
     def __init__(
@@ -31,7 +31,7 @@ class ClusterWorld:
         self._kube = kube.with_timeout(_CALL_S)
         self._driver = driver
         self._lease = controller_lease.ControllerLease(self._kube, namespace, time)
-        self._parts = read_cache.Recent[opaque.Part](time, _RECENT_S)
+        self._parts = read_cache.RecentReads[opaque.ConfigPart](time, _RECENT_S)
         self._classes: store.Store[device_classes.DeviceClass] = store.Store()
         self._hardware: store.Store[hardware.Hardware] = store.Store()
         self._namespaces: store.Store[Mapping[str, str]] = store.Store()
@@ -39,7 +39,7 @@ class ClusterWorld:
     def reflectors(
         self, kube: client.KubeClient, time: clock.Clock, jitter: backoff.Jitter
     ) -> Reflectors:
-        """What fills the caches, by what it lists; of a slice only sizes are kept."""
+        """Return the reflectors by kind; of slices only sizes are stored."""
 
         def kept(
             kind: gvr.Resource,
@@ -50,36 +50,38 @@ class ClusterWorld:
             source = reflector.ListWatch(kube, kind)
             return reflector.Reflector(source, target, parse, time, options)  # type: ignore[arg-type]
 
-        found = (
+        result = (
             (gvr.DEVICE_CLASSES, self._classes, device_classes.parse),
             (gvr.RESOURCE_SLICES, self._hardware, self._sizes),
             (gvr.NAMESPACES, self._namespaces, _labels),
         )
-        return {kind.plural: kept(kind, target, parse) for kind, target, parse in found}
+        return {kind.plural: kept(kind, target, parse) for kind, target, parse in result}
 
-    def known(self) -> configs.Known:
-        """As of now."""
-        by_name = {one.name: one for one in self._classes.snapshot().values()}
-        return configs.Known(
-            self._driver, by_name, hardware.largest(self._hardware.snapshot().values())
+    def cluster_facts(self) -> configs.ClusterFacts:
+        """Return the current facts."""
+        by_name = {
+            device_class.name: device_class for device_class in self._classes.snapshot().values()
+        }
+        return configs.ClusterFacts(
+            self._driver, by_name, hardware.max_hardware(self._hardware.snapshot().values())
         )
 
-    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
-        """Read for each pod, once for both webhooks: a template is made a moment before its pod."""
-        key = (namespace, named.kind, named.of)
+    def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
+        """Read a pod's claim, once for both webhooks: a template is created just before its pod."""
+        key = (namespace, named.kind, named.source)
         return self._parts.get(key, lambda: self._read(namespace, named))
 
-    def _read(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+    def _read(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
         try:
-            obj = self._kube.get(_KINDS[named.kind], named.of, namespace)
-            kind = admission_review.Kind(opaque.GROUP, "v1", named.kind)
-            return opaque.part_of(kind, obj)
+            obj = self._kube.get(_KINDS[named.kind], named.source, namespace)
+            kind = admission_review.ObjectKind(opaque.GROUP, "v1", named.kind)
+            return opaque.claim_part(kind, obj)
         except errors.RationError as error:
-            _log.debug("claim not looked up", claim=f"{namespace}/{named.of}", error=str(error))
+            _log.debug("claim not looked up", claim=f"{namespace}/{named.source}", error=str(error))
             return None
 
-    def labels(self, namespace: str) -> Mapping[str, str]:
-        """As cached."""
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
+        """Return the cached labels."""
         return self._namespaces.get(ids.Key(namespace)) or {}
 
     def is_allocating(self) -> bool:
@@ -87,7 +89,7 @@ class ClusterWorld:
         return self._lease.is_held()
 
     def _sizes(self, obj: gvr.Object) -> hardware.Hardware:
-        return hardware.of_slice(slices.parse(obj), self._driver)
+        return hardware.slice_hardware(slices.parse(obj), self._driver)
 
 
 def _labels(obj: gvr.Object) -> Mapping[str, str]:

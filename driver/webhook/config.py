@@ -83,5 +83,5 @@ class AdmissionConfig(settings.ClusterSettings):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """What the API server calls the webhook: the certificate is for these."""
+        """Host names under which the API server calls the webhook, for its certificate."""
         return f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}"

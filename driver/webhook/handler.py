@@ -8,12 +8,14 @@ from driver import clock, errors
 from driver.webhook import admission_review, metrics
 
 _log = structlog.get_logger(__name__)
-Decide = Callable[[admission_review.Request], admission_review.Answer]
+Decide = Callable[[admission_review.ReviewRequest], admission_review.ReviewResponse]
 _OK, _BAD = 200, 400
-_TOO_DEEP = admission_review.Answer(allowed=False, message="is nested too deeply", code=_BAD)
+_TOO_DEEP = admission_review.ReviewResponse(
+    allowed=False, message="is nested too deeply", code=_BAD
+)
 
 
-class Answering:
+class ReviewHandler:
     """A `server.Handler` for one webhook: `validate`, `mutate` or `gate`.
 
     `patched` is the verdict on an object that it changes.
@@ -49,16 +51,18 @@ class Answering:
             self._tell(request, answer)
             return _OK, admission_review.render(request, answer)
         finally:
-            self._metrics.answered(self._webhook, verdict)
+            self._metrics.observe_review(self._webhook, verdict)
             self._metrics.seconds.observe(self._clock.monotonic() - began)
 
-    def _answer(self, request: admission_review.Request) -> admission_review.Answer:
+    def _answer(self, request: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
         try:
             return self._decide(request)
         except RecursionError:  # of what is nested as deep as the parser just about takes
             return _TOO_DEEP
 
-    def _tell(self, request: admission_review.Request, answer: admission_review.Answer) -> None:
+    def _tell(
+        self, request: admission_review.ReviewRequest, answer: admission_review.ReviewResponse
+    ) -> None:
         if not answer.allowed or answer.patch:
             _log.info(
                 "review answered",
@@ -70,7 +74,7 @@ class Answering:
                 dry_run=request.dry_run,
             )
 
-    def _verdict(self, answer: admission_review.Answer) -> str:
+    def _verdict(self, answer: admission_review.ReviewResponse) -> str:
         if not answer.allowed:
             return "refused"
         if answer.patch:

@@ -40,6 +40,6 @@ class Metrics:
             registry=registry,
         )
 
-    def answered(self, webhook: str, verdict: str) -> None:
+    def observe_review(self, webhook: str, verdict: str) -> None:
         """Count a review; both are of the closed sets."""
         self._requests[webhook, verdict].inc()

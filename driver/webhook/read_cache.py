@@ -9,7 +9,7 @@ T = TypeVar("T")
 _MOST = 1024
 
 
-class Recent(Generic[T]):
+class RecentReads(Generic[T]):
     """Keeps values for `lasts_s` seconds, never None; threads may share it, and may read twice."""
 
     def __init__(self, time: clock.Clock, lasts_s: float) -> None:
@@ -20,9 +20,9 @@ class Recent(Generic[T]):
     def get(self, key: Hashable, read: Callable[[], T | None]) -> T | None:
         """The value of a key, read where it is not known or too old."""
         now = self._clock.monotonic()
-        known = self._values.get(key)
-        if known is not None and now - known[0] < self._lasts_s:
-            return known[1]
+        cached = self._values.get(key)
+        if cached is not None and now - cached[0] < self._lasts_s:
+            return cached[1]
         value = read()
         if value is not None:
             if len(self._values) >= _MOST:

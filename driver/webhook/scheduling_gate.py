@@ -11,8 +11,8 @@ from driver.resources import fields
 from driver.webhook.validation import configs, opaque
 
 
-def patch(
-    pod: fields.Raw, parts: Iterable[opaque.Part], classes: configs.Known
+def gate_patch(
+    pod: fields.Raw, parts: Iterable[opaque.ConfigPart], classes: configs.ClusterFacts
 ) -> tuple[Mapping[str, object], ...]:
     """The JSON patch that gates a pod; none where nothing it asks is surely our driver's.
 
@@ -33,7 +33,9 @@ def patch(
     return ({"op": "add", "path": "/spec/schedulingGates", "value": [entry]},)
 
 
-def _asks_ours(part: opaque.Part, classes: configs.Known) -> bool:
+def _asks_ours(part: opaque.ConfigPart, classes: configs.ClusterFacts) -> bool:
     """Tell whether a request demands our driver; one that leaves the driver open does not."""
-    ways = (way for request in configs.requests(part) for way in classes.ways(request))
-    return any(way.named for way in ways)
+    ways = (
+        way for request in configs.parse_requests(part) for way in classes.candidate_ways(request)
+    )
+    return any(way.is_named for way in ways)

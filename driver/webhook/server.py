@@ -1,4 +1,4 @@
-"""What the webhook answers over HTTP: reviews at their paths, and whether it is well."""
+"""HTTP application of the webhook: reviews at their paths, and health."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol

@@ -21,18 +21,18 @@ Ensure = Callable[[str, extended_resources.Template], None]
 """Makes a template in a namespace. Raises ApiError, BadInput."""
 
 
-class World(Protocol):
-    """What is known of the cluster."""
+class ClusterReader(Protocol):
+    """Reads facts of the cluster."""
 
-    def known(self) -> configs.Known:
-        """Classes and hardware, as of now."""
+    def cluster_facts(self) -> configs.ClusterFacts:
+        """Return current classes and hardware."""
         ...
 
-    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
-        """What a pod's claim or its template asks; None where it cannot be looked up."""
+    def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
+        """Return a pod's claim or template; None if it cannot be read."""
         ...
 
-    def labels(self, namespace: str) -> Mapping[str, str]:
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         """The labels of a namespace; none where it is not known."""
         ...
 
@@ -41,7 +41,9 @@ class World(Protocol):
         ...
 
 
-def validate(request: admission_review.Request, world: World) -> admission_review.Answer:
+def validate(
+    request: admission_review.ReviewRequest, world: ClusterReader
+) -> admission_review.ReviewResponse:
     """The verdict on an object with configuration, or on a pod that names claims."""
     obj = request.object
     if obj is None or not _is_looked_at(request, obj):
@@ -49,57 +51,64 @@ def validate(request: admission_review.Request, world: World) -> admission_revie
     if _is_pod(request.kind):
         findings = _of_pod(request, obj, world)
     else:
-        findings = validation_claims.check(request.kind, obj, world.known())
+        findings = validation_claims.check(request.kind, obj, world.cluster_facts())
     if not findings.problems:
-        return admission_review.Answer(warnings=findings.warnings)
+        return admission_review.ReviewResponse(warnings=findings.warnings)
     message = "; ".join(findings.problems)
-    return admission_review.Answer(
+    return admission_review.ReviewResponse(
         allowed=False, message=message, code=_INVALID, warnings=findings.warnings
     )
 
 
 def mutate(
-    request: admission_review.Request,
-    world: World,
+    request: admission_review.ReviewRequest,
+    world: ClusterReader,
     ensure: Ensure,
     classes: extended_resources.Classes,
-) -> admission_review.Answer:
+) -> admission_review.ReviewResponse:
     """A pod that asks for device plugins' resources, converted; its templates are there by then."""
     obj = request.object
     if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
         return admission_review.ALLOWED
-    if world.labels(request.namespace).get(names.CONVERT_LABEL) == "false":
+    if world.namespace_labels(request.namespace).get(names.CONVERT_LABEL) == "false":
         return admission_review.ALLOWED
     try:
-        found = extended_resources.convert(obj, classes)
-        for template in found.templates if not request.dry_run else ():
+        conversion = extended_resources.convert(obj, classes)
+        for template in conversion.templates if not request.dry_run else ():
             ensure(request.namespace, template)
     except errors.BadInput as problem:
         text = f"cannot be converted to a claim: {problem}; {_WAY_OUT}"
-        return admission_review.Answer(allowed=False, message=text, code=_INVALID)
+        return admission_review.ReviewResponse(allowed=False, message=text, code=_INVALID)
     except errors.ApiError as error:
         text = f"its ResourceClaimTemplate could not be made: {error}"
-        return admission_review.Answer(allowed=False, message=text, code=_FAILED)
-    return admission_review.Answer(patch=found.patch)
+        return admission_review.ReviewResponse(allowed=False, message=text, code=_FAILED)
+    return admission_review.ReviewResponse(patch=conversion.patch)
 
 
-def gate(request: admission_review.Request, world: World) -> admission_review.Answer:
+def gate(
+    request: admission_review.ReviewRequest, world: ClusterReader
+) -> admission_review.ReviewResponse:
     """Gate a pod that waits for the controller, if one leads; whatever is in doubt is let go."""
     obj = request.object
     if obj is None or not _is_pod(request.kind) or not _is_looked_at(request, obj):
         return admission_review.ALLOWED
-    if world.labels(request.namespace).get(names.GATE_LABEL) == "false":
+    if world.namespace_labels(request.namespace).get(names.GATE_LABEL) == "false":
         return admission_review.ALLOWED
     try:
-        parts = [world.part(request.namespace, entry) for entry in pods.named(obj)[:_MOST_CLAIMS]]
+        parts = [
+            world.claim_part(request.namespace, entry)
+            for entry in pods.claim_references(obj)[:_MOST_CLAIMS]
+        ]
         present = [part for part in parts if part is not None]
         patch = (
-            scheduling_gate.patch(obj, present, world.known()) if len(present) == len(parts) else ()
+            scheduling_gate.gate_patch(obj, present, world.cluster_facts())
+            if len(present) == len(parts)
+            else ()
         )
     except errors.BadInput:
         return admission_review.ALLOWED  # the API server's to tell
     return (
-        admission_review.Answer(patch=patch)
+        admission_review.ReviewResponse(patch=patch)
         if patch and world.is_allocating()
         else admission_review.ALLOWED
     )
@@ -108,7 +117,7 @@ def gate(request: admission_review.Request, world: World) -> admission_review.An
 _WAY_OUT = f"the namespace's label {names.CONVERT_LABEL}=false leaves pods as they are"
 
 
-def _is_looked_at(request: admission_review.Request, obj: fields.Raw) -> bool:
+def _is_looked_at(request: admission_review.ReviewRequest, obj: fields.Raw) -> bool:
     if request.subresource:
         return False
     if request.operation == admission_review.CREATE:
@@ -119,22 +128,31 @@ def _is_looked_at(request: admission_review.Request, obj: fields.Raw) -> bool:
 
 
 def _judged(obj: fields.Raw) -> tuple[object, object]:
-    """What of an object is looked at: its spec, and the policies of a class."""
+    """Return the checked parts of an object: its spec, and a class's policies."""
     metadata = obj.get("metadata")
     notes = metadata.get("annotations") if isinstance(metadata, Mapping) else None
     ordered = notes.get(names.POLICIES_ANNOTATION) if isinstance(notes, Mapping) else None
     return obj.get("spec"), ordered
 
 
-def _is_pod(kind: admission_review.Kind) -> bool:
+def _is_pod(kind: admission_review.ObjectKind) -> bool:
     return (kind.group, kind.kind) == ("", "Pod")
 
 
-def _of_pod(request: admission_review.Request, pod: fields.Raw, world: World) -> opaque.Findings:
+def _of_pod(
+    request: admission_review.ReviewRequest, pod: fields.Raw, world: ClusterReader
+) -> opaque.Findings:
     try:
-        entries = pods.named(pod)[:_MOST_CLAIMS]
+        entries = pods.claim_references(pod)[:_MOST_CLAIMS]
     except errors.BadInput:
         return validation_claims.NOTHING  # the API server's to tell
-    parts = {one.name: world.part(request.namespace, one) for one in entries}
-    there = {name: part for name, part in parts.items() if part is not None}
-    return pods.check(pod, there, world.known()) if there else validation_claims.NOTHING
+    parts = {
+        claim_reference.name: world.claim_part(request.namespace, claim_reference)
+        for claim_reference in entries
+    }
+    config_parts = {name: part for name, part in parts.items() if part is not None}
+    return (
+        pods.check(pod, config_parts, world.cluster_facts())
+        if config_parts
+        else validation_claims.NOTHING
+    )

@@ -79,7 +79,7 @@ class World:
         prepared = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(prepared, ports.Prepared), (prepared, claim.spec, allocation)
         self.given.update(kind_of(one.device) for one in prepared.devices)
-        asked = {way.name: way for one in claim.spec.requests for way in one.ways}
+        asked = {way.name: way for one in claim.spec.requests for way in one.alternatives_or_self}
         self.by_need.update(
             kind_of(one.device.device)
             for one in allocation.results
@@ -100,8 +100,8 @@ def published(process: gpunode.Process) -> list[slices.Slice]:
     """The slices of the node, as the API server would hold them."""
     found = process.gpus.refresh()
     offered = {gpu.uuid: faces.Offering() for gpu in found.all_gpus}
-    terms = slice_builder.Terms(names.DRIVER, NODE, "controller", offered)
-    pool, refused = slice_builder.pool_of(found, terms, {})
+    terms = slice_builder.PublishTerms(names.DRIVER, NODE, "controller", offered)
+    pool, refused = slice_builder.build_pool(found, terms, {})
     assert not refused
     return [slices.parse(one) for one in slice_builder.render(pool, OWNER, 1)]
 

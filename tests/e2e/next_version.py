@@ -20,6 +20,7 @@ _PARTS = (
     "pyproject.toml",
     "README.md",
     "requirements/runtime.lock",
+    "deploy/images/left-out",
 )
 _NUMBER = "99.0.0"
 _CHANGES = {

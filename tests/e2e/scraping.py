@@ -96,12 +96,12 @@ class Prometheus:
         return {one["labels"]["instance"]: one["lastError"] for one in found}
 
     def is_up(self) -> bool:
-        """Whether it answers."""
+        """Return whether it is ready: until its store is open it answers 503 (`/-/ready`)."""
         try:
-            self._get("query", query="1")
+            with urllib.request.urlopen(f"http://{self._address}/-/ready", timeout=30):
+                return True
         except OSError:
             return False
-        return True
 
 
 @contextlib.contextmanager

@@ -26,11 +26,11 @@ def test_a_claims_devices_are_told_to_be_at_work_and_the_conditions_stay(
     try:
 
         def told() -> bool:
-            said = claims.parse(field.claim("works")).said
+            said = claims.parse(field.claim("works")).device_statuses
             return any(one.activity and one.activity.utilization for one in said)
 
         playground.until(told, WITHIN_S, "the claim is told to be at work")
-        (entry,) = claims.parse(field.claim("works")).said
+        (entry,) = claims.parse(field.claim("works")).device_statuses
         assert entry.activity is not None
         assert (entry.activity.utilization or 0) <= 40
         assert entry.activity.peak_bytes == 6 << 30

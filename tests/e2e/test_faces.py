@@ -33,11 +33,13 @@ def test_the_api_server_takes_every_machine_and_drops_nothing(
     driver, (node, *_) = f"{name}.test.ration.dev", cluster.nodes()
     uid = kube.get(gvr.NODES, node)["metadata"]["uid"]
     owner = slice_builder.Owner(ids.NodeName(node), uid)
-    terms = slice_builder.Terms(driver, owner.node, "controller", _each(inventory))
-    pool, refused = slice_builder.pool_of(inventory, terms, {})
+    terms = slice_builder.PublishTerms(driver, owner.node, "controller", _each(inventory))
+    pool, refused = slice_builder.build_pool(inventory, terms, {})
     assert not refused
     wanted = slice_builder.render(pool, owner, 1)
-    assert wanted == slice_builder.render(slice_builder.pool_of(inventory, terms, {})[0], owner, 1)
+    assert wanted == slice_builder.render(
+        slice_builder.build_pool(inventory, terms, {})[0], owner, 1
+    )
     try:
         kept = [kube.create(gvr.RESOURCE_SLICES, dict(one)) for one in wanted]
     finally:

@@ -113,7 +113,7 @@ def device_plugin(cluster: api.Cluster) -> Iterator[str]:
         cluster.kubectl("delete", "--filename=-", "--ignore-not-found", input=documents)
 
 
-def test_a_device_plugin_of_the_kubelets_takes_the_gpus_and_gives_them_back_as_it_goes(
+def test_a_device_plugin_takes_the_gpus_and_gives_them_back(
     cluster: api.Cluster, kube: client.KubeClient, device_plugin: str
 ) -> None:
     def served() -> int:

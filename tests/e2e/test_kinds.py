@@ -140,7 +140,7 @@ def test_a_whole_queue_is_taken_and_read_as_it_was_meant(world: Kinds) -> None:
     assert (found.parent, found.weight, found.reclaim) == ("e2e-research", 3, "LowerPriority")
     assert (found.deserved.gpus, found.limit.gpus, found.limit.memory) == (2500, 16000, 1 << 40)
     assert found.limit.models == {"NVIDIA H100 80GB HBM3": 2000}
-    assert (found.half_life_s, found.min_run_s, found.starvation_s) == (86400.0, 90.0, 3600.0)
+    assert (found.half_life_s, found.min_runtime_s, found.starvation_s) == (86400.0, 90.0, 3600.0)
 
 
 def test_what_is_not_said_of_a_queue_has_its_default(world: Kinds) -> None:

@@ -252,7 +252,7 @@ def a_part(name: str, uuid: str) -> Raw:
     )
 
 
-def test_a_mode_that_an_exporter_holds_is_said_and_kept_back_and_changes_once_it_is_off(
+def test_a_mig_mode_that_an_exporter_holds_changes_once_it_is_off(
     beside: Beside, field: playground.Playground, shy: str
 ) -> None:
     field.create(a_part("part", shy), release.a_pod("pod", claims=("part",), **on(OURS)))

@@ -5,6 +5,7 @@ may be missing, no alert may fire, and of the series of what came and went none 
 """
 
 import itertools
+import json
 import os
 import random
 import time
@@ -24,13 +25,41 @@ from tests.e2e import playground, release, scraping
 
 CHURN_S = float(os.environ.get("RATION_CHURN_S", "600"))
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(CHURN_S + 900)]
-cluster = release.cluster
 MOST = 24
 """Pods at once."""
 PACE_S = 1.0
 OURS = 'count({__name__=~"dra_gpu_.+"})'
 COMPONENTS = {"controller", "admission", "kubeletplugin", "mps"}
 QUEUE = "e2e-prometheus"
+SHAPE = {
+    "name": "unused",
+    "labels": {"example.com/pool": "unused"},
+    "taints": [{"key": "example.com/unused", "effect": "NoSchedule"}],
+    "gpus": 8,
+    "product": "NVIDIA H100 80GB HBM3",
+    "memory": "80Gi",
+    "allocatable": {"cpu": "190", "memory": "1900Gi", "pods": "250"},
+}
+"""Nodes on demand that no pod here tolerates: their metrics are served, and none is requested."""
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[api.Cluster]:
+    values = tmp_path_factory.mktemp("values") / "nodes.json"
+    values.write_text(json.dumps({"controller": {"nodes": {"enabled": True, "shapes": [SHAPE]}}}))
+    with release.a_cluster() as cluster:
+        release.install(f"--values={values}")
+        playground.until(lambda: not terminating(cluster), 120, "the pods of before are gone")
+        try:
+            yield cluster
+        finally:
+            release.install()
+
+
+def terminating(cluster: api.Cluster) -> list[str]:
+    text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
+    metadata = [pod["metadata"] for pod in json.loads(text)["items"]]
+    return [pod["name"] for pod in metadata if "deletionTimestamp" in pod]
 
 
 @pytest.fixture

@@ -125,7 +125,7 @@ def test_a_namespace_of_pods_for_a_device_plugin_runs_unchanged(
 
 def bundle(field: playground.Playground) -> ca.Bundle:
     secret = field.kube.get(gvr.SECRETS, SECRET, helm.NAMESPACE)
-    return ca.of_data({key: base64.b64decode(one) for key, one in secret["data"].items()})
+    return ca.parse_data({key: base64.b64decode(one) for key, one in secret["data"].items()})
 
 
 def announce(field: playground.Playground, trusted: bytes) -> None:
@@ -138,14 +138,14 @@ def announce(field: playground.Playground, trusted: bytes) -> None:
 
 
 def put(field: playground.Playground, wanted: ca.Bundle) -> None:
-    data = {key: base64.b64encode(one).decode() for key, one in ca.to_data(wanted).items()}
+    data = {key: base64.b64encode(one).decode() for key, one in ca.render_data(wanted).items()}
     field.kube.patch(gvr.SECRETS, SECRET, {"data": data}, namespace=helm.NAMESPACE)
 
 
 def next_authority(before: ca.Bundle) -> ca.Bundle:
     """The same bundle with an authority that was announced two hours ago: it is to sign now."""
     then = dt.datetime.now(dt.UTC) - 2 * ca.ANNOUNCED
-    renewed = ca.kept(None, [NAME], then)
+    renewed = ca.ensure_bundle(None, [NAME], then)
     return ca.Bundle(before.authority, before.leaf, following=renewed.authority)
 
 

@@ -55,7 +55,7 @@ class ClaimStatus:
 
     def conditions(self, name: str, device: str = "gpu-0") -> dict[str, tuple[str, str, str]]:
         """Of one device, by type: status, reason, time."""
-        found = claims.parse(self.raw(name)).said
+        found = claims.parse(self.raw(name)).device_statuses
         return {
             one.type: (one.status, one.reason, one.since)
             for entry in found

@@ -207,11 +207,11 @@ class World:
             raise errors.NotFound(404, "NotFound", name)
         self.add(patches.strategic(self.pods[name], body))
 
-    def waiting_for(self, name: str = "pod") -> pods.Waits | None:
+    def waiting_for(self, name: str = "pod") -> pods.PendingCondition | None:
         """What a pod's condition says, once all that is due is written."""
         while self.saying.write_next():
             continue
-        return pods.parse(self.pods[name]).waits
+        return pods.parse(self.pods[name]).pending
 
     def change_pod(self, name: str, **status: Any) -> None:
         """What others write of a pod: `node` is its spec.nodeName, the rest its status."""

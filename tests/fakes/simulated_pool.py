@@ -27,10 +27,10 @@ def of_machine(
     gpus = discovery.Discovery(nvml.FakeNvml(machine.build(product, seed=node)))
     found = gpus.refresh()
     offered = {gpu.uuid: faces.Offering(kinds) for gpu in found.all_gpus}
-    terms = slice_builder.Terms(names.DRIVER, node_name(node), allocator, offered)
+    terms = slice_builder.PublishTerms(names.DRIVER, node_name(node), allocator, offered)
     ailing = {
         face.name: taints for gpu in found.all_gpus for face in faces.all_faces(gpu) if taints
     }
-    pool, refused = slice_builder.pool_of(found, terms, ailing)
+    pool, refused = slice_builder.build_pool(found, terms, ailing)
     assert not refused
     return pool

@@ -77,8 +77,8 @@ def a_world(asked: oracle.Oracle, name: str) -> World:
         for one in made.gpus:
             made.board(one).mig = made.board(one).mig_pending = True
     gpu = nvml.FakeNvml(made).inventory().gpus[0]
-    terms = slice_builder.Terms("gpu.ration.dev", NODE, "scheduler", {})
-    pool, refused = slice_builder.pool_of(model.Inventory((gpu,)), terms, {})
+    terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, "scheduler", {})
+    pool, refused = slice_builder.build_pool(model.Inventory((gpu,)), terms, {})
     assert not refused
     written = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     return World(asked, gpu, hardware.Gpu(made, made.find(gpu.uuid)), written)
@@ -173,8 +173,8 @@ def test_nvidias_expression_for_a_gpu_yields_whole_gpus_only_and_all_of_them(
 ) -> None:
     inventory = nvml.FakeNvml(machine.build(profile, seed="all")).inventory()
     every = {gpu.uuid: faces.Offering(kinds=frozenset(faces.Kind)) for gpu in inventory.gpus}
-    terms = slice_builder.Terms("gpu.nvidia.com", NODE, "scheduler", every)
-    pool, _ = slice_builder.pool_of(inventory, terms, {})
+    terms = slice_builder.PublishTerms("gpu.nvidia.com", NODE, "scheduler", every)
+    pool, _ = slice_builder.build_pool(inventory, terms, {})
     expression = (
         "device.driver == 'gpu.nvidia.com' && device.attributes['gpu.nvidia.com'].type == 'gpu'"
     )

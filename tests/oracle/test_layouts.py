@@ -82,7 +82,7 @@ def test_of_a_batch_as_much_memory_has_room_as_at_all_could(mix: str, gpus: int)
 
 
 @each
-def test_who_sees_a_batch_beforehand_finds_more_room_in_it_and_who_does_not_no_more_than_the_best(
+def test_seeing_a_batch_beforehand_places_more_of_it_never_more_than_the_best(
     mix: str, load: float
 ) -> None:
     """Of two GPUs, in the mean of all batches; the best knows the mix, and when the batch ends.

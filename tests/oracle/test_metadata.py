@@ -74,7 +74,7 @@ def test_the_file_of_every_face_is_valid_in_both_versions(
 def test_a_claim_of_a_template_and_a_chosen_alternative_are_named(
     built: Path, inventory: model.Inventory
 ) -> None:
-    given = compatibility.Terms("time-slicing", "default", 10 * GIB, 12)
+    given = compatibility.SharingTerms("time-slicing", "default", 10 * GIB, 12)
     device = a_device(inventory, NAMES[3], terms=given, subrequest="small")
     stream = device_metadata.render(
         a_record(device, pod_claim="mine"), "gpu", "gpu.ration.dev", inventory

@@ -58,7 +58,7 @@ def test_the_filters_together_refuse_what_one_of_them_refuses() -> None:
 def test_a_filter_that_is_left_out_is_found_out(
     of: type, scheduler: conversation.Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(of, "objection", lambda _self, _node: None)
+    monkeypatch.setattr(of, "rejection", lambda _self, _node: None)
     assert compare.run(range(60), scheduler).bad
 
 

@@ -95,7 +95,7 @@ def test_what_the_driver_renders_is_taken_as_it_is(asked: oracle.Oracle) -> None
         slices.Device(
             ids.DeviceName(f"gpu-{number:02}"),
             {"type": "gpu", "index": number, "driverVersion": attributes.Version("580.105.8")},
-            {"memory": capacities.Capacity(quantities.of_bytes(80 * 2**30))},
+            {"memory": capacities.Capacity(quantities.from_bytes(80 * 2**30))},
             taints,
         )
         for number in range(70)

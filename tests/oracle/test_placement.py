@@ -32,7 +32,7 @@ def course(name: str) -> beside.Course:
 
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("name", openb.TRACES)
-def test_no_less_of_a_fleet_is_in_use_than_with_fgd_when_more_is_asked_than_there_is(
+def test_an_overloaded_fleet_is_used_no_less_than_with_fgd(
     name: str,
 ) -> None:
     found = course(name)

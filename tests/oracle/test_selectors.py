@@ -258,19 +258,23 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
         yield running
 
 
-def ours(expression: str) -> selectors.Verdict | selector.Unusable:
+def ours(expression: str) -> selectors.Verdict | selector.UnusableSelector:
     """What the allocator makes of the device in a slice."""
     return answered(
         expression, selector_match.cel_device(DRIVER, slices.parse_device(DEVICE, "device"))
     )
 
 
-def answered(expression: str, device: selector.Device) -> selectors.Verdict | selector.Unusable:
+def answered(
+    expression: str, device: selector.Device
+) -> selectors.Verdict | selector.UnusableSelector:
     compiled = selector.compile_selector(expression)
-    if isinstance(compiled, selector.Unusable):
+    if isinstance(compiled, selector.UnusableSelector):
         return compiled
     answer = compiled.matches(device)
-    return selectors.Failed(answer.why) if isinstance(answer, selector.Failed) else answer
+    return (
+        selectors.Failed(answer.why) if isinstance(answer, selector.EvaluationFailure) else answer
+    )
 
 
 def kind(verdict: Any) -> Any:
@@ -290,7 +294,7 @@ def test_what_kubernetes_does_not_compile_is_not_compiled(
     reference: selectors.Selectors, expression: str
 ) -> None:
     assert isinstance(reference.matches(expression, DEVICE, DRIVER), selectors.Refused)
-    assert isinstance(ours(expression), selector.Unusable)
+    assert isinstance(ours(expression), selector.UnusableSelector)
 
 
 @pytest.mark.parametrize("expression", LATER)
@@ -338,6 +342,8 @@ def test_an_expression_may_cost_what_kubernetes_says(
 
 def estimated(expression: str) -> int | None:
     try:
-        return estimator.estimated(checked_expr.read(environment.checking().compile(expression)))
+        return estimator.estimate_cost(
+            checked_expr.read(environment.checking_env().compile(expression))
+        )
     except RuntimeError:
         return None

@@ -14,6 +14,8 @@ from tests import clusters, objects, worlds
 NODES = (objects.node("node-a"), objects.node("node-b"))
 DEVICES = ("gpu-0", "gpu-1", "ts-0")
 KINDS = ("node", "slice", "class", "rule", "claim", "pod", "bound", "volume", "namespace")
+_SETTERS = {"class": "device_class", "rule": "taint_rule", "bound": "volume_claim"}
+"""What `ClusterState.set_*` calls a kind, where it is not the kind's own name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,8 @@ class World:
             self.there[put.kind].pop(put.key, None)
         else:
             self.there[put.kind][put.key] = put.value
-        getattr(self.view, f"put_{put.kind}")(put.key, put.value)
+        setter = f"set_{_SETTERS.get(put.kind, put.kind)}"
+        getattr(self.view, setter)(put.key, put.value)
 
     def _fly(self, decision: snapshot.InFlight) -> None:
         """One decision a pod, and a claim, at a time; a second one lands the first."""
@@ -150,7 +153,7 @@ def a_rule(name: str, device: str) -> taint_rules.TaintRule:
 
 
 def a_volume(node: str) -> volumes.Volume:
-    return volumes.Volume(node_selectors.only(ids.NodeName(node)))
+    return volumes.Volume(node_selectors.single_node_selector(ids.NodeName(node)))
 
 
 node_names = st.sampled_from(["node-a", "node-b"])

@@ -59,7 +59,7 @@ class World:
     @property
     def right(self) -> preemption_policy.PreemptionPolicy:
         return preemption_policy.PreemptionPolicy(
-            self.preemptor, self, disruption_budgets.Guards(self.disruptions), NOW
+            self.preemptor, self, disruption_budgets.BudgetIndex(self.disruptions), NOW
         )
 
     @functools.cached_property
@@ -265,9 +265,9 @@ def is_legal(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) ->
         if not all(_may(world, one.pod, max(each.pod.priority for each in party)) for one in party):
             return False
     for budget in world.disruptions:
-        if sum(budget.guards(pod) for pod in gone) > budget.allowed:
+        if sum(budget.covers(pod) for pod in gone) > budget.allowed:
             return False
-    if any(sum(one.guards(pod) for one in world.disruptions) > 1 for pod in gone):
+    if any(sum(one.covers(pod) for one in world.disruptions) > 1 for pod in gone):
         return False
     others = (leaf for name, leaf in world.leaves.items() if name != world.preemptor.queue)
     return all(_in_surplus(world, leaf, leaving) for leaf in others)

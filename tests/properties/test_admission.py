@@ -226,20 +226,20 @@ def refused_by_plugin(claim: Raw, known: dict[str, device_classes.DeviceClass]) 
     ]
     allocation = claims.Allocation((), tuple(brought))
     try:
-        read = tuple(allocation_config.of_allocation(allocation, names.DRIVER))
+        read = tuple(allocation_config.allocation_configs(allocation, names.DRIVER))
     except errors.BadInput:
         return True
     return _refused([*granted(claim, read)], read)
 
 
 def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
-    kind = admission_review.Kind("resource.k8s.io", "v1", "ResourceClaim")
+    kind = admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim")
     seen: collections.Counter[tuple[bool, bool]] = collections.Counter()
     for seed in range(DOCUMENTS):
         drawing = Drawing(seed)
         claim, installed = drawing.claim(), drawing.classes()
         findings = validation_claims.check(
-            kind, claim, configs.Known(names.DRIVER, installed, HARDWARE)
+            kind, claim, configs.ClusterFacts(names.DRIVER, installed, HARDWARE)
         )
         said, refused = bool(findings.problems), refused_by_plugin(claim, installed)
         seen[refused, bool(findings.warnings)] += 1
@@ -262,8 +262,8 @@ def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
             of_class = kind == "DeviceClass"
             config = claims.AllocatedConfig(of_class, (), entry["opaque"])
             refused = not is_read(claims.Allocation((), (config,)))
-            known = admission_review.Kind("resource.k8s.io", "v1", kind)
-            said = bool(validation_claims.check(known, obj, configs.Known()).problems)
+            known = admission_review.ObjectKind("resource.k8s.io", "v1", kind)
+            said = bool(validation_claims.check(known, obj, configs.ClusterFacts()).problems)
             assert said == refused, (seed, kind, entry)
             seen[refused] += 1
     assert min(seen.values()) > DOCUMENTS / 2, seen
@@ -271,7 +271,7 @@ def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
 
 def is_read(allocation: claims.Allocation) -> bool:
     try:
-        tuple(allocation_config.of_allocation(allocation, names.DRIVER))
+        tuple(allocation_config.allocation_configs(allocation, names.DRIVER))
     except errors.BadInput:
         return False
     return True

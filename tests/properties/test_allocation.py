@@ -124,8 +124,8 @@ def assert_answered(claim: claims.Claim, given_to: list[str]) -> None:
     for one in claim.spec.requests:
         mine = [name for name in given_to if name.partition("/")[0] == one.name]
         assert len({*mine}) == 1
-        (way,) = [way for way in one.ways if way.name == mine[0]]
-        assert way.everything or len(mine) == way.count
+        (way,) = [way for way in one.alternatives_or_self if way.name == mine[0]]
+        assert way.all_devices or len(mine) == way.count
 
 
 @settings(max_examples=75)

@@ -60,7 +60,7 @@ THEIRS = THEIR_SHARING.map(
 
 def is_read(document: Raw) -> bool:
     try:
-        decode.config(document, "at", from_class=True)
+        decode.decode_config(document, "at", from_class=True)
     except errors.BadInput:
         return False
     return True
@@ -90,10 +90,10 @@ def lax(value: Any) -> list[Any]:
 @settings(max_examples=150)
 def test_what_is_taken_is_written_in_our_words_and_reads_the_same(document: Raw) -> None:
     try:
-        found = decode.config(document, "at", from_class=True)
+        found = decode.decode_config(document, "at", from_class=True)
     except errors.BadInput:  # a combination that says nothing, such as a limit for no device
         return
-    assert decode.config(configs.written(found), "at", from_class=True) == found
+    assert decode.decode_config(configs.written(found), "at", from_class=True) == found
 
 
 @given(OURS | THEIRS, st.data())

@@ -111,7 +111,7 @@ def test_what_is_kept_for_who_waits_is_free_soonest(seed: int, kind: str, odd: i
     world = ruled.world(seed, gang=kind == "gang")
     for at, (key, pod) in enumerate(sorted(world.there.known.items())):
         most = None if at == odd else 600.0 * (1 + (seed >> at) % 13)
-        world.there.known[key] = replace(pod, most_s=most)
+        world.there.known[key] = replace(pod, max_runtime_s=most)
     units = world.book.all_victims(world.view).values()
     people = [one for unit in units for one in unit.pods]
     found = earliest_start.find_earliest_start(

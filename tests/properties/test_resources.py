@@ -70,8 +70,8 @@ def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
     found: tuple[model.Gpu, ...], offering: faces.Offering, allocator: str, *, plain: bool
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    terms = slice_builder.Terms("gpu.ration.dev", NODE, allocator, each, plain)
-    pool, refused = slice_builder.pool_of(model.Inventory(found), terms, {})
+    terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, allocator, each, plain)
+    pool, refused = slice_builder.build_pool(model.Inventory(found), terms, {})
     assert not refused
     read = [
         slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 3)
@@ -84,7 +84,7 @@ def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
     assert [one.name for one in read] == sorted(one.name for one in read)
     for device in pool.devices:
         monitor = device.attributes["type"] == "gpu-monitor"
-        assert device.tainted_for("controller") == (allocator == "controller" and not monitor)
+        assert device.is_tainted_for("controller") == (allocator == "controller" and not monitor)
 
 
 @given(gpus(), OFFERINGS)
@@ -92,8 +92,8 @@ def test_a_gpu_is_in_one_slice_and_its_devices_draw_on_what_its_counters_have(
     found: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    pool, _ = slice_builder.pool_of(
-        model.Inventory(found), slice_builder.Terms("d", NODE, "controller", each), {}
+    pool, _ = slice_builder.build_pool(
+        model.Inventory(found), slice_builder.PublishTerms("d", NODE, "controller", each), {}
     )
     read = [
         slices.parse(one) for one in slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
@@ -113,8 +113,8 @@ def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
     found: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}
-    pool, _ = slice_builder.pool_of(
-        model.Inventory(found), slice_builder.Terms("d", NODE, "controller", each), {}
+    pool, _ = slice_builder.build_pool(
+        model.Inventory(found), slice_builder.PublishTerms("d", NODE, "controller", each), {}
     )
     shared = [device for device in pool.devices if device.allow_multiple]
     for capacity in (one for device in shared for one in device.capacity.values()):
@@ -137,9 +137,9 @@ def test_amounts_a_request_may_name_are_whole_steps_within_the_capacity(
 def test_the_order_of_discovery_does_not_change_what_is_published(
     found: tuple[model.Gpu, ...],
 ) -> None:
-    terms = slice_builder.Terms("d.example.com", NODE, "controller", {})
-    there = slice_builder.pool_of(model.Inventory(found), terms, {})
-    assert there == slice_builder.pool_of(model.Inventory(found[::-1]), terms, {})
+    terms = slice_builder.PublishTerms("d.example.com", NODE, "controller", {})
+    there = slice_builder.build_pool(model.Inventory(found), terms, {})
+    assert there == slice_builder.build_pool(model.Inventory(found[::-1]), terms, {})
 
 
 @given(st.integers(-(10**30), 10**30), st.sampled_from(["", "m", "k", "Ki", "Gi", "n", "E"]))
@@ -163,12 +163,12 @@ def test_an_allocation_reads_back_as_it_was_written(
                 request,
                 claims.DeviceId("gpu.ration.dev", node, device),
                 share_id=share,
-                consumed={"memory": quantities.of_bytes(len(device) << 30)} if share else {},
+                consumed={"memory": quantities.from_bytes(len(device) << 30)} if share else {},
             )
             for request, device in found
         ),
         configs=(claims.AllocatedConfig(from_class=True, requests=("a",), opaque={"driver": "d"}),),
-        selector=node_selectors.only(ids.NodeName(node)),
+        selector=node_selectors.single_node_selector(ids.NodeName(node)),
         stamped="2026-11-21T09:00:00Z",
     )
     status = {"allocation": claims.render_allocation(allocation)}

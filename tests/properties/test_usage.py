@@ -147,7 +147,7 @@ class World:
 
 
 def a_device(gpu: ids.GpuUuid, size: int) -> steps.PlannedDevice:
-    share = compatibility.Terms("mps", "team", size, 10)
+    share = compatibility.SharingTerms("mps", "team", size, 10)
     name = ids.DeviceName("gpu-0000-53-00-0-mps")
     return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=share)
 

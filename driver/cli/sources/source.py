@@ -1,4 +1,4 @@
-"""Where documents come from: the controller's API, or the API server's objects by themselves."""
+"""Sources of documents: the controller's API, or the API server's objects by themselves."""
 
 from typing import Protocol
 
@@ -15,7 +15,9 @@ class Source(Protocol):
         """All of it in figures."""
         ...
 
-    def nodes(self, part: selection.Part = ..., wanted: selection.Wanted = ...) -> model.Nodes:
+    def nodes(
+        self, part: selection.PageRequest = ..., node_filter: selection.NodeFilter = ...
+    ) -> model.Nodes:
         """Nodes with GPUs."""
         ...
 
@@ -23,7 +25,7 @@ class Source(Protocol):
         """One node with GPUs."""
         ...
 
-    def claims(self, namespace: str = "", part: selection.Part = ...) -> model.Claims:
+    def claims(self, namespace: str = "", part: selection.PageRequest = ...) -> model.Claims:
         """Claims that concern us."""
         ...
 
@@ -31,11 +33,11 @@ class Source(Protocol):
         """One claim."""
         ...
 
-    def waiting(self, namespace: str = "", part: selection.Part = ...) -> model.Pods:
+    def waiting(self, namespace: str = "", part: selection.PageRequest = ...) -> model.Pods:
         """Pods that have not got their devices."""
         ...
 
-    def pods(self, namespace: str = "", part: selection.Part = ...) -> model.Pods:
+    def pods(self, namespace: str = "", part: selection.PageRequest = ...) -> model.Pods:
         """Pods that concern us."""
         ...
 

@@ -36,7 +36,7 @@ FAMILIES: Final = (GPUS, MEMORY, MEMORY_FREE, FRAGMENTATION)
 
 @dataclass(slots=True)
 class _Sum:
-    """Of a product: GPUs by mode, and bytes."""
+    """Totals of one product: GPUs by mode, and bytes of memory."""
 
     gpus: dict[str, int] = field(default_factory=lambda: dict.fromkeys(MODES, 0))
     memory: int = 0
@@ -44,7 +44,7 @@ class _Sum:
     pieces: int = 0
 
     def count(self, gpu: model.Gpu) -> None:
-        """One more."""
+        """Add a GPU."""
         self.memory += gpu.memory
         mode = _KEPT.get(gpu.health, gpu.mode) if gpu.mode in _UNUSED else gpu.mode
         self.gpus[mode] += 1
@@ -60,21 +60,21 @@ def figures(nodes: Iterable[model.Node]) -> Figures:
     for node in nodes:
         for gpu in node.gpus:
             sums.setdefault(gpu.product, _Sum()).count(gpu)
-    return _told(sums)
+    return _figures(sums)
 
 
-def _told(sums: Mapping[str, _Sum]) -> Figures:
-    free = {product: one.whole + one.pieces for product, one in sums.items()}
+def _figures(sums: Mapping[str, _Sum]) -> Figures:
+    free = {product: total.whole + total.pieces for product, total in sums.items()}
     return {
         GPUS.name: {
             (product, mode): count
-            for product, one in sums.items()
-            for mode, count in one.gpus.items()
+            for product, total in sums.items()
+            for mode, count in total.gpus.items()
         },
-        MEMORY.name: {(product,): one.memory for product, one in sums.items()},
+        MEMORY.name: {(product,): total.memory for product, total in sums.items()},
         MEMORY_FREE.name: {(product,): bytes_ for product, bytes_ in free.items()},
         FRAGMENTATION.name: {
-            (product,): one.pieces / free[product] if free[product] else 0.0
-            for product, one in sums.items()
+            (product,): total.pieces / free[product] if free[product] else 0.0
+            for product, total in sums.items()
         },
     }

@@ -27,17 +27,17 @@ RESTING: Final = Family(
 FAMILIES: Final = (LIVE, IN_FLIGHT, OLDEST, RESTING)
 
 
-def figures(found: Iterable[model.Shape], now: dt.datetime) -> Figures:
+def figures(shapes: Iterable[model.Shape], now: dt.datetime) -> Figures:
     """The figures of all shapes."""
-    made: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in FAMILIES}
-    for one in found:
-        labels = (one.name,)
-        made[LIVE.name][labels] = one.nodes
-        made[IN_FLIGHT.name][labels] = len(one.coming)
-        made[OLDEST.name][labels] = max((_age_s(each, now) for each in one.coming), default=0.0)
-        made[RESTING.name][labels] = float(bool(one.resting))
-    return made
+    values: dict[str, dict[tuple[str, ...], float]] = {shape.name: {} for shape in FAMILIES}
+    for shape in shapes:
+        labels = (shape.name,)
+        values[LIVE.name][labels] = shape.nodes
+        values[IN_FLIGHT.name][labels] = len(shape.coming)
+        values[OLDEST.name][labels] = max((_age_s(each, now) for each in shape.coming), default=0.0)
+        values[RESTING.name][labels] = float(bool(shape.resting))
+    return values
 
 
-def _age_s(one: model.Coming, now: dt.datetime) -> float:
-    return max(0.0, (now - dt.datetime.fromisoformat(one.since)).total_seconds())
+def _age_s(arriving: model.Coming, now: dt.datetime) -> float:
+    return max(0.0, (now - dt.datetime.fromisoformat(arriving.since)).total_seconds())

@@ -30,7 +30,7 @@ FAMILIES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """Where the figures come from; all may be asked by any thread and wait for nobody."""
+    """Callables that supply the values. Each may be called from any thread and does not block."""
 
     is_leading: Callable[[], bool]
     nodes: Callable[[], Sequence[model.Node]]
@@ -47,7 +47,7 @@ class ControllerCollector:
     def __init__(self, sources: Sources, time: clock.Clock) -> None:
         self._sources = sources
         self._clock = time
-        self._guard = threading.Lock()
+        self._lock = threading.Lock()
         self._counted: Figures = {}
         self._counted_at = -math.inf
 
@@ -68,7 +68,7 @@ class ControllerCollector:
         }
 
     def _of_fleet(self) -> Figures:
-        with self._guard:
+        with self._lock:
             now = self._clock.monotonic()
             if now - self._counted_at >= FLEET_S:
                 self._counted = fleet.figures(self._sources.nodes())

@@ -1,6 +1,7 @@
-"""commit: the only mutation of a decision (D3). Finalizer first, then one status patch a claim.
+"""Allocation writer: the only code that mutates claims after a decision (D3).
 
-Patches only, never whole objects; every status patch is fenced by the writer (D22).
+Adds the finalizer first, then patches the status once per claim. Patches only, never whole
+objects; every status patch is fenced by the writer (D22).
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,9 +19,9 @@ _log = structlog.get_logger(__name__)
 
 
 def is_in_doubt(failure: Exception) -> bool:
-    """Whether the write may have happened all the same, or may yet: nobody said no to it.
+    """Return whether a failed write may have happened, or may still happen.
 
-    A server error may be of etcd, or of a proxy on the way, that gave up waiting.
+    True without an answer, and for server errors: etcd, or a proxy on the way, may have timed out.
     """
     return isinstance(failure, errors.Unreachable | errors.ServerError)
 
@@ -37,7 +38,9 @@ def render_drop_holds(claim: claims.Claim, holds: Iterable[claims.Consumer]) -> 
     """The strategic patch of a status that removes holds, whatever else changed on the claim."""
     return {
         "metadata": {"uid": claim.uid},
-        "status": {"reservedFor": [{"$patch": "delete", "uid": one.uid} for one in holds]},
+        "status": {
+            "reservedFor": [{"$patch": "delete", "uid": consumer.uid} for consumer in holds]
+        },
     }
 
 
@@ -57,13 +60,13 @@ def _is_written(now: claims.Claim, pod: pods.Pod, allocation: claims.Allocation)
         allocation_hold.has_hold(now, pod) or allocation_hold.is_reserved_by(now, pod)
     ):
         return False
-    meant, found = (tuple(r.device for r in one.results) for one in (allocation, now.allocation))
-    return meant == found
+    meant, actual = (tuple(r.device for r in side.results) for side in (allocation, now.allocation))
+    return meant == actual
 
 
 def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.DeviceStatus:
     results = claim.allocation.results if claim.allocation else ()
-    first = next(one for one in results if names.GANG_READY in one.binding)
+    first = next(result for result in results if names.GANG_READY in result.binding)
     kind = names.GANG_FAILED if failed else names.GANG_READY
     reason = reasons.Reason.GANG_RELEASED if failed else reasons.Reason.ALLOCATED
     words = (failed or "every pod of the gang has its devices")[: device_status.LONGEST_MESSAGE]
@@ -73,9 +76,9 @@ def _gang_status(claim: claims.Claim, failed: str, now: str) -> device_status.De
 
 
 class AllocationWriter:
-    """Writes allocations, takes them back, and drops holds.
+    """Writes allocations, clears them, and drops holds.
 
-    `observe` is told every object the server answers, so that the caches see our own writes.
+    Passes each object that the server returns to `observe`, so that the caches see these writes.
     """
 
     def __init__(self, writer: ports.Writer, observe: ports.Observe) -> None:
@@ -121,7 +124,7 @@ class AllocationWriter:
     def _write_over(
         self, pod: pods.Pod, claim: claims.Claim, allocation: claims.Allocation
     ) -> None:
-        version = self._protect(claim)
+        version = self._add_finalizer(claim)
         body = {
             "metadata": {"uid": claim.uid, "resourceVersion": version},
             "status": {
@@ -134,7 +137,7 @@ class AllocationWriter:
         }
         self._patch_status(claim, body, client.PatchType.STRATEGIC)
 
-    def _protect(self, claim: claims.Claim) -> str:
+    def _add_finalizer(self, claim: claims.Claim) -> str:
         """Add the finalizer that makes kube-controller-manager deallocate; the new version."""
         if names.CLAIM_FINALIZER in claim.finalizers:
             return claim.version
@@ -205,12 +208,12 @@ class AllocationWriter:
         if current.uid == pod.uid and current.node is not None:
             raise errors.Conflict(409, "Conflict", f"pod {pod.key} is bound to {current.node}")
 
-    def withdraw(self, pod: pods.Pod, found: tuple[claims.Claim, ...]) -> None:
+    def withdraw(self, pod: pods.Pod, pod_claims: tuple[claims.Claim, ...]) -> None:
         """Clear whichever of the claims was written for the pod, answered or not.
 
         Raises ApiError where a claim cannot be read.
         """
-        for claim in found:
+        for claim in pod_claims:
             try:
                 now = self._read(claim)
             except errors.NotFound:
@@ -247,11 +250,11 @@ class AllocationWriter:
 
         It is applied to the entry of the device that names it; everything else stays (KEP-5007).
         """
-        said = (_gang_status(claim, failed, now),)
+        statuses = (_gang_status(claim, failed, now),)
         answer = self._writer.patch(
             gvr.RESOURCE_CLAIMS,
             claim.name,
-            claims.render_said(claim, said),
+            claims.render_device_status(claim, statuses),
             namespace=claim.namespace,
             subresource="status",
             kind=client.PatchType.APPLY,
@@ -270,7 +273,7 @@ class AllocationWriter:
         )
 
     def retry_prepare(self, pod: pods.Pod, stamp: str) -> None:
-        """Change the annotation at which the kubelet looks at a pod again."""
+        """Change the annotation that makes the kubelet sync the pod again."""
         body = {"metadata": {"uid": pod.uid, "annotations": {names.PREPARE_AGAIN: stamp}}}
         self._writer.patch(gvr.PODS, pod.name, body, namespace=pod.namespace)
 
@@ -287,7 +290,7 @@ class AllocationWriter:
         )
 
     def evict(self, pod: pods.Pod) -> None:
-        """Ask for the pod to leave, by the Eviction API. Raises ApiError."""
+        """Request the pod's eviction by the Eviction API. Raises ApiError."""
         self._writer.create_eviction(pod.name, pod.namespace, uid=pod.uid)
 
     def _patch_status(

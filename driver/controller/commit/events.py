@@ -1,4 +1,4 @@
-"""Telling users: one event on the pod and one on each of its claims (D19)."""
+"""Event reporter: one event on the pod and one on each of its claims (D19)."""
 
 from driver import reasons
 from driver.controller import ports
@@ -19,57 +19,57 @@ _WARNINGS = frozenset(
 
 
 class EventReporter:
-    """Writes the same words where a user may look for them."""
+    """Reports the same message on each object where a user may look."""
 
     def __init__(self, recorder: ports.Recorder, saying: ports.ConditionWriter) -> None:
         self._recorder = recorder
-        self._saying = saying
+        self._conditions = saying
 
     def report_pending(self, pod: pods.Pod, reason: reasons.Reason, message: str) -> None:
-        """A pod waits: said in its condition for as long as it does."""
-        self._saying.report_pending(pod, reason.value, message)
+        """Set the pod's pending condition."""
+        self._conditions.report_pending(pod, reason.value, message)
 
     def report_allocated(self, pod: pods.Pod) -> None:
-        """A pod waits no more."""
-        self._saying.report_allocated(pod)
+        """Remove the pod's pending condition."""
+        self._conditions.report_allocated(pod)
 
     def normal(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Something went as asked."""
-        self._tell(pod, found, reason, message, warning=False)
+        """Emit Normal events."""
+        self._report(pod, pod_claims, reason, message, warning=False)
 
     def warning(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Something did not go as asked."""
-        self._tell(pod, found, reason, message, warning=True)
+        """Emit Warning events."""
+        self._report(pod, pod_claims, reason, message, warning=True)
 
     def report_on(
         self, regarding: event_recorder.ObjectRef, reason: reasons.Reason, message: str
     ) -> None:
-        """On an object of our own kinds."""
+        """Emit an event on an object of Ration's own kinds."""
         warning = reason in _WARNINGS
         self._recorder.event(regarding, reason.value, message, warning=warning)
 
-    def _tell(
+    def _report(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
         *,
         warning: bool,
     ) -> None:
-        for regarding in (pod_ref(pod), *(claim_ref(claim) for claim in found)):
+        for regarding in (pod_ref(pod), *(claim_ref(claim) for claim in pod_claims)):
             self._recorder.event(regarding, reason.value, message, warning=warning)
 
 

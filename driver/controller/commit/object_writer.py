@@ -1,4 +1,4 @@
-"""Writes of our own kinds, and evictions for another's sake: on the pool, fenced (D22)."""
+"""Writer of Ration's own kinds and of evictions: on the write pool, fenced (D22)."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -18,7 +18,7 @@ _log = structlog.get_logger(__name__)
 
 
 class ObjectWriter:
-    """Thread safe. Every call returns at once; what was refused brings its item back."""
+    """Thread safe. Calls return at once; a refused write re-enqueues its item."""
 
     def __init__(
         self,
@@ -26,49 +26,53 @@ class ObjectWriter:
         items: workqueue.WorkQueue[write_pool.WorkItem],
     ) -> None:
         self._writer = tools.writer
-        self._tools = tools
+        self._deps = tools
         self._items = items
 
-    def write_queue_status(self, one: queues.Queue, status: Mapping[str, Any]) -> None:
-        """Say how a Queue stands."""
-        body = {"metadata": {"uid": one.uid}, "status": status}
+    def write_queue_status(self, queue: queues.Queue, status: Mapping[str, Any]) -> None:
+        """Patch a Queue's status."""
+        body = {"metadata": {"uid": queue.uid}, "status": status}
         self._submit(
             write_pool.QUEUES,
-            lambda: self._writer.patch(gvr.QUEUES, one.name, body, subresource="status"),
+            lambda: self._writer.patch(gvr.QUEUES, queue.name, body, subresource="status"),
         )
 
     def write_reservation_status(
         self,
-        one: reservations.Reservation,
+        reservation: reservations.Reservation,
         status: Mapping[str, Any],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Say how a Reservation stands, in its status and by an event."""
+        """Patch a Reservation's status and emit an event."""
 
         def write() -> None:
-            body = {"metadata": {"uid": one.uid}, "status": status}
+            body = {"metadata": {"uid": reservation.uid}, "status": status}
             self._writer.patch(
-                gvr.RESERVATIONS, one.name, body, namespace=one.namespace, subresource="status"
+                gvr.RESERVATIONS,
+                reservation.name,
+                body,
+                namespace=reservation.namespace,
+                subresource="status",
             )
-            self._tools.reporter.report_on(_ref(one), reason, message or reason.meaning)
+            self._deps.reporter.report_on(_ref(reservation), reason, message or reason.meaning)
 
-        self._submit(_item(one), write)
+        self._submit(_item(reservation), write)
 
     def create_reservation(
         self, namespace: str, body: Mapping[str, Any], status: Mapping[str, Any]
     ) -> None:
-        """Make a Reservation that holds something from the first moment on.
+        """Create a Reservation that holds devices from the start.
 
-        What it holds is a second write; until that is done nobody is evicted for it.
+        The held devices are a second write; nobody is evicted before it is done.
         """
 
         def write() -> None:
-            made = self._writer.create(gvr.RESERVATIONS, dict(body), namespace)
+            created = self._writer.create(gvr.RESERVATIONS, dict(body), namespace)
             self._writer.patch(
                 gvr.RESERVATIONS,
-                made["metadata"]["name"],
-                {"metadata": {"uid": made["metadata"]["uid"]}, "status": status},
+                created["metadata"]["name"],
+                {"metadata": {"uid": created["metadata"]["uid"]}, "status": status},
                 namespace=namespace,
                 subresource="status",
             )
@@ -76,43 +80,45 @@ class ObjectWriter:
         name = fields.text(fields.mapping(body, "metadata"), "name")
         self._submit(write_pool.WorkItem("reservation", ids.Key(f"{namespace}/{name}")), write)
 
-    def delete_reservation(self, one: reservations.Reservation) -> None:
+    def delete_reservation(self, reservation: reservations.Reservation) -> None:
         """Delete a Reservation of ours."""
         self._submit(
-            _item(one),
-            lambda: self._writer.delete(gvr.RESERVATIONS, one.name, one.namespace, uid=one.uid),
+            _item(reservation),
+            lambda: self._writer.delete(
+                gvr.RESERVATIONS, reservation.name, reservation.namespace, uid=reservation.uid
+            ),
         )
 
     def evict(
         self,
         item: write_pool.WorkItem,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Have a pod leave, and say why on it and its claims; `item` comes back if it may not."""
+        """Evict a pod and report the reason on it and its claims; `item` is retried if refused."""
 
         def write() -> None:
-            self._tools.commit.evict(pod)
-            self._tools.metrics.count_eviction(reason)
+            self._deps.commit.evict(pod)
+            self._deps.metrics.count_eviction(reason)
             _log.info("pod evicted", pod=pod.key, why=message)
-            self._tools.reporter.warning(pod, found, reason, message)
+            self._deps.reporter.warning(pod, pod_claims, reason, message)
 
         self._submit(item, write)
 
     def warn(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """Tell a pod and its claims something."""
-        self._tools.reporter.warning(pod, found, reason, message)
+        """Emit a Warning event on a pod and its claims."""
+        self._deps.reporter.warning(pod, pod_claims, reason, message)
 
     def _submit(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
-        self._tools.pool.submit(self._write, item, act)
+        self._deps.pool.submit(self._write, item, act)
 
     def _write(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
         try:
@@ -125,9 +131,11 @@ class ObjectWriter:
             self._items.retry(item, error.retry_after_s or 0.0)
 
 
-def _item(one: reservations.Reservation) -> write_pool.WorkItem:
-    return write_pool.WorkItem("reservation", one.key)
+def _item(reservation: reservations.Reservation) -> write_pool.WorkItem:
+    return write_pool.WorkItem("reservation", reservation.key)
 
 
-def _ref(one: reservations.Reservation) -> recorder.ObjectRef:
-    return recorder.ObjectRef(reservations.KIND, crd.VERSION, one.namespace, one.name, one.uid)
+def _ref(reservation: reservations.Reservation) -> recorder.ObjectRef:
+    return recorder.ObjectRef(
+        reservations.KIND, crd.VERSION, reservation.namespace, reservation.name, reservation.uid
+    )

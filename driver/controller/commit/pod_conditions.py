@@ -1,7 +1,6 @@
-"""Says on pods what they wait for: the condition `ration.dev/Allocated`, while they wait (D19).
+"""Writes the pod condition `ration.dev/Allocated` while pods are pending (D19).
 
-The newest word for a pod takes the place of one that was not written yet, and words are written so
-many a second: however many pods wait, the API server hears little of it.
+Updates are coalesced per pod (latest wins) and limited to 20 per second.
 """
 
 import threading
@@ -15,8 +14,8 @@ from driver.kube import client, gvr
 from driver.resources.core import pods
 
 _log = structlog.get_logger(__name__)
-_A_SECOND = 20
-_LOOK_S = 1.0
+_WRITES_PER_S = 20
+_INTERVAL_S = 1.0
 
 
 class ConditionWriter:
@@ -26,48 +25,48 @@ class ConditionWriter:
         self._writer = hand
         self._clock = time
         self._lock = threading.Lock()
-        self._due: dict[ids.PodUid, tuple[pods.Pod, pods.Waits | None]] = {}
-        self._said: set[ids.PodUid] = set()
+        self._due: dict[ids.PodUid, tuple[pods.Pod, pods.PendingCondition | None]] = {}
+        self._written: set[ids.PodUid] = set()
 
     def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
-        """A pod waits, for a reason."""
+        """Set the condition: the pod is pending, for `reason`."""
         since = clock.rfc3339(self._clock.now())
-        wanted = pods.waits(reason, message, pod.waits.since if pod.waits else since)
+        desired = pods.build_pending(reason, message, pod.pending.since if pod.pending else since)
         with self._lock:
             self._due.pop(pod.uid, None)
-            if pod.waits != wanted:
-                self._due[pod.uid] = pod, wanted
+            if pod.pending != desired:
+                self._due[pod.uid] = pod, desired
 
     def report_allocated(self, pod: pods.Pod) -> None:
-        """A pod waits no more."""
+        """Remove the condition: the pod is no longer pending."""
         with self._lock:
             self._due.pop(pod.uid, None)
-            if pod.waits is not None or pod.uid in self._said:
+            if pod.pending is not None or pod.uid in self._written:
                 self._due[pod.uid] = pod, None
 
     def run(self, stop: threading.Event) -> None:
         """Write what is due until `stop` is set."""
-        while not self._clock.wait(stop, _LOOK_S):
-            for _ in range(_A_SECOND):
+        while not self._clock.wait(stop, _INTERVAL_S):
+            for _ in range(_WRITES_PER_S):
                 if stop.is_set() or not self.write_next():
                     break
 
     def write_next(self) -> bool:
-        """Write the oldest word that is due; whether there was one that was taken."""
+        """Write the oldest due condition; return whether one was written."""
         with self._lock:
             if not self._due:
                 return False
-            pod, wanted = self._due.pop(next(iter(self._due)))
+            pod, condition = self._due.pop(next(iter(self._due)))
         try:
-            self._patch(pod, pods.render_waits(pod, wanted))
+            self._patch(pod, pods.render_pending(pod, condition))
         except errors.NotFound:
-            wanted = None
+            condition = None
         except errors.ApiError as error:
             _log.info("condition not written", pod=pod.key, error=str(error))
-            self._keep(pod, wanted)
+            self._requeue(pod, condition)
             return False
         with self._lock:
-            (self._said.discard if wanted is None else self._said.add)(pod.uid)
+            (self._written.discard if condition is None else self._written.add)(pod.uid)
         return True
 
     def _patch(self, pod: pods.Pod, body: Mapping[str, object]) -> None:
@@ -80,7 +79,7 @@ class ConditionWriter:
             kind=client.PatchType.STRATEGIC,
         )
 
-    def _keep(self, pod: pods.Pod, wanted: pods.Waits | None) -> None:
-        """For the next time, unless there is a newer word by now."""
+    def _requeue(self, pod: pods.Pod, condition: pods.PendingCondition | None) -> None:
+        """Write the condition later, unless a newer one is due."""
         with self._lock:
-            self._due.setdefault(pod.uid, (pod, wanted))
+            self._due.setdefault(pod.uid, (pod, condition))

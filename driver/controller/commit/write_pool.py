@@ -71,12 +71,12 @@ class WriteResult:
 
     @property
     def pod(self) -> pods.Pod:
-        """Whose claims they are."""
+        """Pod whose claims were written."""
         return self.decision.workload.pod
 
     @property
     def in_doubt(self) -> bool:
-        """Whether some of it may be written although nobody said so.
+        """Return whether part of the decision may be written although no answer came.
 
         A conflict ends every doubt: the claims were read again, and no earlier write can come.
         """
@@ -87,7 +87,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class WriteDeps:
-    """What writing takes."""
+    """Dependencies of the writers."""
 
     writer: ports.Writer
     commit: commit_allocations.AllocationWriter
@@ -100,15 +100,15 @@ class WritePool:
     """Thread safe. Every call returns at once; the item comes back to the queue when it is due."""
 
     def __init__(self, tools: WriteDeps, items: workqueue.WorkQueue[WorkItem]) -> None:
-        self._tools = tools
+        self._deps = tools
         self._items = items
         self._written: queue.SimpleQueue[WriteResult] = queue.SimpleQueue()
 
     def drain_results(self) -> Iterator[WriteResult]:
-        """What ended since the last call.
+        """Yield the results since the last call.
 
         Raises:
-            Exception: a fault of ours on the pool; it belongs to the decider's thread.
+            Exception: a programming error on the pool; re-raised on the decider's thread.
         """
         while not self._written.empty():
             done = self._written.get()
@@ -118,15 +118,15 @@ class WritePool:
 
     def allocate(self, item: WorkItem, decision: Decision) -> None:
         """Write a placement."""
-        self._tools.pool.submit(self._try, item, decision, self._allocate)
+        self._deps.pool.submit(self._try, item, decision, self._allocate)
 
     def withdraw(self, item: WorkItem, decision: Decision) -> None:
         """Take back what may be written of a doubtful decision: its devices are not ours now."""
-        self._tools.pool.submit(self._try, item, decision, self._withdraw)
+        self._deps.pool.submit(self._try, item, decision, self._withdraw)
 
     def _allocate(self, decision: Decision) -> None:
         workload = decision.workload
-        self._tools.commit.allocate(workload.pod, workload.open_claims, decision.allocations)
+        self._deps.commit.allocate(workload.pod, workload.open_claims, decision.allocations)
         self._succeeded(workload, decision.placement)
         if workload.is_bound:
             self._wake_kubelet(workload.pod, decision.allocations)
@@ -140,13 +140,13 @@ class WritePool:
         """
         stamp = max(allocation.stamped for allocation in allocations.values())
         try:
-            self._tools.commit.retry_prepare(pod, stamp)
+            self._deps.commit.retry_prepare(pod, stamp)
         except errors.ApiError as error:
             _log.info("kubelet not asked to try again", pod=pod.key, error=str(error))
 
     def _withdraw(self, decision: Decision) -> None:
         workload = decision.workload
-        self._tools.commit.withdraw(workload.pod, workload.open_claims)
+        self._deps.commit.withdraw(workload.pod, workload.open_claims)
         raise errors.Conflict(409, "Conflict", "the devices are another allocator's by now")
 
     def _try(self, item: WorkItem, decision: Decision, act: Callable[[Decision], None]) -> None:
@@ -164,25 +164,25 @@ class WritePool:
     def _succeeded(
         self, workload: allocator_types.Workload, placement: allocator_types.Placement
     ) -> None:
-        self._tools.metrics.count_decision("allocated")
+        self._deps.metrics.count_decision("allocated")
         message = allocator_messages.placement(placement)
-        self._tools.reporter.normal(
+        self._deps.reporter.normal(
             workload.pod, workload.open_claims, reasons.Reason.ALLOCATED, message
         )
-        self._tools.reporter.report_allocated(workload.pod)
+        self._deps.reporter.report_allocated(workload.pod)
         _log.info("allocated", pod=workload.pod.key, node=placement.node, steps=placement.steps)
 
     def _failed(self, workload: allocator_types.Workload, failure: errors.ApiError) -> None:
-        self._tools.metrics.count_decision("write_failed")
+        self._deps.metrics.count_decision("write_failed")
         _log.warning("allocation not written", pod=workload.pod.key, error=str(failure))
         if isinstance(failure, errors.Invalid | errors.Forbidden):
             reason = reasons.Reason.ALLOCATION_FAILED
-            self._tools.reporter.warning(workload.pod, workload.open_claims, reason, str(failure))
+            self._deps.reporter.warning(workload.pod, workload.open_claims, reason, str(failure))
 
-    def clear(self, found: tuple[claims.Claim, ...]) -> None:
+    def clear(self, pod_claims: tuple[claims.Claim, ...]) -> None:
         """Take allocations back whose pods are gone."""
-        for claim in found:
-            self._submit(claim, self._tools.commit.clear)
+        for claim in pod_claims:
+            self._submit(claim, self._deps.commit.clear)
 
     def release(self, pod: pods.Pod, held: tuple[claims.Claim, ...]) -> None:
         """Clear an unbound pod's allocations; those that it has reserved lose the pod first.
@@ -193,64 +193,66 @@ class WritePool:
         self.unreserve_pod(pod, reserved)
         for claim in held:
             if not allocation_hold.is_reserved(claim):
-                self._submit(claim, lambda waiting: self._tools.commit.clear_unbound(waiting, pod))
+                self._submit(claim, lambda waiting: self._deps.commit.clear_unbound(waiting, pod))
 
     def clear_bound(self, astray: tuple[claims.Claim, ...]) -> None:
         """Take allocations back whose only pod is bound to another node."""
         for claim in astray:
-            self._submit(claim, self._tools.commit.clear_bound)
+            self._submit(claim, self._deps.commit.clear_bound)
 
     def unreserve_pod(self, pod: pods.Pod, reserved: tuple[claims.Claim, ...]) -> None:
         """Take an unbound pod out of the reservedFor of its claims."""
         for claim in reserved:
-            self._submit(claim, lambda held: self._tools.commit.unreserve_pod(held, pod))
+            self._submit(claim, lambda held: self._deps.commit.unreserve_pod(held, pod))
 
-    def set_node_condition(self, node: nodes.Node, wanted: nodes.GpuCondition, now: str) -> None:
-        """Say on a Node how its GPUs are."""
-        body = nodes.render_gpu_condition(wanted, node.gpu_condition, now)
+    def set_node_condition(self, node: nodes.Node, condition: nodes.GpuCondition, now: str) -> None:
+        """Write a Node's GPU condition."""
+        body = nodes.render_gpu_condition(condition, node.gpu_condition, now)
         item = WorkItem("node", ids.Key(node.name))
-        self._tools.pool.submit(
-            self._write, item, lambda: self._tools.commit.patch_node_condition(node, body)
+        self._deps.pool.submit(
+            self._write, item, lambda: self._deps.commit.patch_node_condition(node, body)
         )
 
     def drop_holds(self, claim: claims.Claim, holds: tuple[claims.Consumer, ...]) -> None:
         """Remove holds that have served."""
-        self._submit(claim, lambda one: self._tools.commit.drop_holds(one, holds))
+        self._submit(claim, lambda current: self._deps.commit.drop_holds(current, holds))
 
     def set_gang_condition(self, claim: claims.Claim, failed: str, now: str) -> None:
-        """Say on a claim that its pod's gang is ready to be bound, or why it was given up."""
-        self._submit(claim, lambda one: self._tools.commit.set_gang_condition(one, failed, now))
+        """Write on a claim that its gang is ready to be bound, or why it was released."""
+        self._submit(
+            claim, lambda current: self._deps.commit.set_gang_condition(current, failed, now)
+        )
 
     def ungate(self, pod: pods.Pod) -> None:
         """Let kube-scheduler have a pod: remove our scheduling gate."""
         item = WorkItem("pod", pod.key)
-        self._tools.pool.submit(self._write, item, lambda: self._tools.commit.ungate(pod))
+        self._deps.pool.submit(self._write, item, lambda: self._deps.commit.ungate(pod))
 
     def retry_prepare(self, claim: claims.Claim, pod: pods.Pod, stamp: str) -> None:
         """Have the kubelet prepare a pod's claims again; the refusal was cleared at `stamp`."""
         self._submit(claim, lambda _: self._nudge(pod, stamp))
 
     def _nudge(self, pod: pods.Pod, stamp: str) -> None:
-        self._tools.commit.retry_prepare(pod, stamp)
-        self._tools.metrics.count_decision("nudged")
+        self._deps.commit.retry_prepare(pod, stamp)
+        self._deps.metrics.count_decision("nudged")
         _log.info("kubelet asked to try again", pod=pod.key, cleared=stamp)
 
     def evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
-        """Have a pod leave, and say why on it and on its claim."""
+        """Evict a pod and report the reason on it and its claim."""
         self._submit(claim, lambda _: self._evict(claim, pod, message))
 
     def _evict(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
-        self._tools.commit.evict(pod)
-        self._tools.metrics.count_eviction(reasons.Reason.POD_EVICTED)
+        self._deps.commit.evict(pod)
+        self._deps.metrics.count_eviction(reasons.Reason.POD_EVICTED)
         _log.info("pod evicted", pod=pod.key, why=message)
-        self._tools.reporter.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
+        self._deps.reporter.warning(pod, (claim,), reasons.Reason.POD_EVICTED, message)
 
     def report_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
-        """Say that a pod stays which should leave."""
-        self._tools.reporter.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
+        """Report that a pod stays although it should be evicted."""
+        self._deps.reporter.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
 
     def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
-        self._tools.pool.submit(self._attempt, claim, act)
+        self._deps.pool.submit(self._attempt, claim, act)
 
     def _attempt(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
         self._write(WorkItem("claim", claim.key), lambda: act(claim))

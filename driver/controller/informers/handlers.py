@@ -1,4 +1,4 @@
-"""What changed -> which keys to look at. Handlers only enqueue; they never act on an event."""
+"""Event handlers: enqueue the keys that a change concerns. Handlers never act on an event."""
 
 from driver import ids, names
 from driver.controller.commit import write_pool
@@ -13,9 +13,9 @@ _SETTLE_S = 0.05
 
 
 class EventHandlers:
-    """Subscribes to the stores; `attach` before the reflectors run.
+    """Subscribes to the stores; call `attach` before the reflectors run.
 
-    `on_demand`: whether nodes are asked for, and by their taints may be about to be taken away.
+    `on_demand`: nodes are provisioned, so taints may announce that a node is taken away.
     """
 
     def __init__(
@@ -25,41 +25,41 @@ class EventHandlers:
         self._on_demand = on_demand
         self._by_claim = stores.PodsByClaim()
 
-    def attach(self, found: stores.Stores) -> None:
-        """Hear of every change."""
-        found.pods.subscribe(self.on_pod)
-        found.claims.subscribe(self.on_claim)
-        found.nodes.subscribe(self.on_node)
-        found.slices.subscribe(self.on_slice)
-        found.taint_rules.subscribe(self.on_rule)
-        found.reservations.subscribe(self.on_reservation)
-        found.queues.subscribe(self.on_queue)
-        for groups in (found.native_pod_groups, found.coscheduling):
+    def attach(self, caches: stores.Stores) -> None:
+        """Subscribe to every store."""
+        caches.pods.subscribe(self.on_pod)
+        caches.claims.subscribe(self.on_claim)
+        caches.nodes.subscribe(self.on_node)
+        caches.slices.subscribe(self.on_slice)
+        caches.taint_rules.subscribe(self.on_rule)
+        caches.reservations.subscribe(self.on_reservation)
+        caches.queues.subscribe(self.on_queue)
+        for groups in (caches.native_pod_groups, caches.coscheduling):
             groups.subscribe(self.on_group)
-        for one in (found.classes, found.volume_claims, found.volumes, found.namespaces):
-            one.subscribe(self.on_cluster_change)
-        for refining in (found.storage_classes, found.csi_nodes, found.csi_drivers):
+        for store in (caches.classes, caches.volume_claims, caches.volumes, caches.namespaces):
+            store.subscribe(self.on_cluster_change)
+        for refining in (caches.storage_classes, caches.csi_nodes, caches.csi_drivers):
             refining.subscribe(self.on_cluster_change)
-        for counted in (found.capacities, found.attachments):
+        for counted in (caches.capacities, caches.attachments):
             counted.subscribe(self.on_cluster_change)
 
     def on_pod(self, key: ids.Key, old: pods.Pod | None, new: pods.Pod | None) -> None:
-        """A pod is looked at, and its claims: their holds may have served."""
+        """Enqueue the pod, its gang and its claims, whose holds may be obsolete."""
         self._by_claim.update(old, new)
         if (old and old.claims) or (new and (new.claims or names.ALLOCATION_GATE in new.gates)):
             self._items.add(write_pool.WorkItem("pod", key))
-        for gang in {gang_index.gang_key(one) for one in (old, new) if one is not None}:
+        for gang in {gang_index.gang_key(pod) for pod in (old, new) if pod is not None}:
             if gang is not None:
                 self._items.add(write_pool.WorkItem("gang", gang))
         for claim in {*stores.claim_keys(old), *stores.claim_keys(new)}:
             self._items.add(write_pool.WorkItem("claim", claim))
-        if self._on_demand and any(_asks_for_node(one) for one in (old, new)):
+        if self._on_demand and any(_is_placeholder(pod) for pod in (old, new)):
             self._items.add_after(write_pool.PROVISIONING, _SETTLE_S)
-        if _place_of(old) != _place_of(new):
+        if _occupied_node(old) != _occupied_node(new):
             self._wake()
 
     def on_claim(self, key: ids.Key, old: claims.Claim | None, new: claims.Claim | None) -> None:
-        """A claim is looked at, and the pods that name it; freed devices wake the others."""
+        """Enqueue the claim and the pods that name it; freed devices wake all pending pods."""
         self._items.add(write_pool.WorkItem("claim", key))
         for pod in self._by_claim.pods(key):
             self._items.add(write_pool.WorkItem("pod", pod))
@@ -68,7 +68,7 @@ class EventHandlers:
             self._wake()
 
     def on_node(self, key: ids.Key, old: nodes.Node | None, new: nodes.Node | None) -> None:
-        """What fits may change, and another may have written the condition that is ours."""
+        """Enqueue the node's condition and faults, and wake pending pods."""
         if new is not None and (old is None or old.gpu_condition != new.gpu_condition):
             self._items.add_after(write_pool.WorkItem("node", key), _SETTLE_S)
         if self._on_demand and new is not None and (old is None or old.taints != new.taints):
@@ -76,8 +76,12 @@ class EventHandlers:
         self.on_cluster_change(key, old, new)
 
     def on_slice(self, key: ids.Key, old: slices.Slice | None, new: slices.Slice | None) -> None:
-        """What fits may change, and what is said of the node's GPUs."""
-        named = (one.node for one in (old, new) if one is not None and one.node is not None)
+        """Enqueue the condition and faults of the slice's nodes, and wake pending pods."""
+        named = (
+            resource_slice.node
+            for resource_slice in (old, new)
+            if resource_slice is not None and resource_slice.node is not None
+        )
         for node in {*named}:
             self._items.add_after(write_pool.WorkItem("node", ids.Key(node)), _SETTLE_S)
             if old != new:
@@ -85,27 +89,27 @@ class EventHandlers:
         self.on_cluster_change(key, old, new)
 
     def on_rule(self, key: ids.Key, old: object, new: object) -> None:
-        """A rule may be for any device of any node."""
+        """Enqueue all nodes: a rule may apply to any device."""
         if old != new:
             self._items.add_after(write_pool.NODES, _SETTLE_S)
         self.on_cluster_change(key, old, new)
 
     def on_reservation(self, key: ids.Key, old: object, new: object) -> None:
-        """What it holds is free for its holder, or for everybody again."""
+        """Enqueue the Reservation, and wake pending pods: its devices may be usable."""
         self._items.add(write_pool.WorkItem("reservation", key))
         self.on_cluster_change(key, old, new)
 
     def on_queue(self, key: ids.Key, old: queues.Queue | None, new: queues.Queue | None) -> None:
-        """Whose turn it is may be another's."""
+        """Enqueue the queues' status, and wake pending pods: their order may change."""
         self._items.add_after(write_pool.QUEUES, _SETTLE_S)
         self.on_cluster_change(key, old, new)
 
     def on_group(self, key: ids.Key, _old: object, _new: object) -> None:
-        """A gang may be another."""
+        """Enqueue the gang of a PodGroup."""
         self._items.add(write_pool.WorkItem("gang", key))
 
     def on_cluster_change(self, _key: ids.Key, old: object, new: object) -> None:
-        """Whatever may make something fit."""
+        """Wake pending pods when an object that affects fitting changed."""
         if old != new:
             self._wake()
 
@@ -113,10 +117,10 @@ class EventHandlers:
         self._items.add_after(write_pool.WAKE, _SETTLE_S)
 
 
-def _asks_for_node(pod: pods.Pod | None) -> bool:
+def _is_placeholder(pod: pods.Pod | None) -> bool:
     return pod is not None and names.PLACEHOLDER_LABEL in pod.labels
 
 
-def _place_of(pod: pods.Pod | None) -> ids.NodeName | None:
+def _occupied_node(pod: pods.Pod | None) -> ids.NodeName | None:
     """The node on which a pod takes room; None when it takes none."""
     return None if pod is None or pod.finished else pod.node

@@ -1,4 +1,4 @@
-"""What the controller watches: one reflector a kind, each filling its store."""
+"""Informers of the controller: one reflector per kind, each filling its store."""
 
 from dataclasses import dataclass, replace
 
@@ -24,7 +24,7 @@ Reflectors = dict[str, reflector.Reflector[object]]
 
 @dataclass(frozen=True, slots=True)
 class InformerFactory:
-    """How everything is watched; Kubernetes' own PodGroups only with `pod_groups`."""
+    """Builds the reflectors; Kubernetes' own PodGroups only with `pod_groups`."""
 
     kube: client.KubeClient
     time: clock.Clock
@@ -32,20 +32,20 @@ class InformerFactory:
     relist_s: float
     pod_groups: bool = False
 
-    def build_reflectors(self, found: stores.Stores) -> Reflectors:
-        """Of all kinds; of those that not every server serves, too."""
+    def build_reflectors(self, caches: stores.Stores) -> Reflectors:
+        """Return the reflectors of all kinds by name, optional kinds included."""
         options = reflector.Options(
             relist_s=self.relist_s, jitter=self.jitter, on_invalid=_unreadable
         )
         prompt = replace(options, watch_s=_SLICES_WATCH_S, silence_s=_SLICES_SILENCE_S)
         kinds = (
-            (gvr.NODES, found.nodes, nodes.parse),
-            (gvr.RESOURCE_SLICES, found.slices, slices.parse),
-            (gvr.DEVICE_CLASSES, found.classes, device_classes.parse),
-            (gvr.RESOURCE_CLAIMS, found.claims, claims.parse),
-            (gvr.PODS, found.pods, pods.parse),
+            (gvr.NODES, caches.nodes, nodes.parse),
+            (gvr.RESOURCE_SLICES, caches.slices, slices.parse),
+            (gvr.DEVICE_CLASSES, caches.classes, device_classes.parse),
+            (gvr.RESOURCE_CLAIMS, caches.claims, claims.parse),
+            (gvr.PODS, caches.pods, pods.parse),
         )
-        made: Reflectors = {
+        reflectors: Reflectors = {
             kind.plural: reflector.Reflector(
                 reflector.ListWatch(self.kube, kind),
                 target,  # type: ignore[arg-type]
@@ -55,34 +55,34 @@ class InformerFactory:
             )
             for kind, target, parse in kinds
         }
-        return made | self._optional(found, options) | self._refining(found, options)
+        return reflectors | self._optional(caches, options) | self._refining(caches, options)
 
-    def _optional(self, found: stores.Stores, options: reflector.Options) -> Reflectors:
+    def _optional(self, caches: stores.Stores, options: reflector.Options) -> Reflectors:
         """Kinds that a server may lack: of another version, or without their CRDs.
 
         Without the right to PodGroups only pods that name one wait. Queues, Reservations and taints
         are for every pod: without the right to those nothing is allocated.
         """
         kinds = (
-            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), found.taint_rules, taint_rules.parse),
-            ("", gvr.QUEUES, ("v1alpha1",), found.queues, queues.parse),
-            ("", gvr.RESERVATIONS, ("v1alpha1",), found.reservations, reservations.parse),
+            ("", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2"), caches.taint_rules, taint_rules.parse),
+            ("", gvr.QUEUES, ("v1alpha1",), caches.queues, queues.parse),
+            ("", gvr.RESERVATIONS, ("v1alpha1",), caches.reservations, reservations.parse),
             (
                 "",
                 gvr.POD_GROUPS,
                 ("v1beta1", "v1alpha2"),
-                found.native_pod_groups,
+                caches.native_pod_groups,
                 pod_groups.parse,
             ),
             (
                 "coscheduling-",
                 gvr.COSCHEDULING_POD_GROUPS,
                 ("v1alpha1",),
-                found.coscheduling,
+                caches.coscheduling,
                 pod_groups.parse,
             ),
         )
-        asked = (one for one in kinds if self.pod_groups or one[1] is not gvr.POD_GROUPS)
+        served = (row for row in kinds if self.pod_groups or row[1] is not gvr.POD_GROUPS)
         return {
             f"{prefix}{kind.plural}": reflector.Reflector(
                 optional_kinds.OptionalListWatch(
@@ -95,7 +95,7 @@ class InformerFactory:
                 self.time,
                 options,
             )
-            for prefix, kind, versions, target, parse in asked
+            for prefix, kind, versions, target, parse in served
         }
 
     def _refining(self, filled: stores.Stores, options: reflector.Options) -> Reflectors:

@@ -1,7 +1,7 @@
-"""From the caches to the picture: which keys changed, and their newest values when it is asked.
+"""Applies changes of the stores to the snapshot.
 
-Handlers run on the reflectors' and writers' threads and only note keys; values are read from the
-stores by the thread that owns the picture, so that an old word never follows a newer one.
+Handlers run on the reflectors' and writers' threads and only record keys. The thread that owns
+the snapshot reads the values from the stores, so an older value never follows a newer one.
 """
 
 import threading
@@ -20,10 +20,10 @@ Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 
 
 class SnapshotUpdater:
-    """`attach` before the reflectors run, `bring` before every decision."""
+    """Call `attach` before the reflectors run, and `apply` before every decision."""
 
     def __init__(
-        self, found: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
+        self, caches: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex
     ) -> None:
         def put_pod(key: ids.Key, pod: pods.Pod | None) -> None:
             shown.set_pod(key, pod)
@@ -32,26 +32,26 @@ class SnapshotUpdater:
         self._lock = threading.Lock()
         self._changed: dict[tuple[str, ids.Key], None] = {}
         self._puts: dict[str, Put] = {
-            "node": (found.nodes, shown.set_node),
-            "slice": (found.slices, shown.set_slice),
-            "class": (found.classes, shown.set_device_class),
-            "rule": (found.taint_rules, shown.set_taint_rule),
-            "claim": (found.claims, shown.set_claim),
-            "pod": (found.pods, put_pod),
-            "bound": (found.volume_claims, shown.set_volume_claim),
-            "volume": (found.volumes, shown.set_volume),
-            "storage class": (found.storage_classes, shown.set_storage_class),
-            "csi node": (found.csi_nodes, shown.set_csi_node),
-            "csi driver": (found.csi_drivers, shown.set_csi_driver),
-            "capacity": (found.capacities, shown.set_storage_capacity),
-            "attachment": (found.attachments, shown.set_attachment),
-            "namespace": (found.namespaces, shown.set_namespace),
+            "node": (caches.nodes, shown.set_node),
+            "slice": (caches.slices, shown.set_slice),
+            "class": (caches.classes, shown.set_device_class),
+            "rule": (caches.taint_rules, shown.set_taint_rule),
+            "claim": (caches.claims, shown.set_claim),
+            "pod": (caches.pods, put_pod),
+            "bound": (caches.volume_claims, shown.set_volume_claim),
+            "volume": (caches.volumes, shown.set_volume),
+            "storage class": (caches.storage_classes, shown.set_storage_class),
+            "csi node": (caches.csi_nodes, shown.set_csi_node),
+            "csi driver": (caches.csi_drivers, shown.set_csi_driver),
+            "capacity": (caches.capacities, shown.set_storage_capacity),
+            "attachment": (caches.attachments, shown.set_attachment),
+            "namespace": (caches.namespaces, shown.set_namespace),
         }
         for kind, (source, _) in self._puts.items():
             self._follow(kind, source)
 
     def register(self, kind: str, to: Put) -> None:
-        """Of another kind, too, before the reflectors run."""
+        """Follow another kind, too; before the reflectors run."""
         self._puts[kind] = to
         self._follow(kind, to[0])
 
@@ -61,12 +61,12 @@ class SnapshotUpdater:
         source.subscribe(lambda key, _old, _new: self.mark_changed(kind, key))
 
     def mark_changed(self, kind: str, key: ids.Key) -> None:
-        """Something changed; its value is read when the picture is brought up to date."""
+        """Record a changed key; `apply` reads its value."""
         with self._lock:
             self._changed[kind, key] = None
 
     def apply(self) -> None:
-        """Bring the picture up to date."""
+        """Apply all recorded changes to the snapshot."""
         with self._lock:
             changed, self._changed = self._changed, {}
         for kind, key in changed:

@@ -38,11 +38,11 @@ class Stores:
     budgets: store.Store[disruption_budgets.Budget]
 
     def find_pod_group(self, key: ids.Key) -> pod_groups.PodGroup | None:
-        """The PodGroup of a name: Kubernetes' own, else that of the coscheduling plugin."""
+        """Return the PodGroup of a key: Kubernetes' own, else the coscheduling plugin's."""
         return self.native_pod_groups.get(key) or self.coscheduling.get(key)
 
     def observe_claim(self, obj: Mapping[str, Any]) -> None:
-        """Take the server's answer to a write of ours before the watch brings it."""
+        """Apply the server's answer to an own write before the watch delivers it."""
         self.claims.observe(dict(obj))
 
 
@@ -71,27 +71,29 @@ def empty() -> Stores:
     )
 
 
-def node_slices(found: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
-    """The slices of a node's own pool, with the taints that rules lay over them."""
+def node_slices(caches: Stores, node: ids.NodeName, driver: str) -> tuple[slices.Slice, ...]:
+    """Return the slices of a node's own pool, with the taints that rules add."""
     mine = (
-        one for one in found.slices.snapshot().values() if one.node == node and one.driver == driver
+        entry
+        for entry in caches.slices.snapshot().values()
+        if entry.node == node and entry.driver == driver
     )
-    return tuple(taint_rules.applied(mine, found.taint_rules.snapshot().values()))
+    return tuple(taint_rules.apply_rules(mine, caches.taint_rules.snapshot().values()))
 
 
-def pod_claims(found: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
-    """The claims that a pod names, as far as they are there."""
-    there = (found.claims.get(key) for key in pod.claim_keys)
-    return tuple(one for one in there if one is not None)
+def pod_claims(caches: Stores, pod: pods.Pod) -> tuple[claims.Claim, ...]:
+    """Return the existing claims that a pod names."""
+    maybe_claims = (caches.claims.get(key) for key in pod.claim_keys)
+    return tuple(claim for claim in maybe_claims if claim is not None)
 
 
-def claim_users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
-    """The live pods that have reserved a claim, or for which it is held; each once."""
-    held = found.claims.get(claim)
+def claim_users(caches: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
+    """Yield the live pods that reserved a claim or hold it, each once."""
+    held = caches.claims.get(claim)
     users: dict[ids.PodUid, pods.Pod] = {}
     for entry in held.consumers if held is not None else ():
         pod = (
-            allocation_hold.consumer_pod(held, entry, found.pods.get) if held is not None else None
+            allocation_hold.consumer_pod(held, entry, caches.pods.get) if held is not None else None
         )
         if pod is not None:
             users[pod.uid] = pod
@@ -99,14 +101,14 @@ def claim_users(found: Stores, claim: ids.Key) -> Iterator[pods.Pod]:
 
 
 class PodsByClaim:
-    """Which pods name a claim; kept by the pod store's changes."""
+    """Index of pods by claim, updated by the pod store's changes."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._pods: dict[ids.Key, set[ids.Key]] = {}
 
     def update(self, old: pods.Pod | None, new: pods.Pod | None) -> None:
-        """A pod changed."""
+        """Apply a pod's change."""
         with self._lock:
             for key in claim_keys(old):
                 rest = self._pods.pop(key, set()) - {old.key if old else ids.Key("")}
@@ -116,11 +118,11 @@ class PodsByClaim:
                 self._pods.setdefault(key, set()).add(new.key if new else ids.Key(""))
 
     def pods(self, claim: ids.Key) -> tuple[ids.Key, ...]:
-        """The pods of a claim, in order."""
+        """Return the keys of the pods that name a claim, sorted."""
         with self._lock:
             return tuple(sorted(self._pods.get(claim, ())))
 
 
 def claim_keys(pod: pods.Pod | None) -> tuple[ids.Key, ...]:
-    """The keys of the claims a pod names, as far as they are known yet."""
+    """Return the keys of the claims that a pod names, as far as they are known."""
     return pod.claim_keys if pod else ()

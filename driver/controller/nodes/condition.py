@@ -1,4 +1,4 @@
-"""The Node condition that sums up its GPUs' health: what `kubectl describe node` shows. Pure."""
+"""The Node condition that sums up its GPUs' health, shown by `kubectl describe node`. Pure."""
 
 from collections.abc import Iterable
 
@@ -10,15 +10,15 @@ from driver.resources.dra import slices
 _SHOWN = 8
 
 
-def gpu_condition(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
-    """What the slices of our driver on one node say; None where there is no GPU.
+def gpu_condition(resource_slices: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
+    """Return the condition for the driver's slices of one node; None without a GPU.
 
-    A GPU is unhealthy when one of its faces is kept from new claims by more than the question of
-    who allocates it, or somebody who cordoned it.
+    A GPU is unhealthy when a taint keeps one of its faces from new claims, the taints of D2 and of
+    cordons excepted.
     """
     trouble: dict[str, set[str]] = {}
-    for one in found:
-        for device in one.devices:
+    for resource_slice in resource_slices:
+        for device in resource_slice.devices:
             gpu = faces.gpu_name(device.name) or device.name
             trouble.setdefault(gpu, set()).update(
                 _words(taint)
@@ -31,9 +31,9 @@ def gpu_condition(found: Iterable[slices.Slice]) -> nodes.GpuCondition | None:
     if not sick:
         text = f"{len(trouble)} GPUs are healthy"
         return nodes.GpuCondition("True", reasons.Reason.GPUS_HEALTHY, text)
-    told = [f"{gpu}: {words}" for gpu, words in list(sick.items())[:_SHOWN]]
+    shown = [f"{gpu}: {words}" for gpu, words in list(sick.items())[:_SHOWN]]
     more = f" and {len(sick) - _SHOWN} more" if len(sick) > _SHOWN else ""
-    text = f"{len(sick)} of {len(trouble)} GPUs are not healthy: {'; '.join(told)}{more}"
+    text = f"{len(sick)} of {len(trouble)} GPUs are not healthy: {'; '.join(shown)}{more}"
     return nodes.GpuCondition("False", reasons.Reason.GPUS_UNHEALTHY, text)
 
 

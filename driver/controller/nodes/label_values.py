@@ -18,13 +18,13 @@ _NOT_A_LABELS = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST = 63
 
 
-def gpu_labels(found: Iterable[slices.Slice]) -> dict[str, str]:
-    """The labels of a node with these slices of our driver; none where no GPU is published.
+def gpu_labels(resource_slices: Iterable[slices.Slice]) -> dict[str, str]:
+    """Return the labels of a node with these slices of the driver; empty without a GPU.
 
-    What GPU feature discovery tells and slices do not (the driver's exact version, the machine's
-    name) is left out, and so is what depends on how a device plugin shares.
+    Leaves out values of GPU feature discovery that slices do not hold (the driver's exact version,
+    the machine's name) or that depend on how a device plugin shares.
     """
-    devices = [device for one in found for device in one.devices]
+    devices = [device for entry in resource_slices for device in entry.devices]
     gpus = sorted({faces.gpu_name(device.name) or device.name for device in devices})
     whole = [
         device
@@ -34,35 +34,35 @@ def gpu_labels(found: Iterable[slices.Slice]) -> dict[str, str]:
     ]
     if not gpus:
         return {}
-    parts = any(one.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG for one in devices)
-    told = {
+    parts = any(device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG for device in devices)
+    values = {
         "gpu.present": "true",
         "gpu.count": str(len(gpus)),
         "mig.capable": "true" if parts else "false",
         **(dict(_of_gpu(whole[0])) if whole else {}),
     }
-    return {f"{PREFIX}{key}": value for key, value in told.items() if value}
+    return {f"{PREFIX}{key}": value for key, value in values.items() if value}
 
 
 def _of_gpu(device: slices.Device) -> Iterator[tuple[str, str]]:
-    """What one GPU says of itself."""
-    told = device.attributes
-    yield "gpu.product", _word(str(told[names.ATTR_PRODUCT]))
-    yield "gpu.family", _word(str(told.get(names.ATTR_ARCHITECTURE, ""))).lower()
+    """Yield the labels of one GPU's attributes."""
+    values = device.attributes
+    yield "gpu.product", _word(str(values[names.ATTR_PRODUCT]))
+    yield "gpu.family", _word(str(values.get(names.ATTR_ARCHITECTURE, ""))).lower()
     memory = device.capacity.get(names.CAP_MEMORY)
     yield "gpu.memory", str(memory.value.units // _MIB) if memory else ""
-    yield from _versions(told, names.ATTR_CUDA_CAPABILITY, "gpu.compute")
-    yield from _versions(told, names.ATTR_DRIVER_VERSION, "cuda.driver", "cuda.driver-version")
+    yield from _versions(values, names.ATTR_CUDA_CAPABILITY, "gpu.compute")
+    yield from _versions(values, names.ATTR_DRIVER_VERSION, "cuda.driver", "cuda.driver-version")
     yield from _versions(
-        told, names.ATTR_CUDA_DRIVER_VERSION, "cuda.runtime", "cuda.runtime-version"
+        values, names.ATTR_CUDA_DRIVER_VERSION, "cuda.runtime", "cuda.runtime-version"
     )
 
 
 def _versions(
-    told: Mapping[str, object], attribute: str, *labels: str
+    values: Mapping[str, object], attribute: str, *labels: str
 ) -> Iterator[tuple[str, str]]:
-    """Major and minor, under the old name and under the new one."""
-    version = told.get(attribute)
+    """Yield major and minor under the old and the new label names."""
+    version = values.get(attribute)
     if isinstance(version, attributes.Version):
         major, minor, *_ = str(version).split(".")
         for label in labels:
@@ -71,5 +71,5 @@ def _versions(
 
 
 def _word(text: str) -> str:
-    """As a label's value may be: `NVIDIA-H100-80GB-HBM3`."""
+    """Return a text as a valid label value: `NVIDIA-H100-80GB-HBM3`."""
     return _NOT_A_LABELS.sub("-", text)[:_LONGEST].strip("-_.")

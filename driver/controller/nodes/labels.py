@@ -1,7 +1,7 @@
-"""Keeps the nodes' labels of `node_labels`, beside whoever else labels them.
+"""Writes the node labels of `label_values` by server-side apply.
 
-Server-side apply knows whose a label is: what we no longer say goes, and a label that somebody else
-has set to another value (GPU feature discovery) is theirs, and the node is left alone.
+Labels that are no longer wanted are removed. Where another manager (GPU feature discovery) set a
+label to another value, the node is left alone.
 """
 
 import threading
@@ -22,63 +22,69 @@ _log = structlog.get_logger(__name__)
 
 
 class NodeLabeler:
-    """Labels every node whose GPUs are published. `published` gives all slices there are."""
+    """Labels every node with published GPUs. `published` returns all slices."""
 
     def __init__(
         self,
         kube: client.KubeClient,
-        known: Callable[[], Mapping[ids.Key, nodes.Node]],
+        nodes_now: Callable[[], Mapping[ids.Key, nodes.Node]],
         published: Callable[[], Mapping[ids.Key, slices.Slice]],
         driver: str,
         time: clock.Clock,
     ) -> None:
         self._kube = kube
-        self._nodes = known
+        self._nodes = nodes_now
         self._slices = published
         self._driver = driver
         self._clock = time
-        self._read: dict[ids.NodeName, _Read] = {}
-        self._said: dict[str, Mapping[str, str]] = {}
-        self._theirs: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
+        self._read: dict[ids.NodeName, _NodeLabels] = {}
+        self._applied: dict[str, Mapping[str, str]] = {}
+        self._conflicts: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {}
 
     def run(self, stop: threading.Event) -> None:
-        """Look every ten seconds until `stop` is set."""
+        """Reconcile every ten seconds until `stop` is set."""
         while not self._clock.wait(stop, INTERVAL_S):
             self.reconcile()
 
     def reconcile(self) -> None:
-        """Label what changed: the GPUs, or the labels."""
-        found = self._nodes().values()
-        self._read = self._now()
-        there = {node.uid for node in found}
-        self._said = {uid: said for uid, said in self._said.items() if uid in there}
-        self._theirs = {uid: met for uid, met in self._theirs.items() if uid in there}
-        for node in found:
+        """Apply labels where GPUs or labels changed."""
+        live = self._nodes().values()
+        self._read = self._read_slices()
+        uids = {node.uid for node in live}
+        self._applied = {uid: applied for uid, applied in self._applied.items() if uid in uids}
+        self._conflicts = {uid: met for uid, met in self._conflicts.items() if uid in uids}
+        for node in live:
             read = self._read.get(node.name)
             self._label(node, read.labels if read else {})
 
-    def _now(self) -> dict[ids.NodeName, "_Read"]:
-        """What each node's slices say; those that are as before are not read again."""
+    def _read_slices(self) -> dict[ids.NodeName, "_NodeLabels"]:
+        """Return each node's slices and labels; unchanged ones are reused."""
         grouped: dict[ids.NodeName, list[slices.Slice]] = {}
-        for one in self._slices().values():
-            if one.driver == self._driver and one.node is not None:
-                grouped.setdefault(one.node, []).append(one)
+        for resource_slice in self._slices().values():
+            if resource_slice.driver == self._driver and resource_slice.node is not None:
+                grouped.setdefault(resource_slice.node, []).append(resource_slice)
         now = {}
-        for name, found in grouped.items():
-            before = self._read.get(name)
-            same = before is not None and [*map(id, before.slices)] == [*map(id, found)]
-            now[name] = before if before and same else _Read(found, label_values.gpu_labels(found))
+        for name, node_slices in grouped.items():
+            node_labels = self._read.get(name)
+            same = node_labels is not None and [*map(id, node_labels.slices)] == [
+                *map(id, node_slices)
+            ]
+            now[name] = (
+                node_labels
+                if node_labels and same
+                else _NodeLabels(node_slices, label_values.gpu_labels(node_slices))
+            )
         return now
 
-    def _label(self, node: nodes.Node, wanted: Mapping[str, str]) -> None:
-        stands = all(node.labels.get(key) == value for key, value in wanted.items())
-        before = self._said.get(node.uid)
-        if (stands and before == wanted) or (before is None and not wanted):
+    def _label(self, node: nodes.Node, desired: Mapping[str, str]) -> None:
+        stands = all(node.labels.get(key) == value for key, value in desired.items())
+        previous = self._applied.get(node.uid)
+        if (stands and previous == desired) or (previous is None and not desired):
             return
-        met = wanted, node.labels
-        if self._theirs.get(node.uid) == met:
+        met = desired, node.labels
+        if self._conflicts.get(node.uid) == met:
             return
-        meta = {"name": node.name, "uid": node.uid, "labels": dict(wanted)}
+        meta = {"name": node.name, "uid": node.uid, "labels": dict(desired)}
         body = {"apiVersion": gvr.NODES.api_version, "kind": "Node", "metadata": meta}
         try:
             self._kube.patch(
@@ -90,18 +96,18 @@ class NodeLabeler:
             )
         except errors.Conflict as e:
             # Until they, or we, say something else.
-            self._theirs[node.uid] = met
+            self._conflicts[node.uid] = met
             _log.info("node labelled by somebody else", node=node.name, error=str(e))
             return
         except errors.ApiError as e:
             _log.warning("node not labelled", node=node.name, error=str(e))
             return
-        self._said[node.uid] = wanted
+        self._applied[node.uid] = desired
 
 
 @dataclass(frozen=True, slots=True)
-class _Read:
-    """A node's slices, and the labels that they come to."""
+class _NodeLabels:
+    """A node's slices and the labels computed from them."""
 
     slices: list[slices.Slice]
     labels: Mapping[str, str]

@@ -1,6 +1,6 @@
-"""Pods that wait for a device plugin's resource in a namespace whose label keeps them so (D21).
+"""Reports pods that wait for a device plugin's resource in a namespace excluded by label (D21).
 
-Who set the label may not be who made the pod: the pod is told, by one event.
+The label's author may not be the pod's: the pod gets one event.
 """
 
 import functools
@@ -25,10 +25,10 @@ Labels = Callable[[str], Mapping[str, str]]
 
 
 def unmet_requests(pod: pods.Pod) -> tuple[str, ...]:
-    """What of device plugins' resources a pod waits for: `nvidia.com/gpu=1`.
+    """Return the device-plugin resources that a pod waits for: `nvidia.com/gpu=1`.
 
-    Only what kube-scheduler refused it for: where a device plugin serves the resource, a pod that
-    was left alone is as it should be.
+    Only those named in kube-scheduler's refusal: where a device plugin serves the resource, an
+    unconverted pod is correct.
     """
     if pod.node or pod.deleting or not pod.verdict.refused:
         return ()
@@ -43,26 +43,26 @@ def unmet_requests(pod: pods.Pod) -> tuple[str, ...]:
     )
 
 
-def message(asked: Sequence[str]) -> str:
-    """What to tell a pod that waits for `asked` in a namespace that is kept out."""
+def message(resources: Sequence[str]) -> str:
+    """Return the event message for a pod that waits for `resources` in an excluded namespace."""
     return (
-        f"asks {', '.join(asked)}, which no node has left; it was not converted to a claim, for "
-        f"its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without the "
-        "label, or with a ResourceClaim"
+        f"asks {', '.join(resources)}, which no node has left; it was not converted to a claim, "
+        f"for its namespace has the label {names.CONVERT_LABEL}=false. Make the pod anew without "
+        "the label, or with a ResourceClaim"
     )
 
 
 def _lacks(words: str, name: str) -> bool:
-    """`1 Insufficient nvidia.com/gpu.` names it, and not `nvidia.com/gpu.shared`."""
-    found = words.replace(",", " ").split()
+    """Return whether the words name `1 Insufficient nvidia.com/gpu.`, and no longer name."""
+    tokens = words.replace(",", " ").split()
     return any(
-        before == "Insufficient" and one.rstrip(".") == name
-        for before, one in itertools.pairwise(found)
+        previous == "Insufficient" and token.rstrip(".") == name
+        for previous, token in itertools.pairwise(tokens)
     )
 
 
 class UnconvertedPodReporter:
-    """Tells each such pod once. `waiting` are all pods there are, by key."""
+    """Reports each such pod once. `waiting` returns all pods by key."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class UnconvertedPodReporter:
         self._labels = labels
         self._recorder = recorder
         self._clock = time
-        self._told: set[ids.PodUid] = set()
+        self._reported: set[ids.PodUid] = set()
 
     def run(self, stop: threading.Event) -> None:
         """Look every half minute until `stop` is set."""
@@ -83,27 +83,27 @@ class UnconvertedPodReporter:
             self.report()
 
     def report(self) -> None:
-        """Tell those that have not been told; a namespace is asked about once a look."""
-        found = self._pods().values()
-        self._told &= {one.uid for one in found}
+        """Report new pods; each namespace is read once per call."""
+        live = self._pods().values()
+        self._reported &= {pod.uid for pod in live}
         labels = functools.cache(self._labels)
-        for pod in found:
-            asked = () if pod.uid in self._told else unmet_requests(pod)
-            if asked and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
-                self._told.add(pod.uid)
+        for pod in live:
+            resources = () if pod.uid in self._reported else unmet_requests(pod)
+            if resources and labels(pod.namespace).get(names.CONVERT_LABEL) == "false":
+                self._reported.add(pod.uid)
                 reason = reasons.Reason.NOT_CONVERTED.value
                 self._recorder.event(
-                    commit_events.pod_ref(pod), reason, message(asked), warning=True
+                    commit_events.pod_ref(pod), reason, message(resources), warning=True
                 )
 
 
 def namespace_labels(kube: client.KubeClient) -> Labels:
-    """The labels of namespaces, each asked for; none of one that cannot be read now."""
+    """Return a reader of namespace labels; empty where a namespace cannot be read."""
 
     def labels(namespace: str) -> Mapping[str, str]:
         try:
-            found = kube.get(gvr.NAMESPACES, namespace)
-            return fields.text_map(fields.mapping(found, "metadata"), "labels", "metadata")
+            obj = kube.get(gvr.NAMESPACES, namespace)
+            return fields.text_map(fields.mapping(obj, "metadata"), "labels", "metadata")
         except errors.RationError as e:
             _log.info("namespace not read", namespace=namespace, error=str(e))
             return {}

@@ -1,9 +1,8 @@
-"""Backfill: devices are planned for the first in line that finds none, where and when it may start.
+"""Backfill: reserves devices for the first pending workload that fits nowhere.
 
 Later work uses them only if it declares that it ends before (EASY: Lifka, JSSPP 1995), so small
-work passes large work without delaying it. Where nothing says when the work in its way ends, idle
-devices would wait for ever: then nothing is planned, but for a pod past its starvation bound, and
-for that in rounds (`planned.Rules`).
+work passes large work without delaying it. Without known end times nothing is reserved, except
+in rounds for a pod past its starvation bound (`backfill_plan.Rules`).
 """
 
 import datetime as dt
@@ -27,27 +26,27 @@ _log = structlog.get_logger(__name__)
 KEY = backfill_plan.KEY
 _STEPS = 2_000
 """Of one look for where it starts: about 50 ms."""
-_AGAIN_S = 2.0
-_PATIENT = 20.0
+_RETRY_S = 2.0
+_PAUSE_FACTOR = 20.0
 """Looks take at most a twentieth of the time: a plan is looked for anew no more often."""
-_DEPTH = 8
+_MAX_SEARCHES = 8
 """Candidates looked at in one pass (Slurm: bf_max_job_test)."""
 _GRACE_S = 300.0
 """Work may start and go so much later than its declared run time says (images, grace periods)."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Look:
-    """Answer of one search; another is made from `again` (monotonic seconds) on."""
+class _SearchResult:
+    """Result of one search; repeated from `retry_at` (monotonic seconds) on."""
 
-    again: float
-    answer: earliest_start.PlannedStart | None
+    retry_at: float
+    start: earliest_start.PlannedStart | None
 
 
 class BackfillReservation:
-    """On the decider's thread, `plan` readable from any. All may be lost: the next look finds it.
+    """On the decider's thread; `plan` is readable from any. State may be lost and is found again.
 
-    A plan is held in the view while those behind it in line have their turns.
+    The plan is in the view while workloads behind it in line are scheduled.
     """
 
     def __init__(
@@ -57,35 +56,35 @@ class BackfillReservation:
         deciding: settings.Settings,
         rules: backfill_plan.BackfillRules,
     ) -> None:
-        self._known = shared
-        self._book = book
-        self._deciding = deciding
+        self._context = shared
+        self._victims = book
+        self._settings = deciding
         self.rules = rules
-        self._looks: dict[write_pool.WorkItem, _Look] = {}
+        self._searches: dict[write_pool.WorkItem, _SearchResult] = {}
         self._rests: dict[write_pool.WorkItem, float] = {}
         self._stale: set[write_pool.WorkItem] = set()
         self._rest_end = 0.0
         self._users: frozenset[str] = frozenset()
         self._start: dt.datetime | None = None
-        self._looked = 0
+        self._search_count = 0
         self.plan: backfill_plan.BackfillPlan | None = None
 
     @property
     def item(self) -> write_pool.WorkItem | None:
-        """The pod or gang that devices are planned for."""
+        """The pod or gang that devices are reserved for."""
         return write_pool.WorkItem(self.plan.kind, self.plan.key) if self.plan is not None else None
 
     def refresh(self) -> bool:
-        """Drop a plan that is over, or whose holder no longer waits; True where there was one."""
+        """Drop an expired plan, or one whose holder is not pending; True if there was one."""
         plan, item = self.plan, self.item
         if plan is None or item is None:
             return False
-        if self._known.memory.waiting.get(item) is None:
+        if self._context.memory.waiting.get(item) is None:
             self.drop()
             return True
-        if plan.until > self._known.clock.now():
+        if plan.until > self._context.clock.now():
             return False
-        rest_end = self._known.clock.monotonic() + self.rules.hold_s
+        rest_end = self._context.clock.monotonic() + self.rules.hold_s
         if plan.reason is backfill_plan.PlanReason.STARVED:
             self._rest_end = rest_end
         else:
@@ -95,28 +94,28 @@ class BackfillReservation:
         return True
 
     def release(self) -> None:
-        """Begin a pass: work before it in line finds the devices free until `settle`."""
-        self._looked = 0
-        moment = self._known.clock.monotonic()
+        """Begin a pass: workloads ahead in line may use the devices until `hold`."""
+        self._search_count = 0
+        moment = self._context.clock.monotonic()
         self._rests = {item: end for item, end in self._rests.items() if end > moment}
-        waiting = self._known.memory.waiting
-        self._looks = {item: look for item, look in self._looks.items() if item in waiting}
-        self._stale &= self._looks.keys()
+        waiting = self._context.memory.waiting
+        self._searches = {item: look for item, look in self._searches.items() if item in waiting}
+        self._stale &= self._searches.keys()
         if self.plan is not None:
-            self._known.view.set_reserved_devices(KEY, None)
+            self._context.view.set_reserved_devices(KEY, None)
 
     def hold(self) -> None:
-        """Hold the devices against work behind it in line."""
+        """Hold the devices against workloads behind in line."""
         if self.plan is not None:
-            self._known.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
+            self._context.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
 
     def drop(self) -> None:
-        """End the plan."""
+        """Drop the plan."""
         self.plan = self._start = None
-        self._known.view.set_reserved_devices(KEY, None)
+        self._context.view.set_reserved_devices(KEY, None)
 
     def reserve(self, candidate: pending.PendingWorkload, *, starves: bool) -> bool:
-        """Plan devices for a candidate that found none; False where it may have no plan."""
+        """Reserve the workload's earliest start. Returns False if it may have no plan."""
         plan = self._plan(candidate, starves=starves)
         if plan is None:
             if candidate.item == self.item:
@@ -129,24 +128,24 @@ class BackfillReservation:
         return True
 
     def allows(self, candidate: pending.PendingWorkload) -> bool:
-        """Tell if a candidate ends before the head starts, by the run times it declares."""
-        start, now = self._start, self._known.clock.now()
+        """Return whether the workload's declared run times end before the plan starts."""
+        start, now = self._start, self._context.clock.now()
         return start is not None and all(
             term.ends_by(work.pod, start, now) for work in candidate.workloads
         )
 
     def next_attempt(self, item: write_pool.WorkItem) -> float | None:
-        """Monotonic time at which a candidate that got no plan is to be looked at again."""
-        look = self._looks.get(item)
+        """Return when (monotonic seconds) to search again for a workload without a plan."""
+        look = self._searches.get(item)
         if item in self._stale and look is not None:
-            return look.again
+            return look.retry_at
         return self._rests.get(item)
 
     def expires_in_s(self) -> float | None:
-        """Seconds until a plan, or the rest after one, is over; None: neither is."""
+        """Return the seconds until the plan, or the pause after it, ends; None without."""
         if self.plan is not None:
-            return max((self.plan.until - self._known.clock.now()).total_seconds(), 0.0)
-        left = self._rest_end - self._known.clock.monotonic()
+            return max((self.plan.until - self._context.clock.now()).total_seconds(), 0.0)
+        left = self._rest_end - self._context.clock.monotonic()
         return left if left > 0.0 else None
 
     def _plan(
@@ -154,53 +153,53 @@ class BackfillReservation:
     ) -> backfill_plan.BackfillPlan | None:
         if candidate.item in self._rests:
             return None
-        look = self._looks.get(candidate.item)
-        if look is None or look.again <= self._known.clock.monotonic():
-            if self._looked >= _DEPTH:
+        look = self._searches.get(candidate.item)
+        if look is None or look.retry_at <= self._context.clock.monotonic():
+            if self._search_count >= _MAX_SEARCHES:
                 return None
-            look = self._looks[candidate.item] = self._look(candidate, starves=starves)
+            look = self._searches[candidate.item] = self._search(candidate, starves=starves)
         elif candidate.item == self.item:
             return self.plan
         else:
             self._stale.add(candidate.item)
-        answer = look.answer
+        answer = look.start
         if answer is None:
             return None
-        rests = self._rest_end > self._known.clock.monotonic()
+        rests = self._rest_end > self._context.clock.monotonic()
         if answer.start is None and (rests or not starves):
             return None
         return self._bounded(candidate.item, answer)
 
-    def _look(self, candidate: pending.PendingWorkload, *, starves: bool) -> _Look:
-        self._looked += 1
+    def _search(self, candidate: pending.PendingWorkload, *, starves: bool) -> _SearchResult:
+        self._search_count += 1
         self._stale.discard(candidate.item)
-        view, begun = self._known.view, self._known.clock.monotonic()
-        now = self._known.clock.now()
+        view, begun = self._context.view, self._context.clock.monotonic()
+        now = self._context.clock.now()
         people = [
             person
-            for unit in self._book.all_victims(view).values()
+            for unit in self._victims.all_victims(view).values()
             for person in unit.pods
             if starves or earliest_start.latest_end(person.pod, now) is not None
         ]
         ask = preemption_types.PreemptionRequest(
-            view, candidate.workloads, self._deciding, candidate.topology
+            view, candidate.workloads, self._settings, candidate.topology
         )
         answer = None
         if people:  # else what was refused just now starts at no known time
             answer = earliest_start.find_earliest_start(
                 ask, people, now, step_budget.StepBudget(_STEPS)
             )
-        ended = self._known.clock.monotonic()
-        pause = _PATIENT * _DEPTH * (ended - begun)
+        ended = self._context.clock.monotonic()
+        pause = _PAUSE_FACTOR * _MAX_SEARCHES * (ended - begun)
         if candidate.item == self.item:
-            pause = max(_AGAIN_S, _PATIENT * (ended - begun))
-        return _Look(ended + pause, answer)
+            pause = max(_RETRY_S, _PAUSE_FACTOR * (ended - begun))
+        return _SearchResult(ended + pause, answer)
 
     def _bounded(
         self, item: write_pool.WorkItem, answer: earliest_start.PlannedStart
     ) -> backfill_plan.BackfillPlan | None:
-        """A plan with its end; None where it would take too much of the fleet."""
-        view, now = self._known.view, self._known.clock.now()
+        """Return the plan with its end; None if it takes too much of the fleet."""
+        view, now = self._context.view, self._context.clock.now()
         devices = device_plan.held_devices(view, answer.members)
         users = frozenset(holder.claim for held in devices for holder in view.holders(held.device))
         if answer.start is not None:
@@ -226,8 +225,10 @@ class BackfillReservation:
         self._start, self._users = answer.start, users
         return backfill_plan.BackfillPlan(item.kind, item.key, devices, since, until, why)
 
-    def _is_small(self, devices: Sequence[reservations.Held]) -> bool:
+    def _is_small(self, devices: Sequence[reservations.HeldDevice]) -> bool:
         results = term.held_allocation(devices)
-        size = queue_resources.results_amounts(self._known.view, results.results if results else ())
-        fleet = queue_resources.capacity(self._known.view)
+        size = queue_resources.results_amounts(
+            self._context.view, results.results if results else ()
+        )
+        fleet = queue_resources.capacity(self._context.view)
         return size.gpus <= self.rules.max_fraction * fleet.gpus

@@ -1,4 +1,4 @@
-"""Gangs: what is due for one, and the placement of all its members at once."""
+"""Gang scheduler: reconciles a gang, and places all its members at once."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -32,7 +32,7 @@ ManagedClaims = Callable[
 
 
 class NotAGang(Exception):
-    """Its PodGroup lets each pod run by itself."""
+    """Raised when the PodGroup lets each pod run by itself."""
 
 
 class GangScheduler:
@@ -40,71 +40,71 @@ class GangScheduler:
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         hands: write_pool.WritePool,
         placer: results.ResultHandler,
         members: gang_index.GangIndex,
         mine: ManagedClaims,
         deciding: settings.Settings,
     ) -> None:
-        self._known = known
+        self._context = context
         self._writers = hands
-        self._placing = placer
-        self._roster = members
-        self._mine = mine
-        self._deciding = deciding
-        self._waits: dict[ids.Key | None, tuple[str, float]] = {}
-        self._told = tentative.FillCache()
+        self._results = placer
+        self._index = members
+        self._managed_claims = mine
+        self._settings = deciding
+        self._pending_since: dict[ids.Key | None, tuple[str, float]] = {}
+        self._fill_cache = tentative.FillCache()
 
     def reconcile(
         self, item: write_pool.WorkItem, *, stale: bool
     ) -> pending.PendingWorkload | float | None:
-        """A candidate where members are to be placed; else what is due is done.
+        """Return the workload if members are to be placed; else do what is due.
 
-        A number is the seconds until it is to be looked at again. Raises NotAGang.
+        A number is the seconds until the next reconcile. Raises NotAGang.
         """
-        self._known.refresh_view()
-        there = self._roster.members(item.key)
-        if any(pod.uid in self._known.memory.in_flight for pod in there):
+        self._context.refresh_view()
+        live = self._index.members(item.key)
+        if any(pod.uid in self._context.memory.in_flight for pod in live):
             return None  # its end brings the gang back
-        members = self._members(there)
-        if not there or members is None:
+        members = self._members(live)
+        if not live or members is None:
             return None
         try:
             gang = gang_index.read_gang(
-                item.key, there, self._known.stores.find_pod_group(item.key)
+                item.key, live, self._context.stores.find_pod_group(item.key)
             )
         except errors.BadInput as error:
-            self._refused(members, error)
+            self._report_invalid(members, error)
             return None
         if gang is None:
             raise NotAGang
-        due = gang_turn.next_action(gang, members, self._known.clock.now())
+        due = gang_turn.next_action(gang, members, self._context.clock.now())
         if isinstance(due, gang_turn.Place):
             return actions.STALE_RETRY_S if stale else self._candidate(item, gang, due)
-        self._known.memory.waiting.pop(item, None)
+        self._context.memory.waiting.pop(item, None)
         if not isinstance(due, gang_turn.Wait):
-            for one in members:
-                self._placing.report_allocated(one.pod, one.pod_claims)
+            for member in members:
+                self._results.report_allocated(member.pod, member.pod_claims)
         return self._act(members, due)
 
     def schedule(
         self, candidate: pending.PendingWorkload, gang: gang_index.Gang, vet: pending.QuotaCheck
     ) -> pending.ScheduleResult:
-        """Seat all members, and have them written or told."""
-        asked = self._workloads(candidate)
-        answer = self._seated(gang, asked, self._known.view)
+        """Place all members, and commit or report the result."""
+        workloads = self._workloads(candidate)
+        answer = self._find_placement(gang, workloads, self._context.view)
         if isinstance(answer, gang_types.GangPlacement):
-            placed = self._place(candidate, gang, answer, vet)
+            placed = self._commit(candidate, gang, answer, vet)
             return pending.ScheduleResult.PLACED if placed else pending.ScheduleResult.LIMITED
         words = (
             f"gang {gang.key}: {seating_words.gang_unschedulable(answer, gang.topology_request)}"
         )
         self._release(gang.key, words)
         note = candidate.note()
-        for one in asked:
-            self._placing.report_pending(
-                one.pod, one.open_claims, reasons.Reason.NO_FIT, words, note
+        for workload in workloads:
+            self._results.report_pending(
+                workload.pod, workload.open_claims, reasons.Reason.NO_FIT, words, note
             )
         return pending.ScheduleResult.UNSCHEDULABLE
 
@@ -115,126 +115,134 @@ class GangScheduler:
         view: snapshot.Snapshot,
         vet: pending.QuotaCheck,
     ) -> bool:
-        """Seat all on another view than everybody's; without places nothing is told."""
-        answer = self._seated(gang, self._workloads(candidate), view)
+        """Place all members on another view; without a fit nothing is reported."""
+        answer = self._find_placement(gang, self._workloads(candidate), view)
         if isinstance(answer, gang_types.GangPlacement):
-            return self._place(candidate, gang, answer, vet)
+            return self._commit(candidate, gang, answer, vet)
         return False
 
     def _workloads(
         self, candidate: pending.PendingWorkload
     ) -> tuple[allocator_types.Workload, ...]:
-        avoided = self._known.avoided_nodes
+        avoided = self._context.avoided_nodes
         return tuple(replace(work, avoided_nodes=avoided(work.pod)) for work in candidate.workloads)
 
-    def _place(
+    def _commit(
         self,
         candidate: pending.PendingWorkload,
         gang: gang_index.Gang,
         answer: gang_types.GangPlacement,
         vet: pending.QuotaCheck,
     ) -> bool:
-        why = vet(pick.result for one in answer.members for pick in one.placement.assignments)
+        why = vet(
+            pick.result for placement in answer.members for pick in placement.placement.assignments
+        )
         if why:
             self._release(gang.key, why)
             for seat in answer.members:
-                pod, found = seat.workload.pod, seat.workload.open_claims
-                self._placing.report_pending(pod, found, reasons.Reason.QUEUE_LIMIT, why)
+                pod, open_claims = seat.workload.pod, seat.workload.open_claims
+                self._results.report_pending(pod, open_claims, reasons.Reason.QUEUE_LIMIT, why)
             return False
-        self._known.memory.waiting.pop(candidate.item, None)
+        self._context.memory.waiting.pop(candidate.item, None)
         for seat in answer.members:
             if seat.workload.open_claims:
                 pod_item = write_pool.WorkItem("pod", seat.workload.pod.key)
-                self._placing.commit(pod_item, seat.workload, seat.placement, gang=True)
+                self._results.commit(pod_item, seat.workload, seat.placement, gang=True)
         return True
 
-    def _seated(
+    def _find_placement(
         self,
         gang: gang_index.Gang,
-        asked: Sequence[allocator_types.Workload],
+        workloads: Sequence[allocator_types.Workload],
         view: snapshot.Snapshot,
     ) -> gang_types.GangPlacement | gang_types.GangUnschedulable:
-        """All of them; of a gang that may have more than it needs, else just enough."""
-        known = self._told if view is self._known.view else None
+        """Place all members; else, if the gang has spare members, just enough."""
+        cache = self._fill_cache if view is self._context.view else None
         answer = gang_placement.place_gang(
-            asked, view, gang.topology_request, self._deciding, known
+            workloads, view, gang.topology_request, self._settings, cache
         )
         spare = len(gang.members) - gang.min_members
         if (
             isinstance(answer, gang_types.GangPlacement)
             or gang.is_exact
-            or not 0 < spare < len(asked)
+            or not 0 < spare < len(workloads)
         ):
             return answer
         fewer = gang_placement.place_gang(
-            asked[:-spare], view, gang.topology_request, self._deciding, known
+            workloads[:-spare], view, gang.topology_request, self._settings, cache
         )
         return fewer if isinstance(fewer, gang_types.GangPlacement) else answer
 
-    def _members(self, there: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
-        """With their claims; None while one is not there yet."""
-        found = []
-        for pod in there:
-            has = snapshot.pod_claims(pod, self._known.stores.claims.get)
+    def _members(self, live: Sequence[pods.Pod]) -> tuple[gang_turn.Member, ...] | None:
+        """Return the members with their claims; None while a claim is missing."""
+        members = []
+        for pod in live:
+            has = snapshot.pod_claims(pod, self._context.stores.claims.get)
             if has is None:
                 return None
-            found.append(gang_turn.Member(pod, has))
-        return tuple(found)
+            members.append(gang_turn.Member(pod, has))
+        return tuple(members)
 
     def _candidate(
         self, item: write_pool.WorkItem, gang: gang_index.Gang, due: gang_turn.Place
     ) -> pending.PendingWorkload | float | None:
         workloads = []
-        settles_s = max(self._known.settle_delay_s(one.pod, one.open_claims) for one in due.members)
+        settles_s = max(
+            self._context.settle_delay_s(member.pod, member.open_claims) for member in due.members
+        )
         if settles_s > 0:
             return settles_s
-        for one in due.members:
-            if any(claim.key in self._known.memory.writing for claim in one.open_claims):
+        for member in due.members:
+            if any(claim.key in self._context.memory.writing for claim in member.open_claims):
                 return None
-            mine = self._mine(one.pod, one.open_claims)
+            mine = self._managed_claims(member.pod, member.open_claims)
             if isinstance(mine, allocator_types.Unschedulable):
-                self._known.memory.waiting[item] = None
-                self._placing.report_unschedulable(
-                    one.pod, actions.Decide(one.open_claims, one.allocated_claims), mine
+                self._context.memory.waiting[item] = None
+                self._results.report_unschedulable(
+                    member.pod, actions.Decide(member.open_claims, member.allocated_claims), mine
                 )
                 return None
             if mine:
-                workloads.append(allocator_types.Workload(one.pod, mine, one.allocated_claims))
+                workloads.append(
+                    allocator_types.Workload(member.pod, mine, member.allocated_claims)
+                )
         return pending.PendingWorkload(item, tuple(workloads), gang) if workloads else None
 
-    def _refused(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:
-        """What the pods say makes no gang: each of them is told."""
-        written = tuple(one for one in members if one.held_claims and one.pod.node is None)
+    def _report_invalid(self, members: Sequence[gang_turn.Member], error: errors.BadInput) -> None:
+        """Report on every pod that the gang's declaration is invalid."""
+        written = tuple(
+            member for member in members if member.held_claims and member.pod.node is None
+        )
         if written:
             self._fail(gang_turn.Fail(written, str(error)))
-        for one in members:
-            if one.pod.node is None:
-                self._placing.report_pending(
-                    one.pod, one.open_claims, reasons.Reason.GANG_INVALID, str(error)
+        for member in members:
+            if member.pod.node is None:
+                self._results.report_pending(
+                    member.pod, member.open_claims, reasons.Reason.GANG_INVALID, str(error)
                 )
 
     def _act(self, members: Sequence[gang_turn.Member], due: gang_turn.Action) -> float | None:
         match due:
             case gang_turn.Wait(reason=why):
-                return self._wait(members, why)
+                return self._report_pending(members, why)
             case gang_turn.Ungate(members=gated):
-                for one in gated:
-                    self._writers.ungate(one.pod)
+                for member in gated:
+                    self._writers.ungate(member.pod)
             case gang_turn.Ready(members=ready):
-                self._say(ready, failed="")
+                self._set_conditions(ready, failed="")
                 return gang_turn.OBSERVED_AFTER_S
             case gang_turn.Fail():
                 self._fail(due)
                 return gang_turn.OBSERVED_AFTER_S
             case gang_turn.Clear() | gang_turn.RemoveReservation():
-                return self._let_go(due)
+                return self._release_members(due)
             case gang_turn.Recheck(after_s=after_s):
                 return after_s
             case _:
                 pass
         return None
 
-    def _let_go(self, due: gang_turn.Clear | gang_turn.RemoveReservation) -> float:
+    def _release_members(self, due: gang_turn.Clear | gang_turn.RemoveReservation) -> float:
         for member in due.members:
             if isinstance(due, gang_turn.RemoveReservation):
                 self._writers.unreserve_pod(member.pod, member.reserved_claims)
@@ -242,49 +250,62 @@ class GangScheduler:
                 self._writers.release(member.pod, member.held_claims)
         return gang_turn.OBSERVED_AFTER_S
 
-    def _wait(self, members: Sequence[gang_turn.Member], why: str) -> float | None:
-        """Told once it stays so for a moment: the pods of a gang are made one after the other."""
-        gang, now = gang_index.gang_key(members[0].pod), self._known.clock.monotonic()
-        said, since = self._waits.get(gang, ("", now))
-        if said != why:
-            self._waits = {key: one for key, one in self._waits.items() if now - one[1] < _FORGET_S}
-            self._waits[gang] = why, now
+    def _report_pending(self, members: Sequence[gang_turn.Member], why: str) -> float | None:
+        """Report the cause once it is stable: a gang's pods are created one after the other."""
+        gang, now = gang_index.gang_key(members[0].pod), self._context.clock.monotonic()
+        last, since = self._pending_since.get(gang, ("", now))
+        if last != why:
+            self._pending_since = {
+                key: entry
+                for key, entry in self._pending_since.items()
+                if now - entry[1] < _FORGET_S
+            }
+            self._pending_since[gang] = why, now
             return _STEADY_S
         if now - since < _STEADY_S:
             return _STEADY_S - (now - since)
-        for one in members:
-            self._placing.report_pending(one.pod, one.open_claims, reasons.Reason.GANG_WAITS, why)
+        for entry in members:
+            self._results.report_pending(
+                entry.pod, entry.open_claims, reasons.Reason.GANG_WAITS, why
+            )
         return None
 
     def _release(self, key: ids.Key, why: str) -> None:
-        """Give up those of a gang that were written for nothing."""
-        members = self._members(self._roster.members(key)) or ()
-        written = tuple(one for one in members if one.held_claims and one.pod.node is None)
+        """Release the members that were written in vain."""
+        members = self._members(self._index.members(key)) or ()
+        written = tuple(
+            member for member in members if member.held_claims and member.pod.node is None
+        )
         if written:
             self._fail(gang_turn.Fail(written, why))
 
     def _fail(self, due: gang_turn.Fail) -> None:
-        _log.info("gang given up", pods=[one.pod.key for one in due.members], why=due.reason)
-        self._say(due.members, failed=due.reason)
-        for one in due.members:
-            self._placing.report(one.pod, one.held_claims, reasons.Reason.GANG_RELEASED, due.reason)
-            node, verdict = actions.hold_node(one.pod, one.held_claims), one.pod.verdict
-            if node is not None and verdict.refused and one.pod.nominated != node:
-                self._known.record_refusal(one.pod, node, verdict.message)
-        for one in due.started:
-            if one.pod.owner is not None and one.pod_claims:
+        _log.info("gang given up", pods=[member.pod.key for member in due.members], why=due.reason)
+        self._set_conditions(due.members, failed=due.reason)
+        for member in due.members:
+            self._results.report(
+                member.pod, member.held_claims, reasons.Reason.GANG_RELEASED, due.reason
+            )
+            node, verdict = actions.hold_node(member.pod, member.held_claims), member.pod.verdict
+            if node is not None and verdict.refused and member.pod.nominated != node:
+                self._context.record_refusal(member.pod, node, verdict.message)
+        for member in due.started:
+            if member.pod.owner is not None and member.pod_claims:
                 self._writers.evict(
-                    one.pod_claims[0], one.pod, f"its gang was given up: {due.reason}"
+                    member.pod_claims[0], member.pod, f"its gang was given up: {due.reason}"
                 )
 
-    def _say(self, members: Sequence[gang_turn.Member], *, failed: str) -> None:
-        """On every claim whose binding waits, once for each version of it."""
-        said, now = (
-            self._known.memory.gang_condition_versions,
-            clock.rfc3339(self._known.clock.now()),
+    def _set_conditions(self, members: Sequence[gang_turn.Member], *, failed: str) -> None:
+        """Set the condition on claims whose binding waits, once per claim version."""
+        written, now = (
+            self._context.memory.gang_condition_versions,
+            clock.rfc3339(self._context.clock.now()),
         )
-        for one in members:
-            for claim in one.held_claims:
-                if gang_turn.has_binding_condition(claim) and said.get(claim.key) != claim.version:
-                    said[claim.key] = claim.version
+        for member in members:
+            for claim in member.held_claims:
+                if (
+                    gang_turn.has_binding_condition(claim)
+                    and written.get(claim.key) != claim.version
+                ):
+                    written[claim.key] = claim.version
                     self._writers.set_gang_condition(claim, failed, now)

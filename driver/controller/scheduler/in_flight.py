@@ -1,4 +1,4 @@
-"""Claims as they will be once decisions in flight are written: whose devices they have."""
+"""Claims with the decisions in flight applied."""
 
 from dataclasses import replace
 
@@ -9,18 +9,18 @@ from driver.scheduling.snapshot import allocation_hold
 
 
 class InFlightClaims:
-    """On the decider's thread. Advice that did not know them would name the wrong pods."""
+    """On the decider's thread. Without it explanations would name the wrong pods."""
 
     def __init__(self, shared: state.SchedulerContext) -> None:
-        self._known = shared
+        self._context = shared
 
     def claim(self, key: ids.Key) -> claims.Claim | None:
-        """The cached claim with what is being written of it; None: there is none."""
-        claim = self._known.stores.claims.get(key)
+        """Return the cached claim with what is being written of it; None without a claim."""
+        claim = self._context.stores.claims.get(key)
         if claim is None:
             return None
-        if key in self._known.memory.writing:
-            for decision in self._known.memory.in_flight.values():
+        if key in self._context.memory.writing:
+            for decision in self._context.memory.in_flight.values():
                 if key in decision.allocations:
                     entries = (
                         *claim.consumers,

@@ -1,4 +1,4 @@
-"""What the decider remembers between turns. All of it may be lost: state lives in the API.
+"""State of the scheduler between cycles. All of it may be lost: durable state is in the API.
 
 Owned by the decider's thread alone.
 """
@@ -15,16 +15,15 @@ from driver.scheduling.snapshot import snapshot
 
 @dataclass(slots=True)
 class SchedulerState:
-    """By pod UID, except `waiting` (pods and gangs without a fit), `in_doubt` and `unreserved`.
+    """State by pod UID, except `waiting`, `in_doubt` and `unreserved`.
 
-    Of what waits for something else than a place, such as a readable claim, the candidate is None.
-
-    `writing` are the claims of decisions `in_flight`. `said` is the version of each claim whose
-    gang's condition is being written.
-    `told` is why a pod found no place, `why` the reason of it, `gist` what of it is told at once,
-    `unadvised` are those to whom the nearest fit is still to be told. `explained` is the last
-    answer to each pod in full, for as long as the pod is there.
-    `in_doubt` are decisions in flight whose writes nobody answered: to be written again.
+    `waiting` are pods and gangs without a fit; None for a workload that waits for something else,
+    such as a readable claim. `writing` are the claims of decisions `in_flight`.
+    `gang_condition_versions`: version of each claim whose gang condition is being written.
+    `messages` is why a pod found no place, `pending_reasons` its reason, `message_keys` the part
+    that is reported at once, `unadvised` pods whose nearest fit is still to be reported.
+    `explanations` is the last answer to each existing pod in full.
+    `in_doubt` are decisions whose writes got no answer: to be written again.
     `unbound` are pods that were seen without a node, `astray` since when bound pods were seen away
     from their claims. `refused` are nodes that kube-scheduler refused, `released` when claims lost
     their allocation.
@@ -49,13 +48,13 @@ class SchedulerState:
     unreserved: dict[ids.Key, float] = field(default_factory=dict)
 
     def observe_uid(self, key: ids.Key, uid: ids.PodUid) -> None:
-        """A pod by that name has this UID; whatever an older one left is forgotten."""
+        """Record a pod's UID; state of an older pod of that name is dropped."""
         if self.uids.get(key, uid) != uid:
             self.forget(key)
         self.uids[key] = uid
 
     def forget(self, key: ids.Key) -> None:
-        """The pod is gone."""
+        """Drop the state of a deleted pod."""
         self.waiting.pop(write_pool.WorkItem("pod", key), None)
         uid = self.uids.pop(key, None)
         if uid is not None:
@@ -65,7 +64,7 @@ class SchedulerState:
             self.clear_messages(uid)
 
     def clear_messages(self, uid: ids.PodUid) -> None:
-        """What a pod was told does not hold any more."""
+        """Drop what was reported for a pod."""
         self.messages.pop(uid, None)
         self.pending_reasons.pop(uid, None)
         self.message_keys.pop(uid, None)
@@ -73,12 +72,12 @@ class SchedulerState:
         self.unadvised.discard(uid)
 
     def begin_write(self, decision: snapshot.InFlight) -> None:
-        """A decision is being written; no other in flight writes one of its claims."""
+        """Record a decision being written; no other in flight writes one of its claims."""
         self.in_flight[decision.pod.uid] = decision
         self.writing.update(decision.allocations)
 
     def end_write(self, uid: ids.PodUid) -> snapshot.InFlight | None:
-        """The decision for a pod is written, or was not; None where there was none."""
+        """Return and drop the decision in flight for a pod; None without one."""
         decision = self.in_flight.pop(uid, None)
         if decision is not None:
             self.writing.difference_update(decision.allocations)

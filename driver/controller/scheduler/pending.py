@@ -1,4 +1,4 @@
-"""What waits for its turn: a pod, or a gang of pods, whose claims are to be allocated now. Pure."""
+"""Pending workload: a pod, or a gang of pods, whose claims are to be allocated now. Pure."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable
@@ -16,7 +16,7 @@ _ANYWHERE = topology.Topology()
 
 
 class ScheduleResult(Enum):
-    """What became of a candidate's turn."""
+    """Result of scheduling a workload."""
 
     PLACED = auto()
     UNSCHEDULABLE = auto()
@@ -33,25 +33,25 @@ QuotaCheck = Callable[[Iterable[claims.Result]], str]
 """Why these devices may not be given; "" where they may."""
 
 
-def _nothing() -> str:
+def _no_note() -> str:
     return ""
 
 
 @dataclass(frozen=True, slots=True)
 class PendingWorkload:
-    """`workloads` are placed together or not at all; `gang` None: one pod by itself.
+    """A pod or gang; all `workloads` are placed together or not at all. `gang` None: one pod.
 
-    `note` is what is to be said beside a refusal: how its queue stands.
+    `note` returns the state of its queue, for a refusal's message.
     """
 
     item: write_pool.WorkItem
     workloads: tuple[allocator_types.Workload, ...]
     gang: gang_index.Gang | None = None
-    note: Callable[[], str] = _nothing
+    note: Callable[[], str] = _no_note
 
     @property
     def demand_key(self) -> str:
-        """What nodes are asked for by: `pod/team/train-0`, `gang/team/train`."""
+        """Key for node requests: `pod/team/train-0`, `gang/team/train`."""
         return f"{self.item.kind}/{self.item.key}"
 
     @property
@@ -76,17 +76,17 @@ class PendingWorkload:
 
     @property
     def topology(self) -> topology.Topology:
-        """How near each other its pods are to be."""
+        """Required proximity of its pods."""
         return self.gang.topology_request if self.gang else _ANYWHERE
 
     @property
     def open_claims(self) -> tuple[claims.Claim, ...]:
         """The claims to be allocated, of all its pods."""
-        return tuple(claim for one in self.workloads for claim in one.open_claims)
+        return tuple(claim for workload in self.workloads for claim in workload.open_claims)
 
 
 def parse_time(text: str) -> float:
-    """RFC 3339 in seconds since the epoch; 0 where it cannot be read."""
+    """Return RFC 3339 in seconds since the epoch; 0 if it cannot be read."""
     try:
         return dt.datetime.fromisoformat(text).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""How queues stand, kept in their status: what they have, what is fair, who waits (D7)."""
+"""Writes Queue status: allocation, fair share, pending workloads (D7)."""
 
 from collections.abc import Iterable
 
@@ -20,44 +20,48 @@ class QueueStatusWriter:
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         fair: engine.QueueEngine,
         charges: queue_usage.QueueUsage,
         hands: object_writer.ObjectWriter,
         counters: metrics.Metrics,
     ) -> None:
         self._counters = counters
-        self._known = known
+        self._context = context
         self._engine = fair
-        self._charges = charges
-        self._hands = hands
+        self._usage = charges
+        self._writer = hands
         self._written: dict[str, tuple[float, object]] = {}
 
     def reconcile(self) -> float | None:
-        """Write what changed; seconds until it is to be looked at again, None without queues."""
-        found = self._known.stores.queues.snapshot().values()
-        if not found:
+        """Write changed statuses; return the seconds until the next, None without queues."""
+        live = self._context.stores.queues.snapshot().values()
+        if not live:
             self._written.clear()
             self._counters.set_queue_values({})
             return None
-        self._known.refresh_view()
-        now = self._known.clock.now()
-        self._charges.refresh(now.timestamp())
-        self._tell(found)
+        self._context.refresh_view()
+        now = self._context.clock.now()
+        self._usage.refresh(now.timestamp())
+        self._write_changed(live)
         return EVERY_S
 
-    def _tell(self, found: Iterable[queues.Queue]) -> None:
-        now, moment = self._known.clock.now(), self._known.clock.monotonic()
+    def _write_changed(self, live: Iterable[queues.Queue]) -> None:
+        now, moment = self._context.clock.now(), self._context.clock.monotonic()
         standings = self._engine.queue_statuses(now.timestamp())
         faults = self._engine.tree.faults
         self._counters.set_queue_values(figures.queue_values(standings, self._engine.tree.accepted))
-        for one in found:
+        for queue in live:
             body = status.render(
-                standings.get(one.name), faults.get(one.name), one.generation, now, one.status
+                standings.get(queue.name),
+                faults.get(queue.name),
+                queue.generation,
+                now,
+                queue.status,
             )
-            last, said = self._written.get(one.name, (-_USAGE_S, None))
-            stale = moment - last >= _USAGE_S and body != one.status
-            new = not status.is_same_status(body, one.status) and body != said
+            last, written = self._written.get(queue.name, (-_USAGE_S, None))
+            stale = moment - last >= _USAGE_S and body != queue.status
+            new = not status.is_same_status(body, queue.status) and body != written
             if new or stale:
-                self._written[one.name] = moment, body
-                self._hands.write_queue_status(one, {**dict.fromkeys(one.status), **body})
+                self._written[queue.name] = moment, body
+                self._writer.write_queue_status(queue, {**dict.fromkeys(queue.status), **body})

@@ -1,4 +1,4 @@
-"""What each claim takes, told to the engine of queues as it changes."""
+"""Reports the usage of each claim to the queue engine as it changes."""
 
 from collections.abc import Iterable
 
@@ -12,73 +12,73 @@ from driver.scheduling.snapshot import cluster_state
 
 
 class QueueUsage:
-    """On the decider's thread: `bring` before the engine is asked."""
+    """On the decider's thread: `refresh` before the engine is used."""
 
     def __init__(
-        self, found: stores.Stores, view: cluster_state.ClusterState, fair: engine.QueueEngine
+        self, caches: stores.Stores, view: cluster_state.ClusterState, fair: engine.QueueEngine
     ) -> None:
-        self._stores = found
+        self._stores = caches
         self._view = view
         self._engine = self.engine = fair
         self._leaves: dict[ids.Key, str] = {}
-        self._kept: dict[ids.Key, str] = {}
+        self._reserved: dict[ids.Key, str] = {}
         self._leaving: dict[ids.Key, frozenset[ids.Key]] = {}
-        self._is_another = False
-        self._stirred: dict[ids.Key, None] = {}
+        self._tree_changed = False
+        self._dirty: dict[ids.Key, None] = {}
 
     def put_queue(self, name: ids.Key, queue: queues.Queue | None) -> None:
-        """A Queue came, changed or went: pods may belong to another now."""
-        before = self._engine.tree
+        """Apply a Queue's change: pods may belong to another queue now."""
+        previous = self._engine.tree
         self._engine.set_queue(name, queue)
-        self._is_another |= self._engine.tree is not before
+        self._tree_changed |= self._engine.tree is not previous
 
     def assign_queue(self, claims_of: ids.Key, leaf: str) -> None:
-        """A claim is being given devices for a pod of a queue."""
+        """Record the queue of a claim that is being allocated."""
         self._leaves[claims_of] = leaf
 
     def charge_reservation(
         self, key: ids.Key, leaf: str, allocation: claims.Allocation | None
     ) -> None:
-        """What is reserved counts for the queue that it is for."""
+        """Charge reserved devices to the holder's queue."""
         if allocation is None:
-            self._engine.charge(key, self._kept.pop(key, leaf), None)
+            self._engine.charge(key, self._reserved.pop(key, leaf), None)
             return
-        self._kept[key] = leaf
+        self._reserved[key] = leaf
         taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None)
 
-    def exclude_claims(self, key: ids.Key, found: Iterable[ids.Key]) -> None:
-        """Claims whose pods go for what is reserved: they count for no queue any more."""
-        before, after = self._leaving.pop(key, frozenset()), frozenset(found)
+    def exclude_claims(self, key: ids.Key, keys: Iterable[ids.Key]) -> None:
+        """Stop charging the claims of a Reservation's victims."""
+        previous, after = self._leaving.pop(key, frozenset()), frozenset(keys)
         if after:
             self._leaving[key] = after
-        for claim in before ^ after:
-            self._stirred[claim] = None
+        for claim in previous ^ after:
+            self._dirty[claim] = None
 
     def refresh(self, now: float) -> None:
-        """Tell the engine of all that changed."""
+        """Report all changes to the engine."""
         self._engine.refresh(self._view)
-        changed = [*self._view.drain_changed_claims(), *self._stirred]
-        self._stirred.clear()
-        if self._is_another:
-            self._is_another = False
+        changed = [*self._view.drain_changed_claims(), *self._dirty]
+        self._dirty.clear()
+        if self._tree_changed:
+            self._tree_changed = False
             changed = [*changed, *self._leaves]
-            self._leaves = {key: self._leaf(key) for key in self._leaves}
+            self._leaves = {key: self._claim_queue(key) for key in self._leaves}
         for key in dict.fromkeys(changed):
             self._charge(key, now)
 
     def _charge(self, key: ids.Key, now: float) -> None:
         allocation = self._view.allocation(key)
-        gone = any(key in found for found in self._leaving.values())
+        gone = any(key in excluded for excluded in self._leaving.values())
         if allocation is None or gone:
             leaf = self._leaves.pop(key, "")
             self._engine.charge(key, leaf, None, now)
             return
-        leaf = self._leaves[key] = self._leaf(key)
+        leaf = self._leaves[key] = self._claim_queue(key)
         taken = queue_resources.results_amounts(self._view, allocation.results)
         self._engine.charge(key, leaf, taken or None, now)
 
-    def _leaf(self, key: ids.Key) -> str:
-        """The queue of the first pod that has a claim; of one that no pod has, as it was."""
+    def _claim_queue(self, key: ids.Key) -> str:
+        """Return the queue of a claim's first pod; the previous one if no pod has it."""
         pod = next(stores.claim_users(self._stores, key), None)
         return self._engine.pod_queue(pod) if pod is not None else self._leaves.get(key, "")

@@ -1,4 +1,4 @@
-"""Acting on answers: a placement is written; a refusal is told, and renewed once it is another."""
+"""Result handler: commits placements, and reports refusals when they change."""
 
 from collections.abc import Callable, Iterable
 
@@ -22,22 +22,22 @@ _log = structlog.get_logger(__name__)
 
 
 class ResultHandler:
-    """On the decider's thread; the writes are the writers'."""
+    """On the decider's thread; writes run on the pool."""
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         hands: write_pool.WritePool,
         tools: write_pool.WriteDeps,
         adviser: explainer.FitExplainer,
         named: holder_names.HolderNames,
     ) -> None:
-        self._known = known
+        self._context = context
         self._writers = hands
         self._tools = tools
         self.explainer = adviser
         self.holders = named
-        self.message_refresh = refresh.MessageRefresh(known.clock)
+        self.message_refresh = refresh.MessageRefresh(context.clock)
 
     def commit(
         self,
@@ -47,21 +47,21 @@ class ResultHandler:
         *,
         gang: bool = False,
     ) -> None:
-        """Write a placement; a member of a gang is not bound before the others can be."""
+        """Commit a placement; a gang member is not bound before the others can be."""
         pod = workload.pod
-        memory, view = self._known.memory, self._known.view
-        stamped = clock.rfc3339(self._known.clock.now())
-        made = allocation_result.build_allocations(view, workload, placement, stamped)
+        memory, view = self._context.memory, self._context.view
+        stamped = clock.rfc3339(self._context.clock.now())
+        allocations = allocation_result.build_allocations(view, workload, placement, stamped)
         if gang:
-            made = allocation_result.with_binding_condition(
-                made, names.GANG_READY, names.GANG_FAILED
+            allocations = allocation_result.with_binding_condition(
+                allocations, names.GANG_READY, names.GANG_FAILED
             )
-        decision = snapshot.InFlight(pod, placement.node, made)
+        decision = snapshot.InFlight(pod, placement.node, allocations)
         memory.begin_write(decision)
         view.begin_write(decision)
         memory.clear_messages(pod.uid)
         self.record_explanation(pod, placement)
-        self._writers.allocate(item, write_pool.Decision(workload, placement, made))
+        self._writers.allocate(item, write_pool.Decision(workload, placement, allocations))
 
     def report_unschedulable(
         self,
@@ -72,20 +72,24 @@ class ResultHandler:
         *,
         note: Callable[[], str] | None = None,
     ) -> None:
-        """Say why, for each new answer and once its rest is old; free what is half decided."""
+        """Report a refusal when it changed or is old; release half-decided claims."""
         message = allocator_messages.unschedulable(answer)
-        uid, view = pod.uid, self._known.view
+        uid, view = pod.uid, self._context.view
         # Counts change with every pod that comes or goes: they are renewed, as the rest is.
         gist = (answer.blocker, answer.detail, answer.reasons)
-        new = self._known.memory.message_keys.get(uid) != gist
-        new |= self._known.memory.pending_reasons.get(uid) is None
+        new = self._context.memory.message_keys.get(uid) != gist
+        new |= self._context.memory.pending_reasons.get(uid) is None
         if new:
-            self._known.memory.clear_messages(uid)
-            self._known.memory.message_keys[uid] = gist
-        if new or self._is_owed(pod, workload) or self._is_old(uid, reasons.Reason.NO_FIT):
-            near = self._nearest(workload, answer)
+            self._context.memory.clear_messages(uid)
+            self._context.memory.message_keys[uid] = gist
+        if (
+            new
+            or self._lacks_advice(pod, workload)
+            or self._needs_refresh(uid, reasons.Reason.NO_FIT)
+        ):
+            near = self._find_nearest(workload, answer)
             rest = self.describe_details(answer, near, note() if note is not None else "")
-            owed = uid in self._known.memory.unadvised
+            owed = uid in self._context.memory.unadvised
             text = whatif_words.join_sentence(message, rest)
             if new or (not owed and self.message_refresh.record(uid, text, view)):
                 self.message_refresh.record(uid, text, view)
@@ -114,15 +118,17 @@ class ResultHandler:
         message: str,
         note: str = "",
     ) -> None:
-        """Say why a pod is not placed that was not even tried, once for each new answer."""
+        """Report why a pod was not tried, once for each message."""
         self._tools.metrics.count_decision("waits")
         self._tools.metrics.count_refusals((reason,))
-        uid, view = pod.uid, self._known.view
-        new = self._known.memory.messages.get(uid) != message
+        uid, view = pod.uid, self._context.view
+        new = self._context.memory.messages.get(uid) != message
         if new:
-            self._known.memory.clear_messages(uid)
+            self._context.memory.clear_messages(uid)
         text = whatif_words.join_sentence(message, note)
-        if new or (self._is_old(uid, reason) and self.message_refresh.record(uid, text, view)):
+        if new or (
+            self._needs_refresh(uid, reason) and self.message_refresh.record(uid, text, view)
+        ):
             self.message_refresh.record(uid, text, view)
             self.report(pod, open_claims, reason, text, same_as=message)
         if reason is reasons.Reason.NO_FIT:
@@ -131,79 +137,79 @@ class ResultHandler:
     def report(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
         *,
         same_as: str = "",
         answer: allocator_types.Unschedulable | None = None,
     ) -> None:
-        """A warning on a pod and its claims, remembered as what it was told last.
+        """Warn on a pod and its claims, and record it as the last message.
 
         The pod's condition names what of an `answer` holds on every node.
         """
-        self._known.memory.messages[pod.uid] = same_as or message
+        self._context.memory.messages[pod.uid] = same_as or message
         if not same_as:
-            self._known.memory.message_keys.pop(pod.uid, None)
-        self.message_refresh.prune(self._known.memory.messages)
-        self._known.memory.pending_reasons[pod.uid] = reason
-        self._tools.reporter.warning(pod, found, reason, message)
+            self._context.memory.message_keys.pop(pod.uid, None)
+        self.message_refresh.prune(self._context.memory.messages)
+        self._context.memory.pending_reasons[pod.uid] = reason
+        self._tools.reporter.warning(pod, pod_claims, reason, message)
         if pod.node is None and answer is not None and answer.blocker is not None:
             self._tools.reporter.report_pending(pod, answer.blocker, answer.detail)
         elif pod.node is None:
             self._tools.reporter.report_pending(pod, reason, message)
         _log.info("not placed", pod=pod.key, reason=reason.value, answer=message)
 
-    def report_allocated(self, pod: pods.Pod, found: Iterable[claims.Claim]) -> None:
-        """A pod whose claims all have devices waits no more, whoever gave it those."""
-        if pod.waits is not None and all(claim.allocation is not None for claim in found):
+    def report_allocated(self, pod: pods.Pod, pod_claims: Iterable[claims.Claim]) -> None:
+        """Remove the pending condition of a pod whose claims are all allocated."""
+        if pod.pending is not None and all(claim.allocation is not None for claim in pod_claims):
             self._tools.reporter.report_allocated(pod)
 
     def report_event(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
     ) -> None:
-        """A warning beside what it was told last."""
-        self._tools.reporter.warning(pod, found, reason, message)
+        """Warn on a pod and its claims without recording it."""
+        self._tools.reporter.warning(pod, pod_claims, reason, message)
 
     def report_provisioning(
         self,
         pod: pods.Pod,
-        found: tuple[claims.Claim, ...],
+        pod_claims: tuple[claims.Claim, ...],
         reason: reasons.Reason,
         message: str,
         *,
         new: bool,
     ) -> None:
-        """How a pod that was refused stands otherwise, as its condition says until it is placed.
+        """Report the provisioning status of a refused pod in its condition.
 
-        An event only where that is `new`; the condition where it says something else.
+        Emits an event only if it is `new`; patches the condition only if it differs.
         """
         if new:
             tell = self._tools.reporter
             warns = reason is reasons.Reason.NO_NODE_SHAPE_FITS
-            (tell.warning if warns else tell.normal)(pod, found, reason, message)
+            (tell.warning if warns else tell.normal)(pod, pod_claims, reason, message)
             _log.info("not placed yet", pod=pod.key, reason=reason.value, answer=message)
-        if new or self._known.memory.pending_reasons.get(pod.uid) is not reason:
-            self._known.memory.pending_reasons[pod.uid] = reason
+        if new or self._context.memory.pending_reasons.get(pod.uid) is not reason:
+            self._context.memory.pending_reasons[pod.uid] = reason
             self._tools.reporter.report_pending(pod, reason, message)
 
     def _ungate(self, pod: pods.Pod) -> None:
-        labels = self._known.view.population.namespaces.get(pod.namespace, {})
+        labels = self._context.view.population.namespaces.get(pod.namespace, {})
         if actions.should_ungate(pod, labels):
             self._writers.ungate(pod)
 
-    def _is_owed(self, pod: pods.Pod, workload: allocator_types.Workload | None) -> bool:
-        return workload is not None and pod.uid in self._known.memory.unadvised
+    def _lacks_advice(self, pod: pods.Pod, workload: allocator_types.Workload | None) -> bool:
+        return workload is not None and pod.uid in self._context.memory.unadvised
 
-    def _is_old(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
-        """Words that another room has followed, such as nodes on their way, are left to it."""
-        return self._known.memory.pending_reasons.get(
+    def _needs_refresh(self, uid: ids.PodUid, reason: reasons.Reason) -> bool:
+        """Return whether to refresh a message; those of another component are left to it."""
+        return self._context.memory.pending_reasons.get(
             uid
-        ) is reason and self.message_refresh.is_due(uid, self._known.view)
+        ) is reason and self.message_refresh.is_due(uid, self._context.view)
 
     def describe_details(
         self,
@@ -212,10 +218,10 @@ class ResultHandler:
         note: str = "",
         view: snapshot.Snapshot | None = None,
     ) -> str:
-        """Sentences beside a refusal: who has the devices, the nearest fit, the queue and plan."""
+        """Return sentences beside a refusal: holders, nearest fit, queue and plan."""
         node = near.node if near is not None else None
         parts = (
-            self.holders.describe_rejection(view or self._known.view, answer, node),
+            self.holders.describe_rejection(view or self._context.view, answer, node),
             whatif_words.nearest_fit_message(near) if near is not None else "",
             note,
         )
@@ -228,24 +234,24 @@ class ResultHandler:
         near: nearest_fit.NearestFit | None = None,
         text: str = "",
     ) -> explanation.Explanation:
-        """Remember an answer in full, for readers."""
-        now = clock.rfc3339(self._known.clock.now())
+        """Record an answer in full, for readers."""
+        now = clock.rfc3339(self._context.clock.now())
         full = explanation.Explanation(pod.key, now, answer, near, text)
-        self._known.memory.explanations[pod.uid] = full
+        self._context.memory.explanations[pod.uid] = full
         return full
 
-    def _nearest(
+    def _find_nearest(
         self, workload: allocator_types.Workload | None, answer: allocator_types.Unschedulable
     ) -> nearest_fit.NearestFit | None:
-        """The nearest fit; where looking for it would take too long now, another time."""
+        """Return the nearest fit; deferred where it takes too long now."""
         if workload is None or answer.blocker is not None:
             return None
         uid = workload.pod.uid
-        if not self.explainer.can_explain(self._known.view, workload):
-            self._known.memory.unadvised.add(uid)
+        if not self.explainer.can_explain(self._context.view, workload):
+            self._context.memory.unadvised.add(uid)
             return None
-        self._known.memory.unadvised.discard(uid)
-        return self.explainer.explain(self._known.view, workload, answer)
+        self._context.memory.unadvised.discard(uid)
+        return self.explainer.explain(self._context.view, workload, answer)
 
 
 def build_result_handler(
@@ -255,7 +261,7 @@ def build_result_handler(
     deciding: settings.Settings,
     plan: Callable[[], backfill_plan.BackfillPlan | None],
 ) -> ResultHandler:
-    """Wire a `Placing` with its advice and its names; `plan` gives what backfill keeps now."""
+    """Build a `ResultHandler`; `plan` returns the backfill plan."""
     current = in_flight.InFlightClaims(state_now)
     adviser = explainer.FitExplainer(deciding, current.claim, state_now.stores.pods.get)
     return ResultHandler(

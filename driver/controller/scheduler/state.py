@@ -1,4 +1,4 @@
-"""What the decider knows: the caches, the picture made of them, and what it remembers."""
+"""Context of the scheduler: caches, view and state."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -22,31 +22,31 @@ class SchedulerContext:
     clock: clock.Clock
 
     def refresh_view(self) -> cluster_state.ClusterState:
-        """The picture, up to date."""
+        """Apply pending changes and return the view."""
         self.updater.apply()
         return self.view
 
     def record_release(self, key: ids.Key, claim: claims.Claim | None) -> None:
-        """Note when a claim loses its allocation."""
+        """Record when a claim loses its allocation."""
         self.memory.released.set_claim(key, claim, self.clock.now().timestamp())
 
     def settle_delay_s(self, pod: pods.Pod, open_claims: Iterable[claims.Claim]) -> float:
-        """Seconds until a pod's claims may be allocated again; 0 or less: now."""
+        """Return the seconds until a pod's claims may be allocated again; <= 0: now."""
         created = pending.parse_time(pod.created)
         return self.memory.released.allocate_delay_s(
             open_claims, created, self.clock.now().timestamp()
         )
 
     def unreserve_delay_s(self, held: Iterable[claims.Claim]) -> float:
-        """Seconds until allocations that lost their pod's entry may be cleared; 0 or less: now."""
+        """Seconds until allocations without the pod's entry may be cleared; <= 0: now."""
         return self.memory.released.clear_delay_s(held, self.clock.now().timestamp())
 
     def avoided_nodes(self, pod: pods.Pod) -> Mapping[ids.NodeName, str]:
-        """The nodes to leave out for a pod, with kube-scheduler's words."""
+        """Return the nodes to avoid for a pod, with kube-scheduler's message."""
         now = self.clock.monotonic()
         return self.memory.refused.avoided_nodes(pod, self.view.node_state, now)
 
     def record_refusal(self, pod: pods.Pod, node: ids.NodeName, message: str) -> float:
-        """Remember that kube-scheduler refused a node; the seconds it is left out at least."""
+        """Record that kube-scheduler refused a node; return how long it is avoided, in seconds."""
         now = self.clock.monotonic()
         return self.memory.refused.record(pod, node, message, self.view.node_state, now)

@@ -1,4 +1,4 @@
-"""The WSGI application: every view as a page and as JSON, errors in words, safe headers."""
+"""WSGI application: every view as a page and as JSON, errors as text, safe headers."""
 
 import functools
 from collections.abc import Callable
@@ -31,7 +31,7 @@ ForwardRequest: TypeAlias = Callable[[str, str], flask.Response | None]
 
 @dataclass(frozen=True, slots=True)
 class AppDeps:
-    """What the application is made of."""
+    """Dependencies of the application."""
 
     source: ports.ReportSource
     guard: guard.Guard
@@ -41,16 +41,16 @@ class AppDeps:
 
 
 def build_app(parts: AppDeps) -> flask.Flask:
-    """The application."""
+    """Return the application."""
     app = flask.Flask("driver.controller.web", static_url_path="/static")
     app.config["SEND_FILE_MAX_AGE_DEFAULT"] = _STATIC_S
     app.config["MAX_CONTENT_LENGTH"] = guard.MAX_BYTES
     templates.configure(app, parts.clock)
     for view in views.VIEWS:
         shown = functools.partial(_page, parts, view)
-        told = functools.partial(_json, parts, view)
+        json_view = functools.partial(_json, parts, view)
         app.add_url_rule(view.rule, f"page.{view.name}", shown)
-        app.add_url_rule(paths.API + view.rule, f"json.{view.name}", told)
+        app.add_url_rule(paths.API + view.rule, f"json.{view.name}", json_view)
     by_name = {view.name: view for view in views.VIEWS}
     app.add_url_rule("/", "page.first", functools.partial(_page, parts, by_name["overview"]))
     app.add_url_rule(paths.API, "json.index", _index)
@@ -83,7 +83,7 @@ def _written(document: model.Document, code: int = 200) -> flask.Response:
 
 
 def _index() -> flask.Response:
-    """Where everything is."""
+    """Return the paths of all views."""
     return flask.jsonify({"paths": [paths.API + view.rule for view in views.VIEWS]})
 
 

@@ -11,7 +11,7 @@ from driver.runtime import settings
 
 
 class PageSettings(settings.ClusterSettings):
-    """Where the page is, and who may read it."""
+    """Address and access of the page."""
 
     web_address: str = pydantic.Field(
         default="127.0.0.1:8081",
@@ -54,7 +54,7 @@ class PageSettings(settings.ClusterSettings):
 
     @property
     def page(self) -> page.PageConfig | None:
-        """Where the page is; None: nowhere."""
+        """The page's configuration; None: no page."""
         if not self.web_address:
             return None
         return page.PageConfig(

@@ -23,8 +23,8 @@ _WORDS = {
 def error_response(code: int, problem: str, *, leader: str = "") -> flask.Response:
     """An error in words, in the form that was asked for."""
     if flask.request.path.startswith(paths.API):
-        told = {"error": problem, "code": code} | ({"leader": leader} if leader else {})
-        body = flask.json.dumps(told) + "\n"
+        document = {"error": problem, "code": code} | ({"leader": leader} if leader else {})
+        body = flask.json.dumps(document) + "\n"
         return flask.Response(body, code, mimetype="application/json")
     return flask.Response(templates.error(code, problem, leader), code)
 

@@ -1,4 +1,4 @@
-"""A standby that others can reach hands their requests to the leader."""
+"""Forwards requests of a standby to the leader."""
 
 import ssl
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _KEPT = ("Content-Type", "Content-Length", "Allow", "WWW-Authenticate")
 
 
 class LeaderProxy:
-    """Asks the leader by its pod's address. `certificate`: what both serve, and so is trusted."""
+    """Requests the leader by its pod's address. `certificate` is served by both and trusted."""
 
     def __init__(
         self, leader: Callable[[], str], port: int, certificate: Path | None = None
@@ -40,11 +40,11 @@ class LeaderProxy:
         except (urllib3.exceptions.HTTPError, OSError) as error:
             _log.info("leader not reached", url=f"{scheme}://{host}:{self._port}", error=str(error))
             return None
-        kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
-        return flask.Response(answer.data, answer.status, kept)
+        headers_kept = {name: answer.headers[name] for name in _KEPT if name in answer.headers}
+        return flask.Response(answer.data, answer.status, headers_kept)
 
     def _pool(self) -> urllib3.PoolManager:
-        """Of the certificate as it is now: it is replaced from time to time."""
+        """Return a pool that trusts the current certificate: it is rotated."""
         if self._certificate is None:
             return self._plain
         context = ssl.create_default_context(cadata=self._certificate.read_text())

@@ -33,6 +33,6 @@ class Metrics:
 
     def observe_request(self, route: str, code: int, seconds: float) -> None:
         """Count a request; a route that is not of the closed set is `other`."""
-        known = route if route in ROUTES else "other"
-        self._requests[known, f"{code // 100}xx"].inc()
+        label = route if route in ROUTES else "other"
+        self._requests[label, f"{code // 100}xx"].inc()
         self.seconds.observe(seconds)

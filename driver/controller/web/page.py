@@ -1,4 +1,4 @@
-"""The page, wired: who may read, where from, at which address. Without an address there is none."""
+"""Wires the page: access, source, address. Without an address there is none."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ _CALL_S = 4.0
 
 @dataclass(frozen=True, slots=True)
 class PageConfig:
-    """Where it is: `certificate` and its key, both or none."""
+    """Address and TLS files: `certificate` and its key, both or none."""
 
     address: tuple[str, int]
     token_required: bool
@@ -44,32 +44,32 @@ class Page:
 
     def __init__(
         self,
-        place: PageConfig,
+        config: PageConfig,
         kube: client.KubeClient,
         source: ports.ReportSource,
         leads: leader.Leader,
         registry: prometheus_client.CollectorRegistry,
         time: clock.Clock,
     ) -> None:
-        self._place = place
+        self._config = config
         self._clock = time
-        host, port = place.address
-        asked = (
+        host, port = config.address
+        reviewer = (
             token_reviews.TokenReviewer(kube.with_timeout(_CALL_S), time)
-            if place.token_required
+            if config.token_required
             else None
         )
         local = rules.is_loopback(host)
         parts = application.AppDeps(
             source,
-            guard.Guard(asked, local=local and asked is None, secure=place.key is not None),
+            guard.Guard(reviewer, local=local and reviewer is None, secure=config.key is not None),
             metrics.Metrics(registry),
             time,
-            None if local else leader_proxy.LeaderProxy(leads.address, port, place.certificate),
+            None if local else leader_proxy.LeaderProxy(leads.address, port, config.certificate),
         )
-        made = application.build_app(parts)
+        app = application.build_app(parts)
         self._server = server.Server(
-            place.address, made, time, LIMITS, tls=place.certificate is not None
+            config.address, app, time, LIMITS, tls=config.certificate is not None
         )
 
     @property
@@ -78,11 +78,11 @@ class Page:
         return self._server.port
 
     def threads(self) -> Iterator[PageThread]:
-        """What has to run."""
-        place = self._place
-        if place.certificate and place.key:
+        """Yield the threads to run."""
+        config = self._config
+        if config.certificate and config.key:
             followed = cert_files.CertificateFiles(
-                place.certificate, place.key, self._server.use, self._clock
+                config.certificate, config.key, self._server.use, self._clock
             )
             yield PageThread("page-certificate", followed.run)
         yield PageThread("page", self._server.run, self._server.interrupt)

@@ -1,4 +1,4 @@
-"""What the page asks of the room around it."""
+"""Interfaces that the page depends on."""
 
 from typing import Protocol
 
@@ -6,7 +6,7 @@ from driver.scheduling.reports import catalog
 
 
 class NotLeader(Exception):
-    """This replica cannot tell: `leader` may, where one is known; `problem` says what is amiss."""
+    """This replica cannot answer: `problem` says why, `leader` names who can, if known."""
 
     def __init__(self, problem: str, leader: str = "") -> None:
         self.problem = problem
@@ -15,8 +15,8 @@ class NotLeader(Exception):
 
 
 class ReportSource(Protocol):
-    """Where reports come from."""
+    """Source of reports."""
 
-    def read(self) -> catalog.Reading:
-        """What there is to see now, or was a moment ago. Raises Away."""
+    def read(self) -> catalog.Reports:
+        """Return the current reports, at most a moment old. Raises NotLeader."""
         ...

@@ -1,4 +1,4 @@
-"""What this process has told of as events, kept for the timeline: nobody has to be asked for it."""
+"""Recent events of this process, for the timeline without a request to the API server."""
 
 import collections
 import datetime as dt
@@ -13,42 +13,42 @@ from driver.scheduling.reports import model
 CAPACITY = 1000
 
 
-class _Told(NamedTuple):
-    """An event; a document of it would be several times as large."""
+class _Entry(NamedTuple):
+    """An event; its document would be several times as large."""
 
-    at: dt.datetime
-    times: int
+    timestamp: dt.datetime
+    repeats: int
     regarding: event_recorder.ObjectRef
     reason: str
     message: str
     warning: bool
 
-    def again(self, other: "_Told") -> bool:
-        """Whether it tells the same, but for when."""
+    def is_same(self, other: "_Entry") -> bool:
+        """Return whether it differs in time and count alone."""
         return self[2:] == other[2:]
 
     def document(self) -> model.Moment:
-        """As the API tells it."""
+        """Return it as the API's document."""
         return model.Moment(
-            at=clock.rfc3339(self.at),
+            at=clock.rfc3339(self.timestamp),
             reason=self.reason,
             warning=self.warning,
             kind=self.regarding.kind,
             namespace=self.regarding.namespace,
             name=self.regarding.name,
             message=self.message,
-            count=self.times,
+            count=self.repeats,
         )
 
 
 class RecentEvents:
-    """Passes events on to a recorder and remembers the last of them. Thread safe."""
+    """Forwards events to a recorder and keeps the last of them. Thread safe."""
 
     def __init__(self, recorder: ports.Recorder, time: clock.Clock) -> None:
         self._recorder = recorder
         self._clock = time
         self._lock = threading.Lock()
-        self._kept: collections.deque[_Told] = collections.deque(maxlen=CAPACITY)
+        self._entries: collections.deque[_Entry] = collections.deque(maxlen=CAPACITY)
 
     def event(
         self,
@@ -59,18 +59,18 @@ class RecentEvents:
         warning: bool,
         related: event_recorder.ObjectRef | None = None,
     ) -> None:
-        """Tell it, and remember it; the same again is counted."""
-        told = _Told(self._clock.now(), 1, regarding, reason, message, warning)
+        """Forward and record an event; repetitions are counted."""
+        entry = _Entry(self._clock.now(), 1, regarding, reason, message, warning)
         with self._lock:
-            last = self._kept[0] if self._kept else None
-            if last is not None and last.again(told):
-                self._kept[0] = told._replace(times=last.times + 1)
+            last = self._entries[0] if self._entries else None
+            if last is not None and last.is_same(entry):
+                self._entries[0] = entry._replace(repeats=last.repeats + 1)
             else:
-                self._kept.appendleft(told)
+                self._entries.appendleft(entry)
         self._recorder.event(regarding, reason, message, warning=warning, related=related)
 
     def newest(self) -> tuple[model.Moment, ...]:
-        """The newest first."""
+        """Return the events, newest first."""
         with self._lock:
-            kept = tuple(self._kept)
-        return tuple(one.document() for one in kept)
+            entries = tuple(self._entries)
+        return tuple(entry.document() for entry in entries)

@@ -1,4 +1,4 @@
-"""What there is to see, by the controller's caches, looked at once a second at most."""
+"""Source of reports from the controller's caches, refreshed at most once a second."""
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
@@ -19,11 +19,10 @@ _PART = 10
 
 @dataclass(frozen=True, slots=True)
 class SourceInputs:
-    """What is known beside the caches.
+    """Inputs beside the caches.
 
-    `away` raises Away where this replica cannot tell; `stale` names, in words, what has not been
-    heard of for long; `offer` are the kinds of node that can be asked for; `plan` is what backfill
-    keeps.
+    `require_readable` raises NotLeader where this replica cannot answer; `stale` names, in words,
+    the stale caches; `offer` is the status of node shapes; `plan` the backfill plan.
     """
 
     require_readable: Callable[[], None]
@@ -35,70 +34,70 @@ class SourceInputs:
 
 
 class ReportSource:
-    """A source of reports. Thread safe; readers wait for one another's look, and nobody else."""
+    """Source of reports. Thread safe; readers wait for one another's refresh alone."""
 
     def __init__(
-        self, found: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
+        self, caches: stores.Stores, driver: str, minded: SourceInputs, time: clock.Clock
     ) -> None:
-        self._stores = found
+        self._stores = caches
         self._driver = driver
-        self._minded = minded
+        self._inputs = minded
         self._clock = time
         self._lock = threading.Lock()
-        self._last: catalog.Reading | None = None
+        self._last: catalog.Reports | None = None
         self._due = 0.0
 
-    def read(self) -> catalog.Reading:
-        """What there is to see. Raises Away."""
-        self._minded.require_readable()
+    def read(self) -> catalog.Reports:
+        """Return the current reports. Raises NotLeader."""
+        self._inputs.require_readable()
         with self._lock:
             began = self._clock.monotonic()
             if self._last is None or began >= self._due:
-                self._last = self._look(self._last.found if self._last else None)
+                self._last = self._read(self._last.cluster if self._last else None)
                 took_s = self._clock.monotonic() - began
                 self._due = began + max(INTERVAL_S, _PART * took_s)
             return self._last
 
     def nodes(self) -> Sequence[model.Node]:
-        """Every node with GPUs, for what is counted; none while this replica cannot tell."""
+        """Return every node with GPUs, for metrics; empty while this replica cannot answer."""
         try:
-            return fleet.nodes(self.read().found)
+            return fleet.node_documents(self.read().cluster)
         except ports.NotLeader:
             return ()
 
     def shapes(self) -> Sequence[model.Shape]:
-        """Every kind of node that can be asked for, as for `nodes`."""
+        """Return every node shape, as for `nodes`."""
         try:
             return self.read().shapes().items
         except ports.NotLeader:
             return ()
 
-    def _look(self, before: read_model.Seen | None) -> catalog.Reading:
-        found = self._stores
+    def _read(self, previous: read_model.ClusterModel | None) -> catalog.Reports:
+        caches = self._stores
         objects = read_model.Objects(
             driver=self._driver,
-            nodes=found.nodes.snapshot(),
-            slices=found.slices.snapshot(),
-            classes=found.classes.snapshot(),
-            claims=found.claims.snapshot(),
-            pods=found.pods.snapshot(),
-            rules=found.taint_rules.snapshot(),
-            queues=found.queues.snapshot(),
-            reservations=found.reservations.snapshot(),
-            missing=tuple(self._minded.stale()),
-            offer=self._minded.offer(),
-            plan=self._minded.plan(),
+            nodes=caches.nodes.snapshot(),
+            slices=caches.slices.snapshot(),
+            classes=caches.classes.snapshot(),
+            claims=caches.claims.snapshot(),
+            pods=caches.pods.snapshot(),
+            rules=caches.taint_rules.snapshot(),
+            queues=caches.queues.snapshot(),
+            reservations=caches.reservations.snapshot(),
+            missing=tuple(self._inputs.stale()),
+            shapes=self._inputs.offer(),
+            plan=self._inputs.plan(),
         )
-        at, minded = clock.rfc3339(self._clock.now()), self._minded
-        made = catalog.Reading(
-            read_model.Seen(objects, before), at, minded.explain, minded.moments()
+        timestamp, minded = clock.rfc3339(self._clock.now()), self._inputs
+        reading = catalog.Reports(
+            read_model.ClusterModel(objects, previous), timestamp, minded.explain, minded.moments()
         )
-        made.fleet()  # here, where it is timed: most of what any report takes
-        return made
+        reading.fleet()  # here, where it is timed: most of what any report takes
+        return reading
 
 
 def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None:
-    """Raise Away where this replica does not lead."""
+    """Raise NotLeader where this replica does not lead."""
     if leads():
         return
     name = leader()
@@ -107,7 +106,7 @@ def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None
 
 
 def require_synced(empty: Iterable[str]) -> None:
-    """Raise Away while caches have no listing yet."""
+    """Raise NotLeader while caches have no listing yet."""
     names = ", ".join(empty)
     if names:
         raise ports.NotLeader(

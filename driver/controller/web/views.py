@@ -1,4 +1,4 @@
-"""What each URL shows: its query, its document, its name. One table for the page and the JSON."""
+"""Table of views for the page and the JSON: query, document and name of each URL."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -11,23 +11,23 @@ from driver.scheduling.reports import catalog, model, selection
 
 Names: TypeAlias = Mapping[str, str]
 """What the URL's path names."""
-BuildDocument: TypeAlias = Callable[[catalog.Reading, Names, Any], model.Document]
-"""The document of a query of the view's own kind. Raises Unknown."""
-ALL_ITEMS = selection.Part(limit=sys.maxsize)
+BuildDocument: TypeAlias = Callable[[catalog.Reports, Names, Any], model.Document]
+"""The document of a query of the view's own kind. Raises NotFound."""
+ALL_ITEMS = selection.PageRequest(limit=sys.maxsize)
 D = TypeVar("D", bound=model.Document)
 
 
 class NotFound(Exception):
-    """There is no such object: `what`, in words."""
+    """There is no such object: `subject`, in words."""
 
-    def __init__(self, what: str) -> None:
-        self.subject = what
-        super().__init__(f"there is no {what}")
+    def __init__(self, subject: str) -> None:
+        self.subject = subject
+        super().__init__(f"there is no {subject}")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One report. `name` is its template's too; `title` takes the names of the path."""
+    """A report. `name` is also its template's; `title` is formatted with the path's names."""
 
     name: str
     rule: str
@@ -36,92 +36,97 @@ class View:
     title: str
 
 
-def _there(found: D | None, what: str) -> D:
-    if found is None:
-        raise NotFound(what)
-    return found
+def _require(document: D | None, subject: str) -> D:
+    if document is None:
+        raise NotFound(subject)
+    return document
 
 
 def _key(names: Names) -> str:
     return f"{names['namespace']}/{names['name']}"
 
 
-def _part(query: queries.Query) -> selection.Part:
-    return selection.Part(query.after, query.limit)
+def _part(query: queries.Query) -> selection.PageRequest:
+    return selection.PageRequest(query.after, query.limit)
 
 
-def _things(
-    report: Callable[[str, selection.Part], model.Claims | model.Pods], query: queries.ObjectQuery
+def _list_objects(
+    report: Callable[[str, selection.PageRequest], model.Claims | model.Pods],
+    query: queries.ObjectQuery,
 ) -> model.Document:
-    """The part of a list that is asked for, of those whose name has a part."""
+    """Return a page of a list, filtered by name."""
     if not query.name:
         return report(query.namespace, _part(query))
     every = report(query.namespace, ALL_ITEMS)
     items: Sequence[model.Claim | model.Pod] = every.items
-    found = render_lists.filter_by_name(items, lambda one: one.key, query)
-    return every.model_copy(update=found._asdict())
+    part = render_lists.filter_by_name(items, lambda entry: entry.key, query)
+    return every.model_copy(update=part._asdict())
 
 
-def _fleet(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _fleet(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.fleet()
 
 
-def _nodes(reports: catalog.Reading, _: Names, query: queries.NodeQuery) -> model.Document:
+def _nodes(reports: catalog.Reports, _: Names, query: queries.NodeQuery) -> model.Document:
     return render_lists.nodes(reports.nodes(ALL_ITEMS).items, query)
 
 
-def _node(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
-    return _there(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
+def _node(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
+    return _require(reports.node(names["node"]), f"node {names['node']} with GPUs of ours")
 
 
-def _gpu(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
-    what = f"GPU {names['gpu']} on node {names['node']}"
-    return _there(reports.gpu(names["node"], names["gpu"]), what)
+def _gpu(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
+    subject = f"GPU {names['gpu']} on node {names['node']}"
+    return _require(reports.gpu(names["node"], names["gpu"]), subject)
 
 
-def _claims(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
-    return _things(reports.claims, query)
+def _claims(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
+    return _list_objects(reports.claims, query)
 
 
-def _claim(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
-    return _there(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
+def _claim(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
+    return _require(reports.claim(_key(names)), f"ResourceClaim {_key(names)}")
 
 
-def _waiting(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
-    return _things(reports.waiting, query)
+def _waiting(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
+    return _list_objects(reports.waiting, query)
 
 
-def _pods(reports: catalog.Reading, _: Names, query: queries.ObjectQuery) -> model.Document:
-    return _things(reports.pods, query)
+def _pods(reports: catalog.Reports, _: Names, query: queries.ObjectQuery) -> model.Document:
+    return _list_objects(reports.pods, query)
 
 
-def _pod(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
-    return _there(reports.pod(_key(names)), f"pod {_key(names)}")
+def _pod(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
+    return _require(reports.pod(_key(names)), f"pod {_key(names)}")
 
 
-def _queues(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _queues(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.queues()
 
 
-def _queue(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
-    return _there(reports.queue(names["name"]), f"Queue {names['name']}")
+def _queue(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
+    return _require(reports.queue(names["name"]), f"Queue {names['name']}")
 
 
-def _reservations(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _reservations(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.reservations()
 
 
-def _reservation(reports: catalog.Reading, names: Names, _: queries.NoFilters) -> model.Document:
+def _reservation(reports: catalog.Reports, names: Names, _: queries.NoFilters) -> model.Document:
     key = _key(names)
-    there = (one for one in reports.reservations().items if f"{one.namespace}/{one.name}" == key)
-    return _there(next(there, None), f"Reservation {key}")
+    reservations = (
+        reservation
+        for reservation in reports.reservations().items
+        if f"{reservation.namespace}/{reservation.name}" == key
+    )
+    return _require(next(reservations, None), f"Reservation {key}")
 
 
-def _shapes(reports: catalog.Reading, _: Names, __: queries.NoFilters) -> model.Document:
+def _shapes(reports: catalog.Reports, _: Names, __: queries.NoFilters) -> model.Document:
     return reports.shapes()
 
 
-def _timeline(reports: catalog.Reading, _: Names, query: queries.TimelineQuery) -> model.Document:
+def _timeline(reports: catalog.Reports, _: Names, query: queries.TimelineQuery) -> model.Document:
     return render_lists.timeline(reports.timeline(ALL_ITEMS).items, query)
 
 

@@ -22,7 +22,9 @@ instead.
 _ALL = 100
 
 
-def claim_daemon(granted: Iterable[tuple[steps.Grant, v1alpha1.Config]]) -> claim_mps.Own | None:
+def claim_daemon(
+    granted: Iterable[tuple[steps.Grant, v1alpha1.Config]],
+) -> claim_mps.ClaimMpsServer | None:
     """Return the daemon that a claim's configuration requests; None if none.
 
     Raises:
@@ -33,10 +35,10 @@ def claim_daemon(granted: Iterable[tuple[steps.Grant, v1alpha1.Config]]) -> clai
         for grant, config in granted
         if (requested := _mps_config(grant, config))
     ]
-    return claim_mps.of_devices(devices)
+    return claim_mps.claim_mps_server(devices)
 
 
-def step_arguments(daemon: claim_mps.Own) -> steps.Arguments:
+def step_arguments(daemon: claim_mps.ClaimMpsServer) -> steps.Arguments:
     """Return the arguments of the step that runs the daemon; no limit means all of the device."""
     sizes = (daemon.limits.get(index, size) for index, size in enumerate(daemon.sizes))
     return {
@@ -99,7 +101,9 @@ def _mps_config(grant: steps.Grant, config: v1alpha1.Config) -> v1alpha1.Mps | N
     return served.mps if eligible and served else None
 
 
-def _use_daemon(part: steps.GrantPlan, daemon: claim_mps.Own, claim: str) -> steps.GrantPlan:
+def _use_daemon(
+    part: steps.GrantPlan, daemon: claim_mps.ClaimMpsServer, claim: str
+) -> steps.GrantPlan:
     edits = replace(part.device.edits, environment=daemon.environment, daemon=claim)
     device = replace(part.device, edits=edits)
     if edits.instance is not None:
@@ -109,7 +113,9 @@ def _use_daemon(part: steps.GrantPlan, daemon: claim_mps.Own, claim: str) -> ste
     return steps.GrantPlan(device, (*part.steps, exclusive))
 
 
-def _serve_step(device: steps.PlannedDevice, daemon: claim_mps.Own, claim: str) -> steps.Step:
+def _serve_step(
+    device: steps.PlannedDevice, daemon: claim_mps.ClaimMpsServer, claim: str
+) -> steps.Step:
     """Return the last step of its devices; a MIG device's UUID is known only then."""
     instance = device.edits.instance
     target = mig.instance_arguments(instance) if instance else {DEVICES: ",".join(daemon.devices)}
@@ -125,7 +131,7 @@ def _daemon_device(face: faces.Face) -> claim_mps.Device:
         uuid=_device_uuid(face),
         size=_device_bytes(face),
         is_mig=is_mig,
-        server=multi_user.Server(
+        server=multi_user.MpsServer(
             multi_user.major(face.gpu.driver_version), face.gpu.cuda_capability
         ),
     )

@@ -29,7 +29,7 @@ def resolve_configs(
     resolved: list[ConfiguredGrant] = []
     for grant, result in zip(granted, results, strict=True):
         gpu = grant.face.gpu
-        server = sharing_multi_user.Server(
+        server = sharing_multi_user.MpsServer(
             sharing_multi_user.major(gpu.driver_version),
             gpu.cuda_capability,
             multi_user.get(gpu.uuid),
@@ -50,20 +50,20 @@ def _resolve_config(
     result: claims.Result,
     documents: Sequence[decode.Document],
     namespace: str,
-    server: sharing_multi_user.Server,
+    server: sharing_multi_user.MpsServer,
 ) -> ConfiguredGrant | ports.Refused:
     kind: decode.Kind = "MigDeviceConfig" if isinstance(grant.face, faces.MigFace) else "GpuConfig"
     try:
         shared = isinstance(grant.face, faces.ShareFace)
-        config = decode.winner(documents, result.request, kind, shared=shared)
+        config = decode.select_config(documents, result.request, kind, shared=shared)
     except errors.BadInput as problem:
         return _permanent_refusal(reasons.Reason.CONFIG_INVALID, str(problem))
     if not isinstance(grant.face, faces.ShareFace):
         return grant, config
-    need = decode.need(documents, result.request)
-    terms = compatibility.too_weak(result, grant.face.sharing, need) or compatibility.of_result(
-        result, grant.face.sharing, namespace, config, server
-    )
+    need = decode.find_slice_config(documents, result.request)
+    terms = compatibility.check_isolation(
+        result, grant.face.sharing, need
+    ) or compatibility.result_terms(result, grant.face.sharing, namespace, config, server)
     if isinstance(terms, compatibility.Conflict):
         return _permanent_refusal(terms.reason, terms.message)
     return steps.with_terms(grant, terms), config

@@ -173,7 +173,7 @@ def _conflict(
 ) -> compatibility.Conflict | None:
     if first.terms is None or second.terms is None:
         return None
-    return compatibility.conflict(first.terms, second.terms)
+    return compatibility.find_conflict(first.terms, second.terms)
 
 
 def _placement(device: steps.PlannedDevice) -> partition.Placement | None:

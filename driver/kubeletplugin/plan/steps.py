@@ -74,7 +74,7 @@ class PlannedDevice:
     edits: Edits
     admin_access: bool = False
     share_id: str = ""
-    terms: shares.Terms | None = None
+    terms: shares.SharingTerms | None = None
     subrequest: str = ""
     shared_bytes: int = 0
 
@@ -98,17 +98,17 @@ class Grant:
     face: faces.Face
     admin_access: bool = False
     share_id: str = ""
-    terms: shares.Terms | None = None
+    terms: shares.SharingTerms | None = None
     subrequest: str = ""
 
-    def share_terms(self) -> shares.Terms:
+    def share_terms(self) -> shares.SharingTerms:
         """Return the terms of a share. Raises ValueError if it was granted without."""
         if self.terms is None:
             raise ValueError(f"{self.face.name} was granted without terms")
         return self.terms
 
 
-def with_terms(grant: Grant, terms: shares.Terms) -> Grant:
+def with_terms(grant: Grant, terms: shares.SharingTerms) -> Grant:
     """Return the grant of a share with its terms."""
     return replace(grant, terms=terms)
 

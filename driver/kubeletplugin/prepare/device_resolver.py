@@ -103,7 +103,7 @@ class DeviceResolver:
     def _as_offered(self, face: faces.Face | None) -> faces.Face | None:
         """Apply the memory factor: time-sliced claims may have more memory than the GPU."""
         if isinstance(face, faces.ShareFace) and face.sharing is faces.Sharing.TIME_SLICING:
-            offering = self._rules.of(self._pool, face.gpu)
+            offering = self._rules.gpu_offering(self._pool, face.gpu)
             return replace(face, memory_factor=offering.memory_factor)
         return face
 
@@ -123,7 +123,7 @@ class DeviceResolver:
         if result.admin_access:
             text = "no instance lies there that could be looked at"
             return None if face.existing else _unknown_devices([face.name], text)
-        if self._rules.of(self._pool, face.gpu).mig is faces.MigMode.STATIC:
+        if self._rules.gpu_offering(self._pool, face.gpu).mig is faces.MigMode.STATIC:
             return _unknown_devices(
                 [face.name], "its GPU has static MIG, where no instance is made"
             )

@@ -211,7 +211,7 @@ class Preparer:
                 f"claim {claim.key} has no device of {self._scope.driver} on {self._scope.pool}",
             )
         try:
-            by_request = sharing.of_allocation(allocation, self._scope.driver)
+            by_request = sharing.allocation_configs(allocation, self._scope.driver)
             documents = tuple(by_request)
         except errors.BadInput as problem:
             return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)

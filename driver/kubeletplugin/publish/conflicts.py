@@ -37,7 +37,7 @@ class ConflictDetector:
 
         Raises NodeFault.
         """
-        plugins, slices = self.foreign_sockets(), foreign_agents.foreign(stored)
+        plugins, slices = self.foreign_sockets(), foreign_agents.find_foreign(stored)
         if not plugins and not slices:
             return None
         return pool_builder.Problem(

@@ -144,7 +144,7 @@ class PoolBuilder:
         """Build the pool from the last read; devices in use stay as published, or as `stored`."""
         if self._inventory is None:
             return PoolUpdate(None, self._problems())
-        desired, refused = slice_builder.pool_of(
+        desired, refused = slice_builder.build_pool(
             self._inventory, self._terms(options), self._taints(self._inventory)
         )
         if options.closed:
@@ -185,14 +185,17 @@ class PoolBuilder:
         self._last_pool = desired
         return desired
 
-    def _terms(self, options: PublishOptions) -> slice_builder.Terms:
+    def _terms(self, options: PublishOptions) -> slice_builder.PublishTerms:
         gpus = self._inventory.all_gpus if self._inventory else ()
         rules = self._sources.rules
-        return slice_builder.Terms(
+        return slice_builder.PublishTerms(
             options.driver,
             options.node,
             options.allocator_state.allocator,
-            {gpu.uuid: _allowed_offering(rules.of(options.node, gpu), options) for gpu in gpus},
+            {
+                gpu.uuid: _allowed_offering(rules.gpu_offering(options.node, gpu), options)
+                for gpu in gpus
+            },
             options.plain,
         )
 

@@ -334,7 +334,7 @@ class Publisher:
         node = nodes.parse(self._deps.kube.get(gvr.NODES, self._settings.node))
         version = self._deps.kube.server_version().git
         if self._version != version:
-            self._version, self._missing_feature = version, version_support.below(version)
+            self._version, self._missing_feature = version, version_support.check_version(version)
         self._set_node(node)
         return node
 
@@ -408,7 +408,7 @@ class Publisher:
         dropped = slice_plan.dropped_fields(intended, response)
         if not dropped:
             return
-        if (missing := version_support.dropped(dropped)) is not None:
+        if (missing := version_support.check_dropped_fields(dropped)) is not None:
             self._missing_feature = missing
             self._wake.set()
             return

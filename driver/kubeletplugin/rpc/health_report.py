@@ -24,7 +24,7 @@ def _face_health(pool: str, face: faces.Face, ailments: health_taints.Ailments) 
     relevant = tuple(
         ailment
         for ailment in ailments.get(face.gpu.uuid, ())
-        if health_taints.concerns(ailment, face)
+        if health_taints.applies_to(ailment, face)
     )
     text = "; ".join(ailment.message for ailment in relevant)
     return DeviceHealth(pool, face.name, healthy=health.is_healthy(relevant), message=text)

@@ -159,20 +159,20 @@ class ClaimStatusWriter:
         claim = self._status.read(ref)
         if claim.uid != ref.uid or claim.allocation is None:
             return
-        previous = {value.device: value for value in claim.said}
+        previous = {value.device: value for value in claim.device_statuses}
         now = clock.rfc3339(self._clock.now())
         desired = _desired_conditions(conditions.values())
         entries: list[device_status.DeviceStatus] = []
         for device in self._allocated_devices(claim.allocation):
             old = previous.get(device, device_status.DeviceStatus(device))
-            own_entry = device_status.of_types(old, names.PLUGIN_CONDITIONS)
+            own_entry = device_status.filter_types(old, names.PLUGIN_CONDITIONS)
             timely = {
                 kind: value for kind, value in desired.items() if not _is_outdated(value, own_entry)
             }
-            entry = device_status.changed(own_entry, timely, now)
+            entry = device_status.merge_conditions(own_entry, timely, now)
             entries.append(_with_activity(entry, activities.get(ports.DeviceKey(*device[2:]))))
         if any(not _is_unchanged(value, previous) for value in entries):
-            self._status.apply(ref, claims.render_said(claim, entries))
+            self._status.apply(ref, claims.render_device_status(claim, entries))
 
     def _allocated_devices(self, allocation: claims.Allocation) -> list[device_status.Device]:
         """Return the claim's devices of ours in this pool, each once."""
@@ -212,7 +212,7 @@ def _is_unchanged(
     previous: Mapping[device_status.Device, device_status.DeviceStatus],
 ) -> bool:
     old = previous.get(entry.device)
-    return old is not None and device_status.of_types(old, names.PLUGIN_CONDITIONS) == entry
+    return old is not None and device_status.filter_types(old, names.PLUGIN_CONDITIONS) == entry
 
 
 def _desired_conditions(

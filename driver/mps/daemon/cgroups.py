@@ -55,12 +55,16 @@ def _parents_of_pods(own_cgroups: str) -> Iterator[tuple[str, PurePosixPath]]:
             yield controllers, PurePosixPath(*names[:depth])
 
 
-def _hierarchies(mounted: Iterable[mounts.Mount], host_root: Path) -> Iterator[mounts.Mount]:
+def _hierarchies(mounted: Iterable[mounts.Mount], host_root: Path) -> tuple[mounts.Mount, ...]:
+    """Return the hierarchies of the node, as a whole: those below `host_root`, else any.
+
+    A container's own mounts show only its own group in version 1.
+    """
+    kinds, whole = {_VERSION_1, _VERSION_2}, Path("/")
+    complete = [mount for mount in mounted if mount.kind in kinds and mount.root == whole]
     folder = host_root / "sys/fs/cgroup"
-    kinds = {_VERSION_1, _VERSION_2}
-    return (
-        mount for mount in mounted if mount.kind in kinds and mount.point.is_relative_to(folder)
-    )
+    below = tuple(mount for mount in complete if mount.point.is_relative_to(folder))
+    return below or tuple({mount.options: mount for mount in reversed(complete)}.values())
 
 
 def _has_controllers(mount: mounts.Mount, controllers: str) -> bool:

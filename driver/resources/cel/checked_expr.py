@@ -85,7 +85,7 @@ class Struct:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What a macro became: `accumulator` goes from `initial` through `step` while `condition`."""
+    """Expansion of a macro: `accumulator` goes from `initial` through `step` while `condition`."""
 
     id: int
     variable: str
@@ -98,8 +98,8 @@ class Loop:
     result: "Node"
 
     @property
-    def binds(self) -> bool:
-        """Whether this is `cel.bind`: nothing is gone through, one name is given."""
+    def is_bind(self) -> bool:
+        """Return whether this is `cel.bind`: it binds one name and iterates over nothing."""
         return (
             isinstance(self.range, Items)
             and not self.range.elements
@@ -125,7 +125,7 @@ class Tree:
 def read(program: cel.Expression) -> Tree:
     """The tree of what was compiled."""
     checked = wire.Checked.FromString(any_pb2.Any.FromString(program.serialize()).value)
-    overloads = {key: tuple(one.overloads) for key, one in checked.references.items()}
+    overloads = {key: tuple(item.overloads) for key, item in checked.references.items()}
     return Tree(_node(checked.expression), overloads, checked.types, checked)
 
 
@@ -134,50 +134,50 @@ def write(tree: Tree, root: Node) -> bytes:
     checked = wire.Checked()
     checked.CopyFrom(tree._checked)  # noqa: SLF001 - of this module
     checked.expression = _bytes(root)
-    kept = {one.id for one in every(root)}
-    for key in [key for key in checked.references if key not in kept]:
+    retained = {item.id for item in walk(root)}
+    for key in [key for key in checked.references if key not in retained]:
         del checked.references[key]
     return any_pb2.Any(type_url=_TYPE_URL, value=checked.SerializeToString()).SerializeToString()
 
 
-def every(node: Node | Entry) -> Iterator[Node]:
+def walk(node: Node | Entry) -> Iterator[Node]:
     """A node and all below it."""
     if not isinstance(node, Entry):
         yield node
     for below in children(node):
-        yield from every(below)
+        yield from walk(below)
 
 
 def children(node: Node | Entry) -> Iterator[Node | Entry]:
-    """What is directly below a node, entries of maps among it."""
-    for one in fields(node):
-        value = getattr(node, one.name)
+    """Yield the direct children of a node, entries of maps among them."""
+    for item in fields(node):
+        value = getattr(node, item.name)
         for child in value if isinstance(value, tuple) else (value,):
             if is_dataclass(child):
                 yield child  # type: ignore[misc]
 
 
 def _node(octets: bytes) -> Node:  # noqa: PLR0911 - one for each kind of node
-    found = wire.Expression.FromString(octets)
-    identity = found.id
-    if found.HasField("identifier"):
-        return Name(identity, found.identifier.name)
-    if found.HasField("select"):
-        chosen = found.select
+    result = wire.Expression.FromString(octets)
+    identity = result.id
+    if result.HasField("identifier"):
+        return Name(identity, result.identifier.name)
+    if result.HasField("select"):
+        chosen = result.select
         return Select(identity, _node(chosen.operand), chosen.field, chosen.test_only)
-    if found.HasField("call"):
-        call = found.call
+    if result.HasField("call"):
+        call = result.call
         target = _node(call.target) if call.HasField("target") else None
         return Call(identity, call.function, tuple(map(_node, call.arguments)), target)
-    if found.HasField("list"):
-        elements = tuple(map(_node, found.list.elements))
-        return Items(identity, elements, tuple(found.list.optional_indices))
-    if found.HasField("struct"):
-        entries = tuple(map(_entry, found.struct.entries))
-        return Struct(identity, found.struct.message, entries)
-    if found.HasField("comprehension"):
-        return _loop(identity, found.comprehension)
-    return _constant(identity, found.constant)
+    if result.HasField("list"):
+        elements = tuple(map(_node, result.list.elements))
+        return Items(identity, elements, tuple(result.list.optional_indices))
+    if result.HasField("struct"):
+        entries = tuple(map(_entry, result.struct.entries))
+        return Struct(identity, result.struct.message, entries)
+    if result.HasField("comprehension"):
+        return _loop(identity, result.comprehension)
+    return _constant(identity, result.constant)
 
 
 def _constant(identity: int, octets: bytes) -> Constant:
@@ -186,22 +186,22 @@ def _constant(identity: int, octets: bytes) -> Constant:
     return Constant(identity, "", None)
 
 
-def _entry(found: wire.Struct.Entry) -> Entry:
-    key = _node(found.key) if found.HasField("key") else None
-    return Entry(found.id, found.field, key, _node(found.value), found.optional_entry)
+def _entry(result: wire.Struct.Entry) -> Entry:
+    key = _node(result.key) if result.HasField("key") else None
+    return Entry(result.id, result.field, key, _node(result.value), result.optional_entry)
 
 
-def _loop(identity: int, found: wire.Comprehension) -> Loop:
+def _loop(identity: int, result: wire.Comprehension) -> Loop:
     return Loop(
         identity,
-        found.variable,
-        found.second,
-        _node(found.range),
-        found.accumulator,
-        _node(found.initial),
-        _node(found.condition),
-        _node(found.step),
-        _node(found.result),
+        result.variable,
+        result.second,
+        _node(result.range),
+        result.accumulator,
+        _node(result.initial),
+        _node(result.condition),
+        _node(result.step),
+        _node(result.result),
     )
 
 
@@ -212,9 +212,9 @@ def _bytes(node: Node) -> bytes:
 def _expression(node: Node) -> wire.Expression:  # noqa: PLR0911 - as above
     match node:
         case Constant():
-            known: dict[str, Any] = {node.kind: node.value} if node.kind else {}
+            kind: dict[str, Any] = {node.kind: node.value} if node.kind else {}
             # The null constant is field 1 of the wire format, an enumeration of one.
-            octets = wire.Constant(**known).SerializeToString() if known else b"\x08\x00"
+            octets = wire.Constant(**kind).SerializeToString() if kind else b"\x08\x00"
             return wire.Expression(id=node.id, constant=octets)
         case Name():
             return wire.Expression(id=node.id, identifier=wire.Identifier(name=node.name))
@@ -263,7 +263,7 @@ def _comprehension(loop: Loop) -> wire.Comprehension:
     )
 
 
-def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
+def rebuild(node: Node, change: Callable[[Node], Node]) -> Node:
     """A node with what is below it changed."""
     match node:
         case Select():
@@ -276,9 +276,11 @@ def rebuilt(node: Node, change: Callable[[Node], Node]) -> Node:
         case Struct():
             entries = (
                 replace(
-                    one, key=None if one.key is None else change(one.key), value=change(one.value)
+                    entry,
+                    key=None if entry.key is None else change(entry.key),
+                    value=change(entry.value),
                 )
-                for one in node.entries
+                for entry in node.entries
             )
             return replace(node, entries=tuple(entries))
         case Loop():

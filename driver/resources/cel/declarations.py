@@ -26,7 +26,7 @@ _KINDS: Final = {
     "duration": _T.DURATION,
     "timestamp": _T.TIMESTAMP,
     "null": _T.NULL,
-    "message": messages.type_of(messages.QUANTITY),
+    "message": messages.message_type(messages.QUANTITY),
 }
 """Kinds of values that are told apart when a function is looked up."""
 
@@ -48,18 +48,18 @@ class Overload:
     member: bool = True
 
 
-def declared(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
+def build_declarations(overloads: Iterable[Overload]) -> list[dict[str, Any]]:
     """The functions of the engine's configuration of a check."""
     by_name: dict[str, list[dict[str, Any]]] = {}
-    for one in overloads:
-        takes = [_typed(parameter) for parameter in one.takes]
-        told: dict[str, Any] = {"id": one.id, "return": _typed(one.gives)}
-        if one.member:
-            told["target"], *takes = takes
+    for overload in overloads:
+        takes = [_typed(parameter) for parameter in overload.takes]
+        message: dict[str, Any] = {"id": overload.id, "return": _typed(overload.gives)}
+        if overload.member:
+            message["target"], *takes = takes
         if takes:
-            told["args"] = takes
-        by_name.setdefault(one.name, []).append(told)
-    return [{"name": name, "overloads": told} for name, told in by_name.items()]
+            message["args"] = takes
+        by_name.setdefault(overload.name, []).append(message)
+    return [{"name": name, "overloads": message} for name, message in by_name.items()]
 
 
 def _typed(text: str) -> dict[str, Any]:
@@ -68,7 +68,7 @@ def _typed(text: str) -> dict[str, Any]:
     if not inside:
         parameter = {"is_type_param": True} if len(name) == 1 else {}
         return {"type_name": name, **parameter}
-    return {"type_name": name, "params": [_typed(one) for one in _split(rest[:-1])]}
+    return {"type_name": name, "params": [_typed(item) for item in _split(rest[:-1])]}
 
 
 def _split(text: str) -> list[str]:
@@ -83,14 +83,16 @@ def _split(text: str) -> list[str]:
     return parts
 
 
-def given(overloads: Iterable[Overload]) -> list[cel.FunctionDecl]:
-    """The functions that evaluation gets: one for each name, way of calling and kinds."""
-    found: dict[str, dict[tuple[object, ...], list[Overload]]] = {}
-    for one in overloads:
-        if one.act is None:
+def build_functions(overloads: Iterable[Overload]) -> list[cel.FunctionDecl]:
+    """Return the functions for evaluation: one per name, call style and kinds."""
+    result: dict[str, dict[tuple[object, ...], list[Overload]]] = {}
+    for overload in overloads:
+        if overload.act is None:
             continue
-        for kinds in itertools.product(*(_kinds(parameter) for parameter in one.takes)):
-            found.setdefault(one.name, {}).setdefault((one.member, *kinds), []).append(one)
+        for kinds in itertools.product(*(_kinds(parameter) for parameter in overload.takes)):
+            result.setdefault(overload.name, {}).setdefault((overload.member, *kinds), []).append(
+                overload
+            )
     return [
         cel.FunctionDecl(
             name,
@@ -99,7 +101,7 @@ def given(overloads: Iterable[Overload]) -> list[cel.FunctionDecl]:
                 for number, (key, same) in enumerate(by_kinds.items())
             ],
         )
-        for name, by_kinds in found.items()
+        for name, by_kinds in result.items()
     ]
 
 
@@ -122,14 +124,14 @@ def _given(identity: str, key: tuple[object, ...], same: list[Overload]) -> cel.
 
 
 def _choosing(same: list[Overload]) -> Callable[..., object]:
-    acts = [one.act for one in same if one.act is not None]
-    if not any(parameter in messages.ADDED for one in same for parameter in one.takes):
+    acts = [overload.act for overload in same if overload.act is not None]
+    if not any(parameter in messages.ADDED for overload in same for parameter in overload.takes):
         return acts[0]
 
     def act(*arguments: object) -> object:
-        for one in same:
-            if one.act is not None and all(map(_fits, one.takes, arguments)):
-                return one.act(*arguments)
+        for overload in same:
+            if overload.act is not None and all(map(_fits, overload.takes, arguments)):
+                return overload.act(*arguments)
         raise ValueError("no such overload")
 
     return act

@@ -1,7 +1,7 @@
-"""What selectors are written in: Kubernetes' environment (pkg/cel/environment/base.go). Pure.
+"""Environments of selectors: Kubernetes' (pkg/cel/environment/base.go). Pure.
 
-Two environments of the engine: expressions are checked against what Kubernetes declares, and
-evaluated, once they are rewritten, with what the engine and this room have to act.
+Two environments of the engine: expressions are checked against the declarations of Kubernetes,
+rewritten, and then evaluated with the functions of the engine and of this package.
 """
 
 import functools
@@ -11,7 +11,7 @@ import yaml
 from cel_expr_python import cel
 
 from driver.resources.cel import messages
-from driver.resources.cel.declarations import Overload, declared, given
+from driver.resources.cel.declarations import Overload, build_declarations, build_functions
 from driver.resources.cel.library import format as library_format
 from driver.resources.cel.library import ip_cidr, lists, quantity, semver, urls
 from driver.resources.cel.library import strings as library_strings
@@ -45,7 +45,12 @@ _OVERLOADS: Final = [
     *library_strings.overloads(),
     *lists.overloads(),
 ]
-_ACTS: Final = [*ip_cidr.acts(), *library_format.acts(), *lists.acts(), *library_strings.acts()]
+_ACTS: Final = [
+    *ip_cidr.implementations(),
+    *library_format.implementations(),
+    *lists.implementations(),
+    *library_strings.implementations(),
+]
 _ORDERS: Final = {
     "_<_": "less",
     "_<=_": "less_equals",
@@ -59,8 +64,8 @@ CAPACITY: Final = "device.capacity"
 
 def _orders() -> list[Overload]:
     """Comparisons, those of numbers of several types among them, which the engine has but hides."""
-    mixed = [(one, other) for one in _NUMBERS for other in _NUMBERS if one != other]
-    pairs = [*((one, one) for one in _ORDERED), *mixed]
+    mixed = [(item, other) for item in _NUMBERS for other in _NUMBERS if item != other]
+    pairs = [*((item, item) for item in _ORDERED), *mixed]
     return [
         Overload(name, f"{order}_{'_'.join(_id(pair))}", pair, "bool", member=False)
         for name, order in _ORDERS.items()
@@ -69,36 +74,36 @@ def _orders() -> list[Overload]:
 
 
 def _id(pair: tuple[str, str]) -> tuple[str, ...]:
-    one, other = (f"{of}64" if of in {"int", "uint"} else of for of in pair)
-    return (one,) if one == other else (one, other)
+    item, other = (f"{type_}64" if type_ in {"int", "uint"} else type_ for type_ in pair)
+    return (item,) if item == other else (item, other)
 
 
 @functools.cache
-def checking() -> cel.Env:
-    """What expressions are checked against."""
-    functions = declared([*_OVERLOADS, *_orders(), *ip_cidr.as_string(_AS_STRING)])
+def checking_env() -> cel.Env:
+    """Return the environment that checks expressions."""
+    functions = build_declarations([*_OVERLOADS, *_orders(), *ip_cidr.as_string(_AS_STRING)])
     config = {
         "stdlib": {"exclude_functions": [{"name": name} for name in ("string", *_ORDERS)]},
         "extensions": _MACROS,
         "functions": functions,
     }
-    amounts_by_name = _T.Map(_T.STRING, messages.type_of(messages.QUANTITY))
+    amounts_by_name = _T.Map(_T.STRING, messages.message_type(messages.QUANTITY))
     return cel.NewEnv(
         descriptor_pool=messages.POOL,
         config=cel.NewEnvConfigFromYaml(yaml.safe_dump(config)),
         variables={
-            "device": messages.type_of(messages.DEVICE),
+            "device": messages.message_type(messages.DEVICE),
             CAPACITY: _T.Map(_T.STRING, amounts_by_name),
         },
     )
 
 
 @functools.cache
-def evaluating() -> cel.Env:
-    """What they are evaluated with, once they are rewritten."""
+def evaluation_env() -> cel.Env:
+    """Return the environment that evaluates rewritten expressions."""
     config = {"extensions": [*_MACROS, _STRINGS]}
     return cel.NewEnv(
         descriptor_pool=messages.POOL,
         config=cel.NewEnvConfigFromYaml(yaml.safe_dump(config)),
-        functions=given([*_OVERLOADS, *_ACTS]),
+        functions=build_functions([*_OVERLOADS, *_ACTS]),
     )

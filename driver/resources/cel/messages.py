@@ -90,36 +90,36 @@ _CLASSES: Final[dict[str, Any]] = {
 }
 
 
-def made(name: str, text: str, *, sign: bool | None = None) -> object:
-    """A value; `sign` is kept too and does not count for `==`: it is the sign of a zero."""
+def new_value(name: str, text: str, *, sign: bool | None = None) -> object:
+    """Return a value; `sign` (of a zero) is stored too and ignored by `==`."""
     held: dict[str, object] = {_TEXT: text}
     if sign is not None:
         held[_SIGN] = -0.0 if sign else 0.0
     return _CLASSES[name](**held)
 
 
-def none(name: str) -> object:
+def no_value(name: str) -> object:
     """The message that counts for CEL as no value."""
     return _CLASSES[name]()
 
 
-def text(value: object) -> str:
-    """What a value was made of."""
-    found: str = getattr(value, _TEXT)
-    return found
+def value_text(value: object) -> str:
+    """Return the text that a value was made from."""
+    result: str = getattr(value, _TEXT)
+    return result
 
 
-def sign(value: object) -> float:
+def value_sign(value: object) -> float:
     """The zero that was kept."""
-    found: float = getattr(value, _SIGN)
-    return found
+    result: float = getattr(value, _SIGN)
+    return result
 
 
 def is_a(name: str, value: object) -> bool:
-    """Whether a value is of a type of ours."""
+    """Return whether a value is of one of these types."""
     return isinstance(value, _CLASSES[name])
 
 
-def type_of(name: str) -> cel.Type:
+def message_type(name: str) -> cel.Type:
     """The type as the engine has it."""
     return cel.Type(name)

@@ -24,7 +24,7 @@ class Maker:
     """Makes nodes with identities that no other has."""
 
     def __init__(self, tree: checked_expr.Tree) -> None:
-        most = max((one.id for one in checked_expr.every(tree.root)), default=0)
+        most = max((item.id for item in checked_expr.walk(tree.root)), default=0)
         self._identities = itertools.count(max([most, *tree.types, *tree.overloads]) + 1)
 
     def call(self, function: str, *arguments: checked_expr.Node) -> checked_expr.Call:
@@ -80,19 +80,19 @@ class Functions:
         self._tree = tree
         self._make = maker
 
-    def rewritten(self, node: checked_expr.Node) -> checked_expr.Node:
+    def rewrite(self, node: checked_expr.Node) -> checked_expr.Node:
         """The node in terms of what the engine has. Raises BadInput where there is nothing."""
         if isinstance(node, checked_expr.Call) and node.function == "hasValue":
-            asked = node.target
-            if isinstance(asked, checked_expr.Call) and asked.function == "validate":
-                return replace(node, target=self._validated(asked))
+            requested = node.target
+            if isinstance(requested, checked_expr.Call) and requested.function == "validate":
+                return replace(node, target=self._validated(requested))
         if not isinstance(node, checked_expr.Call):
-            return checked_expr.rebuilt(node, self.rewritten)
+            return checked_expr.rebuild(node, self.rewrite)
         return self._call(node)
 
     def _validated(self, call: checked_expr.Call) -> checked_expr.Node:
-        operands = [one for one in (call.target, *call.arguments) if one is not None]
-        complaints = self._make.call("@validated", *map(self.rewritten, operands))
+        operands = [item for item in (call.target, *call.arguments) if item is not None]
+        complaints = self._make.call("@validated", *map(self.rewrite, operands))
         return self._make.call("optional.ofNonZeroValue", complaints)
 
     def _call(self, node: checked_expr.Call) -> checked_expr.Node:
@@ -102,12 +102,12 @@ class Functions:
             )
         if node.function in _PLACES:
             self._refuse_times(node)
-        target = None if node.target is None else self.rewritten(node.target)
-        below = replace(node, target=target, arguments=tuple(map(self.rewritten, node.arguments)))
-        found = self._tree.overloads.get(node.id, ())
-        if len(found) == 1:
-            return self._one(below, found[0])
-        if target is not None and _PLACES.get(node.function) in found:
+        target = None if node.target is None else self.rewrite(node.target)
+        below = replace(node, target=target, arguments=tuple(map(self.rewrite, node.arguments)))
+        result = self._tree.overloads.get(node.id, ())
+        if len(result) == 1:
+            return self._one(below, result[0])
+        if target is not None and _PLACES.get(node.function) in result:
             return self._make.call(f"@{node.function}", target, *below.arguments)
         return below
 
@@ -130,15 +130,15 @@ class Functions:
             return self._make.call(f"@{node.function}", target, *node.arguments)
         if overload.startswith("list_uint_") and node.function != "isSorted":
             return self._make.call("uint", node)
-        if any(overload.startswith(f"list_{of}_") for of in _WRITTEN):
+        if any(overload.startswith(f"list_{type_}_") for type_ in _WRITTEN):
             return self._of_times(node.function, target, node)
         return node
 
     def _of_times(
-        self, function: str, found: checked_expr.Node, node: checked_expr.Call
+        self, function: str, result: checked_expr.Node, node: checked_expr.Call
     ) -> checked_expr.Node:
         make = self._make
-        ordered = make.on(found, "sort")
+        ordered = make.on(result, "sort")
         first = make.constant("integer", 0)
         match function:
             case "min":
@@ -146,25 +146,25 @@ class Functions:
             case "max":
                 return make.call("_[_]", make.on(ordered, "reverse"), first)
             case "isSorted":
-                return make.call("_==_", found, ordered)
+                return make.call("_==_", result, ordered)
             case "sum":
                 none = make.call("duration", make.constant("text", "0s"))
-                return make.folded(found, none, lambda total, one: make.call("_+_", total, one))
+                return make.folded(result, none, lambda total, item: make.call("_+_", total, item))
             case _:
                 return node
 
-    def _unwrapped(self, found: checked_expr.Node) -> checked_expr.Node:
+    def _unwrapped(self, result: checked_expr.Node) -> checked_expr.Node:
         make = self._make
 
-        def step(sum_: checked_expr.Node, one: checked_expr.Node) -> checked_expr.Node:
-            more = make.call("_+_", sum_, make.items(make.on(one, "value")))
-            return make.call("_?_:_", make.on(one, "hasValue"), more, sum_)
+        def step(sum_: checked_expr.Node, item: checked_expr.Node) -> checked_expr.Node:
+            more = make.call("_+_", sum_, make.items(make.on(item, "value")))
+            return make.call("_?_:_", make.on(item, "hasValue"), more, sum_)
 
-        return make.folded(found, make.items(), step)
+        return make.folded(result, make.items(), step)
 
     def _refuse_times(self, node: checked_expr.Call) -> None:
-        of = self._tree.types.get(node.target.id) if node.target is not None else None
-        if of is not None and of.list.element.well_known in _TIMES:
+        type_ = self._tree.types.get(node.target.id) if node.target is not None else None
+        if type_ is not None and type_.list.element.well_known in _TIMES:
             raise errors.BadInput(
                 _WHERE, f"{node.function} of durations and timestamps is not provided", "exists()"
             )

@@ -26,7 +26,7 @@ Value = _Scalar | tuple[_Scalar, ...]
 
 @dataclass(frozen=True, slots=True)
 class Device:
-    """What a selector sees of a device. Keys are `id` (the driver's own domain) or `domain/id`."""
+    """View of a device for selectors. Keys are `id` (the driver's own domain) or `domain/id`."""
 
     driver: str
     attributes: Mapping[str, Value]
@@ -35,7 +35,7 @@ class Device:
 
 
 @dataclass(frozen=True, slots=True)
-class Unusable:
+class UnusableSelector:
     """An expression we cannot evaluate, and why: a *no* with its reason."""
 
     expression: str
@@ -43,7 +43,7 @@ class Unusable:
 
 
 @dataclass(frozen=True, slots=True)
-class Failed:
+class EvaluationFailure:
     """A run-time error of a selector on one device."""
 
     why: str
@@ -66,89 +66,91 @@ class Selector:
     _program: cel.Expression
     _parts: tuple[tuple[str, _Part], ...]
 
-    def matches(self, device: Device) -> bool | Failed:
-        """Whether the selector is true for a device."""
+    def matches(self, device: Device) -> bool | EvaluationFailure:
+        """Return whether the selector is true for a device."""
         try:
             data = {variable: part(device) for variable, part in self._parts}
             answer = self._program.eval(data=data).plain_value()
         except ValueError as error:  # a version that is none
-            return Failed(str(error))
+            return EvaluationFailure(str(error))
         except RuntimeError as error:  # the engine's own, of what it cannot evaluate at all
-            return Failed(_first_complaint(str(error)))
+            return EvaluationFailure(_first_complaint(str(error)))
         except TypeError:  # a value that Python has none for, such as an optional
-            return Failed("gives no bool")
-        return answer if isinstance(answer, bool) else Failed(str(answer))
+            return EvaluationFailure("gives no bool")
+        return answer if isinstance(answer, bool) else EvaluationFailure(str(answer))
 
 
 @functools.lru_cache(maxsize=4096)
-def compile_selector(expression: str) -> Selector | Unusable:
+def compile_selector(expression: str) -> Selector | UnusableSelector:
     """Compile once per distinct text."""
     try:
         length = len(expression.encode())
     except UnicodeEncodeError:  # half a surrogate pair, which JSON can write
-        return Unusable(expression, "is no Unicode text")
+        return UnusableSelector(expression, "is no Unicode text")
     if length > MAX_EXPRESSION_BYTES:
-        return Unusable(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
+        return UnusableSelector(expression, f"longer than {MAX_EXPRESSION_BYTES} bytes")
     try:
-        compiled = environment.checking().compile(expression)
+        compiled = environment.checking_env().compile(expression)
         if compiled.return_type() not in (cel.Type.BOOL, cel.Type.DYN):
-            return Unusable(expression, f"gives {compiled.return_type().name()}, expected bool")
+            return UnusableSelector(
+                expression, f"gives {compiled.return_type().name()}, expected bool"
+            )
         return _planned(expression, checked_expr.read(compiled))
     except RuntimeError as error:
-        return Unusable(expression, _first_complaint(str(error)))
+        return UnusableSelector(expression, _first_complaint(str(error)))
     except errors.BadInput as error:
-        return Unusable(expression, error.problem)
+        return UnusableSelector(expression, error.problem)
 
 
-def _planned(expression: str, tree: checked_expr.Tree) -> Selector | Unusable:
-    for complaint in validator.complaints(tree):
-        return Unusable(expression, complaint)
-    most = estimator.estimated(tree)
+def _planned(expression: str, tree: checked_expr.Tree) -> Selector | UnusableSelector:
+    for complaint in validator.violations(tree):
+        return UnusableSelector(expression, complaint)
+    most = estimator.estimate_cost(tree)
     if most > estimator.LIMIT:
-        return Unusable(expression, f"may cost {most}, more than {estimator.LIMIT}")
+        return UnusableSelector(expression, f"may cost {most}, more than {estimator.LIMIT}")
     maker = rewriter.Maker(tree)
     accesses = field_usage.Accesses(maker)
-    root = accesses.rewritten(rewriter.Functions(tree, maker).rewritten(tree.root))
-    program = environment.evaluating().deserialize(checked_expr.write(tree, root))
+    root = accesses.rewrite(rewriter.Functions(tree, maker).rewrite(tree.root))
+    program = environment.evaluation_env().deserialize(checked_expr.write(tree, root))
     return Selector(expression, _names(accesses.reads), program, _parts(accesses.reads))
 
 
-def _names(reads: field_usage.Reads) -> frozenset[str] | None:
+def _names(reads: field_usage.DeviceReads) -> frozenset[str] | None:
     if reads.full or reads.whole:
         return None
-    found = {f"{domain.name}/{one}" for domain, ids in reads.domains.items() for one in ids}
-    return frozenset(found | reads.names)
+    result = {f"{domain.name}/{id_}" for domain, ids in reads.domains.items() for id_ in ids}
+    return frozenset(result | reads.names)
 
 
-def _parts(reads: field_usage.Reads) -> tuple[tuple[str, _Part], ...]:
-    """How each variable is made of a device."""
-    found: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
+def _parts(reads: field_usage.DeviceReads) -> tuple[tuple[str, _Part], ...]:
+    """Return the builder of each variable."""
+    entries: dict[str, _Part] = {f"@{which}": _whole(which) for which in reads.whole}
     for domain, identifiers in reads.domains.items():
-        found[domain.variable] = _chosen(domain, tuple(identifiers))
+        entries[domain.variable] = _chosen(domain, tuple(identifiers))
     for domain in reads.full:
-        found[domain.variable] = _full(domain)
+        entries[domain.variable] = _full(domain)
     if field_usage.DRIVER in reads.names:
-        found[f"@{field_usage.DRIVER}"] = lambda device: device.driver
+        entries[f"@{field_usage.DRIVER}"] = lambda device: device.driver
     if field_usage.ALLOW_MULTIPLE in reads.names:
-        found[f"@{field_usage.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
-    return tuple(found.items())
+        entries[f"@{field_usage.ALLOW_MULTIPLE}"] = lambda device: device.allow_multiple
+    return tuple(entries.items())
 
 
 def _chosen(domain: field_usage.Domain, identifiers: tuple[str, ...]) -> _Part:
     """The names of a domain that are read; a device has its driver's own without a domain."""
-    wanted = tuple((one, f"{domain.name}/{one}") for one in identifiers)
+    desired = tuple((item, f"{domain.name}/{item}") for item in identifiers)
 
     def part(device: Device) -> object:
         values = _values(domain.which, device)
         own = device.driver == domain.name
-        found = {}
-        for identifier, name in wanted:
+        result = {}
+        for identifier, name in desired:
             value = values.get(name)
             if value is None and own:
                 value = values.get(identifier)
             if value is not None:
-                found[identifier] = _seen(value)
-        return found
+                result[identifier] = _seen(value)
+        return result
 
     return part
 
@@ -164,11 +166,11 @@ def _full(domain: field_usage.Domain) -> _Part:
 
 def _whole(which: str) -> Callable[[Device], dict[str, dict[str, object]]]:
     def part(device: Device) -> dict[str, dict[str, object]]:
-        found: dict[str, dict[str, object]] = {}
+        obj: dict[str, dict[str, object]] = {}
         for key, value in _values(which, device).items():
             domain, _, identifier = key.rpartition("/")
-            found.setdefault(domain or device.driver, {})[identifier] = _seen(value)
-        return found
+            obj.setdefault(domain or device.driver, {})[identifier] = _seen(value)
+        return obj
 
     return part
 
@@ -181,11 +183,11 @@ def _seen(value: Value | quantities.Quantity) -> object:
     """A value as CEL sees it."""
     match value:
         case device_attributes.Version():
-            return semver.of(value.text)
+            return semver.new_version(value.text)
         case quantities.Quantity():
-            return library_quantity.of(value)
+            return library_quantity.new_quantity(value)
         case tuple():
-            return [_seen(one) for one in value]
+            return [_seen(item) for item in value]
         case _:
             return value
 

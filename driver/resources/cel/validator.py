@@ -1,4 +1,4 @@
-"""What Kubernetes refuses in an expression beyond its types (cel-go cel/validator.go). Pure."""
+"""Checks that Kubernetes makes beyond types (cel-go cel/validator.go). Pure."""
 
 import re
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from typing import Final
 
 from driver.pb import cel_checked_pb2 as wire
 from driver.resources.cel import checked_expr
-from driver.resources.cel.environment import evaluating
+from driver.resources.cel.environment import evaluation_env
 from driver.resources.cel.library import strings as library_strings
 
 _MEMBERS_WITH_PATTERNS: Final = frozenset({"matches", "find", "findAll"})
@@ -18,26 +18,26 @@ _PLAIN_FORMAT: Final = re.compile(r"([^%]|%%|%(\.[0-9]+)?[sdfxXob])*", re.DOTALL
 _KNOWN_MESSAGES: Final = "google.protobuf."
 
 
-def complaints(tree: checked_expr.Tree) -> Iterator[str]:
-    """Why Kubernetes does not take a tree."""
+def violations(tree: checked_expr.Tree) -> Iterator[str]:
+    """Yield why Kubernetes refuses a tree."""
     exempt = {
         below.id
-        for node in checked_expr.every(tree.root)
+        for node in checked_expr.walk(tree.root)
         if isinstance(node, checked_expr.Call) and node.function == _WITH_ANY_TYPES
         for argument in node.arguments
-        for below in checked_expr.every(argument)
+        for below in checked_expr.walk(argument)
     }
-    for node in checked_expr.every(tree.root):
+    for node in checked_expr.walk(tree.root):
         if node.id in exempt and isinstance(node, checked_expr.Items | checked_expr.Struct):
             continue
         match node:
             case checked_expr.Items():
                 yield from _mixed(_types(tree, node.elements, node.optional))
             case checked_expr.Struct(message=""):
-                optional = [place for place, one in enumerate(node.entries) if one.optional]
-                keys = [one.key for one in node.entries if one.key is not None]
+                optional = [index for index, entry in enumerate(node.entries) if entry.optional]
+                keys = [entry.key for entry in node.entries if entry.key is not None]
                 yield from _mixed(_types(tree, keys, ()))
-                yield from _mixed(_types(tree, [one.value for one in node.entries], optional))
+                yield from _mixed(_types(tree, [entry.value for entry in node.entries], optional))
             case checked_expr.Struct() if not node.message.startswith(_KNOWN_MESSAGES):
                 yield f"{node.message} cannot be made by an expression"
             case checked_expr.Name(name=name) if name.startswith("kubernetes."):
@@ -56,15 +56,15 @@ def _types(
     optional: object,
 ) -> list[wire.Type]:
     places = set(optional) if isinstance(optional, list | tuple) else set()
-    found = [tree.types.get(one.id, wire.Type()) for one in nodes]
+    result = [tree.types.get(node.id, wire.Type()) for node in nodes]
     return [
-        one.abstract.parameters[0] if place in places and one.abstract.parameters else one
-        for place, one in enumerate(found)
+        node.abstract.parameters[0] if index in places and node.abstract.parameters else node
+        for index, node in enumerate(result)
     ]
 
 
 def _mixed(types: list[wire.Type]) -> Iterator[str]:
-    if any(one != types[0] for one in types):
+    if any(type_ != types[0] for type_ in types):
         yield "a literal of several types"
 
 
@@ -81,13 +81,15 @@ def _of_literals(node: checked_expr.Call) -> Iterator[str]:
 
 def _of_format(node: checked_expr.Call) -> Iterator[str]:
     """The engine writes some verbs otherwise than Kubernetes does."""
-    told = node.target
-    if not isinstance(told, checked_expr.Constant) or not _PLAIN_FORMAT.fullmatch(str(told.value)):
+    message = node.target
+    if not isinstance(message, checked_expr.Constant) or not _PLAIN_FORMAT.fullmatch(
+        str(message.value)
+    ):
         yield "format is provided for literals with %s, %d, %f, %x, %X, %o and %b"
 
 
 def _evaluates(node: checked_expr.Call) -> bool:
-    program = evaluating().deserialize(checked_expr.alone(node))
+    program = evaluation_env().deserialize(checked_expr.alone(node))
     try:
         kind = program.eval().type().name()
     except RuntimeError:

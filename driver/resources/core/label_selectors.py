@@ -20,9 +20,9 @@ class LabelSelector:
 
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Tell whether labels satisfy every requirement."""
-        return all(need.holds(labels.get(need.key)) for need in self.requirements)
+        return all(need.is_satisfied(labels.get(need.key)) for need in self.requirements)
 
-    def narrowed(self, labels: Mapping[str, str]) -> "LabelSelector":
+    def with_labels(self, labels: Mapping[str, str]) -> "LabelSelector":
         """The selector that asks for these labels as well (`matchLabelKeys`, KEP-3243)."""
         return LabelSelector((*_equal(labels), *self.requirements))
 
@@ -34,7 +34,9 @@ def parse(obj: fields.Raw, key: str, prefix: str) -> LabelSelector | None:
     path = f"{prefix}.{key}"
     selector = fields.mapping(obj, key, prefix)
     equal = _equal(fields.text_map(selector, "matchLabels", path))
-    return LabelSelector((*equal, *node_selectors.expressions(selector, "matchExpressions", path)))
+    return LabelSelector(
+        (*equal, *node_selectors.parse_expressions(selector, "matchExpressions", path))
+    )
 
 
 def _equal(labels: Mapping[str, str]) -> list[node_selectors.Expression]:

@@ -19,24 +19,24 @@ class Expression:
     operator: str
     values: tuple[str, ...] = ()
 
-    def holds(self, found: str | None) -> bool:
-        """Whether the value of the key (None: absent) satisfies the requirement."""
+    def is_satisfied(self, result: str | None) -> bool:
+        """Return whether the value of the key (None: absent) satisfies the requirement."""
         match self.operator:
             case "In":
-                return found is not None and found in self.values
+                return result is not None and result in self.values
             case "NotIn":
-                return found is None or found not in self.values
+                return result is None or result not in self.values
             case "Exists":
-                return found is not None
+                return result is not None
             case "DoesNotExist":
-                return found is None
+                return result is None
             case "Gt" | "Lt":
-                return self._compares(found)
+                return self._compares(result)
             case _:
                 return False
 
-    def _compares(self, found: str | None) -> bool:
-        left = _whole(found)
+    def _compares(self, result: str | None) -> bool:
+        left = _whole(result)
         # A value must be one that a label can have: without a sign.
         right = _whole(self.values[0]) if self.values and self.values[0].isalnum() else None
         if left is None or right is None:
@@ -60,11 +60,16 @@ class Term:
     fields: tuple[Expression, ...] = ()
 
     def matches(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
-        """Whether a node satisfies every requirement."""
+        """Return whether a node satisfies every requirement."""
         if not self.labels and not self.fields:
             return False
-        named = all(one.holds(name if one.key == _NAME_FIELD else None) for one in self.fields)
-        return named and all(one.holds(labels.get(one.key)) for one in self.labels)
+        named = all(
+            expression.is_satisfied(name if expression.key == _NAME_FIELD else None)
+            for expression in self.fields
+        )
+        return named and all(
+            expression.is_satisfied(labels.get(expression.key)) for expression in self.labels
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +79,15 @@ class NodeSelector:
     terms: tuple[Term, ...]
 
     def matches(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
-        """Whether any term matches the node."""
+        """Return whether any term matches the node."""
         return any(term.matches(name, labels) for term in self.terms)
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
-    """Where devices can be used: on one node, everywhere, or on nodes that a selector matches.
+class DeviceReach:
+    """Nodes that can use devices: one node, all, or those that a selector matches.
 
-    The first that is set decides, as in the reference (`NodeMatches`); with none, nowhere.
+    The first that is set decides, as in the reference (`NodeMatches`); with none, no node.
     """
 
     node: ids.NodeName | None = None
@@ -90,7 +95,7 @@ class Reach:
     selector: NodeSelector | None = None
 
     def covers(self, name: ids.NodeName, labels: Mapping[str, str]) -> bool:
-        """Whether a node is among them."""
+        """Return whether a node is among them."""
         if self.node is not None:
             return self.node == name
         if self.everywhere:
@@ -98,50 +103,50 @@ class Reach:
         return self.selector is not None and self.selector.matches(name, labels)
 
 
-NOWHERE = Reach()
+NOWHERE = DeviceReach()
 
 
-def parse_reach(obj: fields.Raw, where: str) -> Reach:
+def parse_reach(obj: fields.Raw, path: str) -> DeviceReach:
     """Read `nodeName`, `allNodes` and `nodeSelector` of a slice or a device."""
-    node = fields.text(obj, "nodeName", where)
-    selector = fields.mapping(obj, "nodeSelector", where)
+    node = fields.text(obj, "nodeName", path)
+    selector = fields.mapping(obj, "nodeSelector", path)
     if not (node or selector or obj.get("allNodes")):
         return NOWHERE
-    return Reach(
+    return DeviceReach(
         node=ids.NodeName(node) if node else None,
-        everywhere=fields.flag(obj, "allNodes", where),
-        selector=parse(selector, f"{where}.nodeSelector") if selector else None,
+        everywhere=fields.flag(obj, "allNodes", path),
+        selector=parse(selector, f"{path}.nodeSelector") if selector else None,
     )
 
 
-def only(node: ids.NodeName) -> NodeSelector:
+def single_node_selector(node: ids.NodeName) -> NodeSelector:
     """The selector of one node by name."""
     return NodeSelector((Term(fields=(Expression(_NAME_FIELD, "In", (node,)),)),))
 
 
-def parse(obj: fields.Raw, where: str = "nodeSelector") -> NodeSelector:
+def parse(obj: fields.Raw, location: str = "nodeSelector") -> NodeSelector:
     """Read a v1.NodeSelector."""
-    listed = fields.objects(obj, "nodeSelectorTerms", where)
-    return NodeSelector(tuple(parse_term(term, at) for at, term in listed))
+    listed = fields.objects(obj, "nodeSelectorTerms", location)
+    return NodeSelector(tuple(parse_term(term, path) for path, term in listed))
 
 
 def parse_term(obj: fields.Raw, path: str) -> Term:
     """Read a v1.NodeSelectorTerm."""
     return Term(
-        labels=expressions(obj, "matchExpressions", path),
-        fields=expressions(obj, "matchFields", path),
+        labels=parse_expressions(obj, "matchExpressions", path),
+        fields=parse_expressions(obj, "matchFields", path),
     )
 
 
-def expressions(term: fields.Raw, key: str, where: str) -> tuple[Expression, ...]:
+def parse_expressions(term: fields.Raw, key: str, location: str) -> tuple[Expression, ...]:
     """Read a list of requirements, such as `matchExpressions`."""
     return tuple(
         Expression(
-            fields.required_text(one, "key", at),
-            fields.required_text(one, "operator", at),
-            fields.texts(one, "values", at),
+            fields.required_text(item, "key", path),
+            fields.required_text(item, "operator", path),
+            fields.texts(item, "values", path),
         )
-        for at, one in fields.objects(term, key, where)
+        for path, item in fields.objects(term, key, location)
     )
 
 
@@ -154,8 +159,13 @@ def _render_term(term: Term) -> dict[str, object]:
     lists = {"matchExpressions": term.labels, "matchFields": term.fields}
     return {
         key: [
-            {"key": one.key, "operator": one.operator, "values": list(one.values)} for one in found
+            {
+                "key": expression.key,
+                "operator": expression.operator,
+                "values": list(expression.values),
+            }
+            for expression in expressions
         ]
-        for key, found in lists.items()
-        if found
+        for key, expressions in lists.items()
+        if expressions
     }

@@ -57,8 +57,8 @@ class Node:
     leaving: str = ""
 
     @property
-    def brought_for(self) -> str:
-        """What it was asked for, as its annotation says; "" without one."""
+    def provisioned_for(self) -> str:
+        """Demand in the node's annotation; "" without one."""
         return self.marks.get(names.BROUGHT_FOR, "")
 
 
@@ -73,72 +73,74 @@ def parse(obj: fields.Raw) -> Node:
         labels=fields.text_map(meta, "labels", "metadata"),
         taints=tuple(
             NodeTaint(
-                fields.required_text(taint, "key", at),
-                fields.text(taint, "value", at),
-                fields.text(taint, "effect", at),
+                fields.required_text(taint, "key", path),
+                fields.text(taint, "value", path),
+                fields.text(taint, "effect", path),
             )
-            for at, taint in fields.objects(spec, "taints", "spec")
+            for path, taint in fields.objects(spec, "taints", "spec")
         ),
         cordoned=fields.flag(spec, "unschedulable", "spec"),
         ready=any(
-            one.get("type") == "Ready" and one.get("status") == "True"
-            for _, one in fields.objects(status, "conditions", "status")
+            item.get("type") == "Ready" and item.get("status") == "True"
+            for _, item in fields.objects(status, "conditions", "status")
         ),
-        allocatable=amounts(fields.mapping(status, "allocatable", "status"), "status.allocatable"),
+        allocatable=parse_amounts(
+            fields.mapping(status, "allocatable", "status"), "status.allocatable"
+        ),
         gpu_condition=next(
             (
                 GpuCondition(
-                    fields.text(one, "status", at),
-                    fields.text(one, "reason", at),
-                    fields.text(one, "message", at),
+                    fields.text(item, "status", path),
+                    fields.text(item, "reason", path),
+                    fields.text(item, "message", path),
                 )
-                for at, one in fields.objects(status, "conditions", "status")
-                if one.get("type") == names.NODE_CONDITION
+                for path, item in fields.objects(status, "conditions", "status")
+                if item.get("type") == names.NODE_CONDITION
             ),
             None,
         ),
         clear_quarantine=_annotation(meta, names.CLEAR_QUARANTINE),
         cordon=_annotation(meta, names.CORDON),
-        marks={key: found for key in MARKS if (found := _annotation(meta, key))},
+        marks={key: result for key in MARKS if (result := _annotation(meta, key))},
         owned=frozenset(_owned(meta)),
     )
 
 
 def _annotation(meta: fields.Raw, key: str) -> str:
-    found = fields.mapping(meta, "annotations", "metadata")
-    return fields.text(found, key, "metadata.annotations")
+    result = fields.mapping(meta, "annotations", "metadata")
+    return fields.text(result, key, "metadata.annotations")
 
 
 def _owned(meta: fields.Raw) -> Iterator[str]:
-    """By server-side apply (KEP-555), as `metadata.managedFields` tells."""
-    for at, one in fields.objects(meta, "managedFields", "metadata"):
-        if one.get("manager") == names.NODES_FIELD_MANAGER and one.get("operation") == "Apply":
-            tree = fields.mapping(fields.mapping(one, "fieldsV1", at), "f:metadata", at)
+    """Yield keys owned through server-side apply (KEP-555), from `metadata.managedFields`."""
+    for path, item in fields.objects(meta, "managedFields", "metadata"):
+        if item.get("manager") == names.NODES_FIELD_MANAGER and item.get("operation") == "Apply":
+            tree = fields.mapping(fields.mapping(item, "fieldsV1", path), "f:metadata", path)
             for kind in ("f:labels", "f:annotations"):
-                found = fields.mapping(tree, kind, at)
-                yield from (key[2:] for key in found if key.startswith("f:"))
+                managers = fields.mapping(tree, kind, path)
+                yield from (key[2:] for key in managers if key.startswith("f:"))
 
 
 def render_gpu_condition(
-    wanted: GpuCondition, before: GpuCondition | None, now: str
+    desired: GpuCondition, gpu_condition: GpuCondition | None, now: str
 ) -> dict[str, object]:
     """A status patch (strategic merge: conditions merge by type). `now` is RFC 3339."""
-    changed = before is None or before.status != wanted.status
+    changed = gpu_condition is None or gpu_condition.status != desired.status
     condition = {
         "type": names.NODE_CONDITION,
-        "status": wanted.status,
-        "reason": wanted.reason,
-        "message": wanted.message,
+        "status": desired.status,
+        "reason": desired.reason,
+        "message": desired.message,
         "lastHeartbeatTime": now,
         **({"lastTransitionTime": now} if changed else {}),
     }
     return {"status": {"conditions": [condition]}}
 
 
-def amounts(obj: fields.Raw, where: str) -> dict[str, int]:
+def parse_amounts(obj: fields.Raw, path: str) -> dict[str, int]:
     """A resource list as whole numbers: `cpu` in milli-cores, everything else in its unit."""
-    found: dict[str, int] = {}
+    entries: dict[str, int] = {}
     for name, value in obj.items():
-        amount = quantities.parse(value, f"{where}.{name}")
-        found[name] = amount.millis if name == "cpu" else amount.units
-    return found
+        amount = quantities.parse(value, f"{path}.{name}")
+        entries[name] = amount.millis if name == "cpu" else amount.units
+    return entries

@@ -20,13 +20,13 @@ _Of = Callable[[fields.Raw, str], Amounts]
 """What a container asks, given where it stands."""
 
 
-def effective(spec: fields.Raw) -> dict[str, int]:
+def effective_requests(spec: fields.Raw) -> dict[str, int]:
     """The requests of a pod to place: `cpu` in milli-cores, all else in its unit."""
     amounts = {**_containers(spec, _asked), **_of_pod(spec)}
     return _rounded(_sum([amounts, _listed(spec, "overhead", "spec")]))
 
 
-def placed(
+def placed_requests(
     spec: fields.Raw, status: fields.Raw, requests: Mapping[str, int]
 ) -> dict[str, int] | None:
     """The requests that a placed pod takes of its node; None where they are those asked."""
@@ -47,7 +47,7 @@ def placed(
 def _told(
     spec: fields.Raw, status: fields.Raw, statuses: Mapping[str, fields.Raw], *, stuck: bool
 ) -> Amounts:
-    """The most of what is asked, allocated and set up, of all containers together."""
+    """Return the maximum of requested, allocated and actual amounts over all containers."""
     resources = fields.mapping(status, "resources", "status")
     if status.get("allocatedResources") is not None and resources.get("requests") is not None:
         allocated = _listed(status, "allocatedResources", "status")

@@ -50,10 +50,10 @@ class PodClaim:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What kube-scheduler last said: the condition PodScheduled. "" where it said nothing.
+    """kube-scheduler's last result: the condition PodScheduled. "" without one.
 
-    `written` is the second of the write that holds a refusal, in RFC 3339; "" where it is not told:
-    lastTransitionTime stands still while the status stays False.
+    `written` is the second of the write that holds a refusal, in RFC 3339; "" if unknown:
+    lastTransitionTime does not change while the status stays False.
     """
 
     status: str = ""
@@ -63,18 +63,18 @@ class Verdict:
 
     @property
     def refused(self) -> bool:
-        """Whether the scheduler tried and found no node."""
+        """Return whether the scheduler found no node."""
         return self.status == "False" and self.reason == "Unschedulable"
 
     @property
-    def passed_over(self) -> bool:
-        """Whether it tried and did not place the pod, be it for an error of its own."""
+    def was_passed_over(self) -> bool:
+        """Return whether the scheduler tried and did not place the pod, its own errors included."""
         return self.status == "False" and self.reason in {"Unschedulable", "SchedulerError"}
 
 
 @dataclass(frozen=True, slots=True)
-class Waits:
-    """What the controller says a pod waits for: the condition `names.CONDITION_ALLOCATED`."""
+class PendingCondition:
+    """Condition `names.CONDITION_ALLOCATED`: the controller's reason that a pod is pending."""
 
     reason: str
     message: str
@@ -92,7 +92,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Container:
-    """What a container has of the pod's claims: their names in the pod, each with a request.
+    """Claims of the pod that a container uses: their names in the pod, each with a request.
 
     A request of "" is all of the claim.
     """
@@ -139,7 +139,7 @@ class Pod:
     affinity: node_selectors.NodeSelector | None = None
     node_preferences: tuple[NodePreference, ...] = ()
     pod_affinity: interpod_affinity.PodAffinity = interpod_affinity.NONE
-    spread: tuple[topology_spread.Constraint, ...] = ()
+    spread_constraints: tuple[topology_spread.Constraint, ...] = ()
     tolerations: tuple[core_tolerations.Toleration, ...] = ()
     requests: Mapping[str, int] = field(default_factory=dict)
     resized: Mapping[str, int] | None = None
@@ -156,11 +156,11 @@ class Pod:
     preemptible: bool = False
     gang: str = ""
     gang_size: str = ""
-    most_s: float | None = None
+    max_runtime_s: float | None = None
     started: str = ""
     on_fault: str = ""
-    asks: Mapping[str, str] = field(default_factory=dict)
-    waits: Waits | None = None
+    has_requests: Mapping[str, str] = field(default_factory=dict)
+    pending: PendingCondition | None = None
 
     @property
     def key(self) -> ids.Key:
@@ -170,11 +170,15 @@ class Pod:
     @property
     def claim_keys(self) -> tuple[ids.Key, ...]:
         """The keys of the claims that it names, as far as they are known yet."""
-        return tuple(ids.Key(f"{self.namespace}/{one.claim}") for one in self.claims if one.claim)
+        return tuple(
+            ids.Key(f"{self.namespace}/{pod_claim.claim}")
+            for pod_claim in self.claims
+            if pod_claim.claim
+        )
 
     @property
     def finished(self) -> bool:
-        """Whether it has ended for good."""
+        """Return whether it has ended for good."""
         return self.phase in _TERMINAL
 
 
@@ -187,7 +191,7 @@ def parse(obj: fields.Raw) -> Pod:
     nominated = fields.text(status, "nominatedNodeName", "status")
     annotations = fields.mapping(meta, "annotations", "metadata")
     labels = fields.text_map(meta, "labels", "metadata")
-    requests = pod_requests.effective(spec)
+    requests = pod_requests.effective_requests(spec)
     mounted = pod_volumes.parse(spec, fields.text(meta, "name"))
     return Pod(
         namespace=fields.text(meta, "namespace", "metadata"),
@@ -201,7 +205,8 @@ def parse(obj: fields.Raw) -> Pod:
         phase=fields.text(status, "phase", "status", "Pending"),
         deleting=bool(meta.get("deletionTimestamp")),
         gates=tuple(
-            fields.text(one, "name", at) for at, one in fields.objects(spec, "schedulingGates")
+            fields.text(item, "name", path)
+            for path, item in fields.objects(spec, "schedulingGates")
         ),
         claims=_claims(spec, status),
         containers=tuple(_containers(spec)),
@@ -209,10 +214,10 @@ def parse(obj: fields.Raw) -> Pod:
         affinity=_required_affinity(spec),
         node_preferences=tuple(_node_preferences(spec)),
         pod_affinity=interpod_affinity.parse(spec, fields.text(meta, "namespace", "metadata")),
-        spread=topology_spread.parse(spec, labels),
+        spread_constraints=topology_spread.parse(spec, labels),
         tolerations=core_tolerations.parse(spec, "tolerations", "spec"),
         requests=requests,
-        resized=pod_requests.placed(spec, status, requests),
+        resized=pod_requests.placed_requests(spec, status, requests),
         host_ports=frozenset(_host_ports(spec)),
         volume_claims=mounted.claims,
         ephemeral_claims=mounted.ephemeral,
@@ -226,30 +231,30 @@ def parse(obj: fields.Raw) -> Pod:
         preemptible=annotations.get(names.PREEMPTIBLE) == "true",
         gang=_gang(spec, labels),
         gang_size=str(annotations.get(names.GANG_SIZE) or labels.get(names.GANG_SIZE, "")),
-        most_s=_most_s(spec, annotations),
+        max_runtime_s=_most_s(spec, annotations),
         started=fields.text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
-        asks={key: str(annotations[key]) for key in _ASKS if key in annotations},
-        waits=_waits(status),
+        has_requests={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        pending=_waits(status),
     )
 
 
-def waits(reason: str, message: str, since: str) -> Waits:
-    """As a condition holds it: the message is cut to LONGEST_WAIT characters."""
-    return Waits(reason, message[:LONGEST_WAIT], since)
+def build_pending(reason: str, message: str, since: str) -> PendingCondition:
+    """Return the condition; the message is cut to LONGEST_WAIT characters."""
+    return PendingCondition(reason, message[:LONGEST_WAIT], since)
 
 
-def render_waits(pod: Pod, wanted: Waits | None) -> dict[str, object]:
+def render_pending(pod: Pod, pending_condition: PendingCondition | None) -> dict[str, object]:
     """A status patch (strategic merge: conditions merge by type); None takes it away."""
     condition: dict[str, object] = {"type": names.CONDITION_ALLOCATED}
-    if wanted is None:
+    if pending_condition is None:
         condition["$patch"] = "delete"
     else:
         condition |= {
             "status": "False",
-            "reason": wanted.reason,
-            "message": wanted.message,
-            "lastTransitionTime": wanted.since,
+            "reason": pending_condition.reason,
+            "message": pending_condition.message,
+            "lastTransitionTime": pending_condition.since,
         }
     return {"metadata": {"uid": pod.uid}, "status": {"conditions": [condition]}}
 
@@ -264,55 +269,55 @@ def _gang(spec: fields.Raw, labels: Mapping[str, str]) -> str:
 
 def _most_s(spec: fields.Raw, annotations: fields.Raw) -> float | None:
     """The less of what it declares; a declaration that cannot be read declares nothing."""
-    found = []
+    result = []
     deadline = fields.integer(spec, "activeDeadlineSeconds", "spec")
     if deadline > 0:
-        found.append(float(deadline))
+        result.append(float(deadline))
     declared = annotations.get(names.MAX_RUN_TIME)
     with contextlib.suppress(ValueError):
         if isinstance(declared, str) and declared:
-            found.append(crd.seconds(declared))
-    return min(found, default=None)
+            result.append(crd.seconds(declared))
+    return min(result, default=None)
 
 
 def _owner(meta: fields.Raw) -> Owner | None:
-    for at, one in fields.objects(meta, "ownerReferences", "metadata"):
-        if fields.flag(one, "controller", at):
-            texts = (fields.text(one, key, at) for key in ("kind", "name", "uid"))
+    for path, item in fields.objects(meta, "ownerReferences", "metadata"):
+        if fields.flag(item, "controller", path):
+            texts = (fields.text(item, key, path) for key in ("kind", "name", "uid"))
             return Owner(*texts)
     return None
 
 
 def _claims(spec: fields.Raw, status: fields.Raw) -> tuple[PodClaim, ...]:
-    made: dict[str, str | None] = {}
-    for at, one in fields.objects(status, "resourceClaimStatuses", "status"):
-        made[fields.text(one, "name", at)] = fields.text(one, "resourceClaimName", at)
-    found = []
-    for at, one in fields.objects(spec, "resourceClaims", "spec"):
-        name = fields.required_text(one, "name", at)
-        named = fields.text(one, "resourceClaimName", at)
-        found.append(PodClaim(name, named or made.get(name)))
-    return tuple(found)
+    claims: dict[str, str | None] = {}
+    for path, item in fields.objects(status, "resourceClaimStatuses", "status"):
+        claims[fields.text(item, "name", path)] = fields.text(item, "resourceClaimName", path)
+    result = []
+    for path, item in fields.objects(spec, "resourceClaims", "spec"):
+        name = fields.required_text(item, "name", path)
+        named = fields.text(item, "resourceClaimName", path)
+        result.append(PodClaim(name, named or claims.get(name)))
+    return tuple(result)
 
 
 def _containers(spec: fields.Raw) -> Iterator[Container]:
-    """Those that use a claim."""
+    """Yield the containers that use a claim."""
     for kind in ("initContainers", "containers"):
-        for at, one in fields.objects(spec, kind, "spec"):
-            resources = fields.mapping(one, "resources", at)
+        for field_path, item in fields.objects(spec, kind, "spec"):
+            resources = fields.mapping(item, "resources", field_path)
             used = tuple(
                 (fields.text(entry, "name", path), fields.text(entry, "request", path))
-                for path, entry in fields.objects(resources, "claims", f"{at}.resources")
+                for path, entry in fields.objects(resources, "claims", f"{field_path}.resources")
             )
             if used:
-                yield Container(fields.text(one, "name", at), used)
+                yield Container(fields.text(item, "name", field_path), used)
 
 
 def _required_affinity(spec: fields.Raw) -> node_selectors.NodeSelector | None:
-    at = "spec.affinity.nodeAffinity"
-    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", at)
-    required = fields.mapping(node, "requiredDuringSchedulingIgnoredDuringExecution", at)
-    return node_selectors.parse(required, at) if required else None
+    path = "spec.affinity.nodeAffinity"
+    node = fields.mapping(fields.mapping(spec, "affinity", "spec"), "nodeAffinity", path)
+    required = fields.mapping(node, "requiredDuringSchedulingIgnoredDuringExecution", path)
+    return node_selectors.parse(required, path) if required else None
 
 
 def _node_preferences(spec: fields.Raw) -> Iterator[NodePreference]:
@@ -327,20 +332,20 @@ def _node_preferences(spec: fields.Raw) -> Iterator[NodePreference]:
 
 
 def _host_ports(spec: fields.Raw) -> list[HostPort]:
-    """Of containers and of sidecars: those that run while the pod does."""
-    found = []
+    """Return the host ports of containers and sidecars, which run while the pod does."""
+    result = []
     sidecars = (
-        (at, container)
-        for at, container in fields.objects(spec, "initContainers", "spec")
+        (field_path, container)
+        for field_path, container in fields.objects(spec, "initContainers", "spec")
         if container.get("restartPolicy") == "Always"
     )
-    for at, container in (*fields.objects(spec, "containers", "spec"), *sidecars):
-        for path, one in fields.objects(container, "ports", at):
-            port = fields.integer(one, "hostPort", path)
+    for field_path, container in (*fields.objects(spec, "containers", "spec"), *sidecars):
+        for path, item in fields.objects(container, "ports", field_path):
+            port = fields.integer(item, "hostPort", path)
             if port > 0:
-                protocol = fields.text(one, "protocol", path, "TCP")
-                found.append(HostPort(protocol, fields.text(one, "hostIP", path), port))
-    return found
+                protocol = fields.text(item, "protocol", path, "TCP")
+                result.append(HostPort(protocol, fields.text(item, "hostIP", path), port))
+    return result
 
 
 def _verdict(meta: fields.Raw, status: fields.Raw) -> Verdict:
@@ -360,15 +365,15 @@ def _scheduled_written(meta: fields.Raw) -> str:
     return max(times)
 
 
-def _waits(status: fields.Raw) -> Waits | None:
-    told = ("status", "reason", "message", "lastTransitionTime")
-    found = _condition(status, names.CONDITION_ALLOCATED, told)
-    return Waits(*found[1:]) if found and found[0] == "False" else None
+def _waits(status: fields.Raw) -> PendingCondition | None:
+    message = ("status", "reason", "message", "lastTransitionTime")
+    result = _condition(status, names.CONDITION_ALLOCATED, message)
+    return PendingCondition(*result[1:]) if result and result[0] == "False" else None
 
 
 def _condition(status: fields.Raw, kind: str, keys: tuple[str, ...]) -> tuple[str, ...]:
     """The texts of a condition; () where there is none of the type."""
-    for at, one in fields.objects(status, "conditions", "status"):
-        if one.get("type") == kind:
-            return tuple(fields.text(one, key, at) for key in keys)
+    for path, item in fields.objects(status, "conditions", "status"):
+        if item.get("type") == kind:
+            return tuple(fields.text(item, key, path) for key in keys)
     return ()

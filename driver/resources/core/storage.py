@@ -17,7 +17,7 @@ class StorageClass:
 
     name: str
     provisioner: str
-    waits: bool
+    waits_for_consumer: bool
     topology: Topology = ()
 
     def reaches(self, labels: Mapping[str, str]) -> bool:
@@ -45,7 +45,7 @@ class CSIDriver:
 
     name: str
     tracks_capacity: bool = False
-    must_be_there: bool = False
+    must_exist: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class Capacity:
     key: ids.Key
     storage_class: str
     nodes: label_selectors.LabelSelector | None
-    most: int | None
+    max_size: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ def parse_class(obj: fields.Raw) -> StorageClass:
     return StorageClass(
         name=_name(obj),
         provisioner=fields.text(obj, "provisioner"),
-        waits=obj.get("volumeBindingMode") == "WaitForFirstConsumer",
+        waits_for_consumer=obj.get("volumeBindingMode") == "WaitForFirstConsumer",
         topology=tuple(_topology(term, path) for path, term in listed),
     )
 
@@ -117,7 +117,7 @@ def parse_capacity(obj: fields.Raw) -> Capacity:
         key=ids.Key(f"{namespace}/{_name(obj)}"),
         storage_class=fields.text(obj, "storageClassName"),
         nodes=label_selectors.parse(obj, "nodeTopology", ""),
-        most=None if amount is None else quantities.parse(amount, "capacity").units,
+        max_size=None if amount is None else quantities.parse(amount, "capacity").units,
     )
 
 

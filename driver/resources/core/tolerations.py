@@ -19,7 +19,7 @@ class Toleration:
     raw: fields.Raw
 
     def tolerates(self, key: str, value: str, effect: str) -> bool:
-        """Whether a taint is tolerated; an empty effect tolerates every effect."""
+        """Return whether a taint is tolerated; an empty effect tolerates every effect."""
         if self.effect and self.effect != effect:
             return False
         if self.key and self.key != key:
@@ -29,15 +29,15 @@ class Toleration:
         return self.operator == "Equal" and bool(self.key) and self.value == value
 
 
-def parse(obj: fields.Raw, key: str, where: str) -> tuple[Toleration, ...]:
+def parse(obj: fields.Raw, key: str, location: str) -> tuple[Toleration, ...]:
     """The list of tolerations under `key`."""
     return tuple(
         Toleration(
-            key=fields.text(one, "key", at),
-            operator=fields.text(one, "operator", at) or "Equal",
-            value=fields.text(one, "value", at),
-            effect=fields.text(one, "effect", at),
-            raw=one,
+            key=fields.text(item, "key", path),
+            operator=fields.text(item, "operator", path) or "Equal",
+            value=fields.text(item, "value", path),
+            effect=fields.text(item, "effect", path),
+            raw=item,
         )
-        for at, one in fields.objects(obj, key, where)
+        for path, item in fields.objects(obj, key, location)
     )

@@ -41,7 +41,7 @@ def _constraint(obj: fields.Raw, prefix: str, labels: Mapping[str, str]) -> Cons
     return Constraint(
         max_skew=fields.integer(obj, "maxSkew", prefix, 1),
         topology_key=fields.text(obj, "topologyKey", prefix),
-        selector=selector.narrowed(same) if selector is not None and same else selector,
+        selector=selector.with_labels(same) if selector is not None and same else selector,
         required=fields.text(obj, "whenUnsatisfiable", prefix, "DoNotSchedule") == "DoNotSchedule",
         min_domains=fields.integer(obj, "minDomains", prefix, 1),
         honors_affinity=fields.text(obj, "nodeAffinityPolicy", prefix, "Honor") == "Honor",

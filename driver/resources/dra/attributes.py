@@ -60,10 +60,10 @@ def _parse_any(obj: fields.Raw) -> Value | None:
 
 
 def _parse_list(obj: fields.Raw) -> Value | None:
-    for kind, of in _LISTS.items():
-        found = obj.get(kind)
-        if isinstance(found, list | tuple) and all(type(one) is of for one in found):
-            return tuple(_version(one) if kind == "versions" else one for one in found)
+    for kind, type_name in _LISTS.items():
+        result = obj.get(kind)
+        if isinstance(result, list | tuple) and all(type(item) is type_name for item in result):
+            return tuple(_version(item) if kind == "versions" else item for item in result)
     return None
 
 
@@ -72,7 +72,7 @@ def render(value: Value) -> dict[str, object]:
     match value:
         case tuple():
             ((kind, _),) = render(value[0]).items() if value else (("string", ""),)
-            return {f"{kind}s": [next(iter(render(one).values())) for one in value]}
+            return {f"{kind}s": [next(iter(render(item).values())) for item in value]}
         case bool():
             return {"bool": value}
         case int():
@@ -83,15 +83,15 @@ def render(value: Value) -> dict[str, object]:
             return {"string": value}
 
 
-def lookup(found: Mapping[str, T], driver: str, name: str) -> T | None:
-    """What a driver's device has as `domain/id`, by the full name or by the bare id."""
-    if name in found:
-        return found[name]
+def find_attribute(entries: Mapping[str, T], driver: str, name: str) -> T | None:
+    """Return a device's `domain/id`, by the full name or by the bare id; None without."""
+    if name in entries:
+        return entries[name]
     domain, _, bare = name.partition("/")
-    return found.get(bare) if domain == driver and bare else None
+    return entries.get(bare) if domain == driver and bare else None
 
 
-def members(value: Value) -> frozenset[Hashable]:
-    """What constraints compare: the elements with their types, for `1` is not `true`."""
+def constraint_values(value: Value) -> frozenset[Hashable]:
+    """Return the elements with their types, for constraints: `1` is not `true`."""
     several = value if isinstance(value, tuple) else (value,)
-    return frozenset((type(one).__name__, one) for one in several)
+    return frozenset((type(version).__name__, version) for version in several)

@@ -22,9 +22,9 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class RequestPolicy:
-    """What a request takes when it names no amount, and which amounts it may name.
+    """Default amount of a request that names none, and the amounts that it may name.
 
-    At most one of `values` and `range` is there; with neither, any amount will do.
+    At most one of `values` and `range` is set; with neither, any amount is valid.
     """
 
     default: quantities.Quantity
@@ -40,52 +40,52 @@ class Capacity:
     policy: RequestPolicy | None = None
 
 
-def parse_all(obj: fields.Raw, at: str) -> Mapping[str, Capacity]:
+def parse_all(obj: fields.Raw, path: str) -> Mapping[str, Capacity]:
     """Read the capacities of a device; equal ones are one object. Raises BadInput."""
-    return _shared(obj, at)
+    return _shared(obj, path)
 
 
-def _parse_all(obj: fields.Raw, at: str) -> Mapping[str, Capacity]:
-    return {key: parse(fields.mapping(obj, key, at), f"{at}[{key}]") for key in obj}
+def _parse_all(obj: fields.Raw, path: str) -> Mapping[str, Capacity]:
+    return {key: parse(fields.mapping(obj, key, path), f"{path}[{key}]") for key in obj}
 
 
-_shared = interning.reader(_parse_all)
+_shared = interning.interning_reader(_parse_all)
 
 
-def parse(obj: fields.Raw, at: str) -> Capacity:
+def parse(obj: fields.Raw, path: str) -> Capacity:
     """Read one capacity. Raises BadInput."""
     policy = obj.get("requestPolicy")
     return Capacity(
-        quantities.parse(obj.get("value"), f"{at}.value"),
-        _parse_policy(fields.mapping(obj, "requestPolicy", at), f"{at}.requestPolicy")
+        quantities.parse(obj.get("value"), f"{path}.value"),
+        _parse_policy(fields.mapping(obj, "requestPolicy", path), f"{path}.requestPolicy")
         if policy
         else None,
     )
 
 
-def _parse_policy(obj: fields.Raw, at: str) -> RequestPolicy:
-    span = fields.mapping(obj, "validRange", at)
+def _parse_policy(obj: fields.Raw, path: str) -> RequestPolicy:
+    span = fields.mapping(obj, "validRange", path)
     return RequestPolicy(
-        default=quantities.parse(obj.get("default"), f"{at}.default"),
+        default=quantities.parse(obj.get("default"), f"{path}.default"),
         values=tuple(
-            quantities.parse(value, f"{at}.validValues")
-            for value in fields.sequence(obj, "validValues", at)
+            quantities.parse(value, f"{path}.validValues")
+            for value in fields.sequence(obj, "validValues", path)
         ),
-        range=_parse_range(span, f"{at}.validRange") if span else None,
+        range=_parse_range(span, f"{path}.validRange") if span else None,
     )
 
 
-def _parse_range(obj: fields.Raw, at: str) -> Range:
+def _parse_range(obj: fields.Raw, path: str) -> Range:
     maximum, step = obj.get("max"), obj.get("step")
     return Range(
-        quantities.parse(obj.get("min"), f"{at}.min"),
-        None if maximum is None else quantities.parse(maximum, f"{at}.max"),
-        None if step is None else quantities.parse(step, f"{at}.step"),
+        quantities.parse(obj.get("min"), f"{path}.min"),
+        None if maximum is None else quantities.parse(maximum, f"{path}.max"),
+        None if step is None else quantities.parse(step, f"{path}.step"),
     )
 
 
 def render(capacity: Capacity) -> Raw:
-    """As the API writes it."""
+    """Return it as the API writes it."""
     shown: Raw = {"value": capacity.value.text}
     if capacity.policy is not None:
         shown["requestPolicy"] = _render_policy(capacity.policy)
@@ -102,38 +102,42 @@ def _render_policy(policy: RequestPolicy) -> Raw:
             "max": policy.range.maximum,
             "step": policy.range.step,
         }
-        shown["validRange"] = {key: one.text for key, one in bounds.items() if one is not None}
+        shown["validRange"] = {
+            key: quantity.text for key, quantity in bounds.items() if quantity is not None
+        }
     return shown
 
 
-def consumed(capacity: Capacity, asked: quantities.Quantity | None) -> quantities.Quantity | None:
-    """What a request takes of a capacity, rounded up by its policy; None where that forbids it.
+def consumed_capacity(
+    capacity: Capacity, quantity: quantities.Quantity | None
+) -> quantities.Quantity | None:
+    """Return what a request consumes, rounded up by the policy; None if it forbids the amount.
 
-    One that names no amount takes the policy's default, and without a policy all there is.
+    A request that names no amount takes the policy's default, and without a policy all there is.
     """
     policy = capacity.policy
-    if asked is None:
+    if quantity is None:
         return capacity.value if policy is None else policy.default
     if policy is None:
-        return asked
+        return quantity
     if policy.range is not None:
-        return _in_range(policy.range, asked)
+        return _in_range(policy.range, quantity)
     if policy.values:
-        return next((value for value in policy.values if asked <= value), None)
-    return asked
+        return next((value for value in policy.values if quantity <= value), None)
+    return quantity
 
 
-def _in_range(span: Range, asked: quantities.Quantity) -> quantities.Quantity | None:
-    found = asked
-    if asked <= span.minimum:
-        found = span.minimum
+def _in_range(span: Range, quantity: quantities.Quantity) -> quantities.Quantity | None:
+    result = quantity
+    if quantity <= span.minimum:
+        result = span.minimum
     elif span.step is not None:
-        steps = -(-(asked.nanos - span.minimum.nanos) // span.step.nanos)
-        found = quantities.like(span.minimum.nanos + steps * span.step.nanos, span.step)
-    return None if span.maximum is not None and span.maximum < found else found
+        steps = -(-(quantity.nanos - span.minimum.nanos) // span.step.nanos)
+        result = quantities.format_like(span.minimum.nanos + steps * span.step.nanos, span.step)
+    return None if span.maximum is not None and span.maximum < result else result
 
 
-def in_steps(total: int, share: int, step: int, of: Unit) -> Capacity:
+def round_up_to_step(total: int, share: int, step: int, base: Unit) -> Capacity:
     """A capacity that is given out in steps, `share` of it to a request that names no amount.
 
     Amounts are whole units. `share` is rounded down to a step, and one step at least; what is left
@@ -142,6 +146,6 @@ def in_steps(total: int, share: int, step: int, of: Unit) -> Capacity:
     default = max(step, share // step * step)
     most = max(step, total // step * step)
     if most == step:
-        return Capacity(of(max(total, step)), RequestPolicy(of(step), (of(step),)))
-    span = Range(of(step), of(most), of(step))
-    return Capacity(of(total), RequestPolicy(of(default), range=span))
+        return Capacity(base(max(total, step)), RequestPolicy(base(step), (base(step),)))
+    span = Range(base(step), base(most), base(step))
+    return Capacity(base(total), RequestPolicy(base(default), range=span))

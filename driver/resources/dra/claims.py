@@ -11,7 +11,7 @@ from driver.resources.dra import device_status
 from driver.resources.dra import requests as dra_requests
 
 MAX_RESULTS = 32
-NOTHING_ASKED = dra_requests.Spec()
+NO_REQUESTS = dra_requests.ClaimSpec()
 
 
 class DeviceId(NamedTuple):
@@ -81,12 +81,12 @@ class Consumer:
 
     @property
     def is_pod(self) -> bool:
-        """Whether the entry names a pod."""
+        """Return whether the entry names a pod."""
         return not self.group and self.resource == "pods"
 
     @property
     def is_hold(self) -> bool:
-        """Whether the entry is our hold (D5)."""
+        """Return whether the entry is the driver's hold (D5)."""
         return self.group == names.GROUP and self.resource == names.HOLD_RESOURCE
 
 
@@ -102,13 +102,13 @@ class Claim:
     name: str
     uid: ids.ClaimUid
     version: str
-    spec: dra_requests.Spec = NOTHING_ASKED
+    spec: dra_requests.ClaimSpec = NO_REQUESTS
     allocation: Allocation | None = None
     consumers: tuple[Consumer, ...] = ()
     finalizers: tuple[str, ...] = ()
     deleting: bool = False
     pod_claim: str = ""
-    said: tuple[device_status.DeviceStatus, ...] = ()
+    device_statuses: tuple[device_status.DeviceStatus, ...] = ()
 
     @property
     def key(self) -> ids.Key:
@@ -133,69 +133,73 @@ def parse(obj: fields.Raw) -> Claim:
         spec=dra_requests.parse(fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")),
         allocation=_allocation(status),
         consumers=tuple(
-            _consumer(one, path) for path, one in fields.objects(status, "reservedFor", "status")
+            _consumer(item, path) for path, item in fields.objects(status, "reservedFor", "status")
         ),
         finalizers=fields.texts(meta, "finalizers", "metadata"),
         deleting=bool(meta.get("deletionTimestamp")),
         pod_claim=fields.text(annotations, names.POD_CLAIM_ANNOTATION, "metadata.annotations"),
-        said=device_status.parse(status),
+        device_statuses=device_status.parse(status),
     )
 
 
 def _allocation(status: fields.Raw) -> Allocation | None:
-    at = "status.allocation"
+    field_path = "status.allocation"
     allocation = fields.mapping(status, "allocation", "status")
     if not allocation:
         return None
-    devices = fields.mapping(allocation, "devices", at)
-    selector = fields.mapping(allocation, "nodeSelector", at)
+    devices = fields.mapping(allocation, "devices", field_path)
+    selector = fields.mapping(allocation, "nodeSelector", field_path)
     return Allocation(
-        results=tuple(_result(one, path) for path, one in fields.objects(devices, "results", at)),
+        results=tuple(
+            _result(item, path) for path, item in fields.objects(devices, "results", field_path)
+        ),
         configs=tuple(
             AllocatedConfig(
-                fields.text(one, "source", path) == "FromClass",
-                fields.texts(one, "requests", path),
-                fields.mapping(one, "opaque", path),
+                fields.text(item, "source", path) == "FromClass",
+                fields.texts(item, "requests", path),
+                fields.mapping(item, "opaque", path),
             )
-            for path, one in fields.objects(devices, "config", at)
+            for path, item in fields.objects(devices, "config", field_path)
         ),
-        selector=node_selectors.parse(selector, at) if selector else None,
-        stamped=fields.text(allocation, "allocationTimestamp", at),
+        selector=node_selectors.parse(selector, field_path) if selector else None,
+        stamped=fields.text(allocation, "allocationTimestamp", field_path),
     )
 
 
-def _result(obj: fields.Raw, at: str) -> Result:
+def _result(obj: fields.Raw, path: str) -> Result:
     return Result(
-        request=fields.required_text(obj, "request", at),
+        request=fields.required_text(obj, "request", path),
         device=DeviceId(
-            fields.required_text(obj, "driver", at),
-            fields.required_text(obj, "pool", at),
-            fields.required_text(obj, "device", at),
+            fields.required_text(obj, "driver", path),
+            fields.required_text(obj, "pool", path),
+            fields.required_text(obj, "device", path),
         ),
-        admin_access=fields.flag(obj, "adminAccess", at),
-        share_id=fields.text(obj, "shareID", at),
-        tolerations=tuple(one for _, one in fields.objects(obj, "tolerations", at)),
+        admin_access=fields.flag(obj, "adminAccess", path),
+        share_id=fields.text(obj, "shareID", path),
+        tolerations=tuple(item for _, item in fields.objects(obj, "tolerations", path)),
         consumed={
-            key: quantities.parse(amount, f"{at}.consumedCapacity[{key}]")
-            for key, amount in fields.mapping(obj, "consumedCapacity", at).items()
+            key: quantities.parse(amount, f"{path}.consumedCapacity[{key}]")
+            for key, amount in fields.mapping(obj, "consumedCapacity", path).items()
         },
-        binding=fields.texts(obj, "bindingConditions", at),
-        failing=fields.texts(obj, "bindingFailureConditions", at),
+        binding=fields.texts(obj, "bindingConditions", path),
+        failing=fields.texts(obj, "bindingFailureConditions", path),
     )
 
 
-def _consumer(obj: fields.Raw, at: str) -> Consumer:
+def _consumer(obj: fields.Raw, path: str) -> Consumer:
     return Consumer(
-        group=fields.text(obj, "apiGroup", at),
-        resource=fields.text(obj, "resource", at),
-        name=fields.text(obj, "name", at),
-        uid=fields.text(obj, "uid", at),
+        group=fields.text(obj, "apiGroup", path),
+        resource=fields.text(obj, "resource", path),
+        name=fields.text(obj, "name", path),
+        uid=fields.text(obj, "uid", path),
     )
 
 
 def render_allocation(allocation: Allocation) -> dict[str, object]:
     """Return `status.allocation` as kube-scheduler's allocator writes it (K-2)."""
-    devices: dict[str, object] = {"results": [_render_result(one) for one in allocation.results]}
+    devices: dict[str, object] = {
+        "results": [_render_result(result) for result in allocation.results]
+    }
     if allocation.configs:
         devices["config"] = [_render_config(config) for config in allocation.configs]
     shown: dict[str, object] = {"devices": devices, "allocationTimestamp": allocation.stamped}
@@ -209,11 +213,13 @@ def _render_result(result: Result) -> dict[str, object]:
     if result.admin_access:
         shown["adminAccess"] = True
     if result.tolerations:
-        shown["tolerations"] = [dict(one) for one in result.tolerations]
+        shown["tolerations"] = [dict(quantity) for quantity in result.tolerations]
     if result.share_id:
         shown["shareID"] = result.share_id
     if result.consumed:
-        shown["consumedCapacity"] = {key: one.text for key, one in result.consumed.items()}
+        shown["consumedCapacity"] = {
+            key: quantity.text for key, quantity in result.consumed.items()
+        }
     if result.binding:
         shown["bindingConditions"] = list(result.binding)
         shown["bindingFailureConditions"] = list(result.failing)
@@ -227,10 +233,12 @@ def _render_config(config: AllocatedConfig) -> dict[str, object]:
     return {**shown, "opaque": dict(config.opaque)}
 
 
-def render_said(claim: Claim, said: Iterable[device_status.DeviceStatus]) -> dict[str, object]:
-    """What to apply to the claim's status to have this said of its devices.
+def render_device_status(
+    claim: Claim, device_statuses: Iterable[device_status.DeviceStatus]
+) -> dict[str, object]:
+    """Return the body to apply to the claim's status for these device statuses.
 
-    It is for the claim as it was read: the devices may be another's after a change.
+    Valid for the claim as it was read: the devices may be another's after a change.
     """
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -241,7 +249,7 @@ def render_said(claim: Claim, said: Iterable[device_status.DeviceStatus]) -> dic
             "uid": claim.uid,
             "resourceVersion": claim.version,
         },
-        "status": {"devices": [device_status.render(one) for one in said]},
+        "status": {"devices": [device_status.render(item) for item in device_statuses]},
     }
 
 

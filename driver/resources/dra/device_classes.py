@@ -25,16 +25,18 @@ def parse(obj: fields.Raw) -> DeviceClass:
     return DeviceClass(
         name=fields.required_text(meta, "name", "metadata"),
         selectors=expressions(spec, "spec"),
-        configs=tuple(_opaque(config, at) for at, config in fields.objects(spec, "config", "spec")),
+        configs=tuple(
+            _opaque(config, path) for path, config in fields.objects(spec, "config", "spec")
+        ),
         policies=policies(obj),
     )
 
 
-def _opaque(config: fields.Raw, at: str) -> fields.Raw:
+def _opaque(config: fields.Raw, path: str) -> fields.Raw:
     if fields.is_deep(config):
         expected = f"at most {fields.MOST_NESTED} levels"
-        raise errors.BadInput(f"{at}.opaque", "is nested too deeply", expected)
-    return fields.mapping(config, "opaque", at)
+        raise errors.BadInput(f"{path}.opaque", "is nested too deeply", expected)
+    return fields.mapping(config, "opaque", path)
 
 
 def policies(obj: fields.Raw) -> str | None:
@@ -43,9 +45,9 @@ def policies(obj: fields.Raw) -> str | None:
     return fields.text_map(meta, "annotations", "metadata").get(names.POLICIES_ANNOTATION)
 
 
-def expressions(obj: fields.Raw, where: str) -> tuple[str, ...]:
+def expressions(obj: fields.Raw, location: str) -> tuple[str, ...]:
     """The CEL expressions of a `selectors` list."""
     return tuple(
-        fields.required_text(fields.mapping(one, "cel", at), "expression", f"{at}.cel")
-        for at, one in fields.objects(obj, "selectors", where)
+        fields.required_text(fields.mapping(item, "cel", path), "expression", f"{path}.cel")
+        for path, item in fields.objects(obj, "selectors", location)
     )

@@ -1,4 +1,4 @@
-"""What drivers say of the devices that a claim has: `status.devices`, both ways (KEP-4817).
+"""Device status of claims: `status.devices`, parsed and rendered (KEP-4817).
 
 An entry belongs to all who write it, a condition of it to one, its `data` to the driver. Read are
 all entries and their conditions; rendered are the entries and conditions of one writer, for a
@@ -19,7 +19,7 @@ MOST_CONDITIONS = 8
 
 
 class Device(NamedTuple):
-    """What an entry is of: an allocated device, or one share of it."""
+    """Device of an entry: an allocated device, or one share of it."""
 
     driver: str
     pool: str
@@ -40,11 +40,11 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What our plugin says a device does (`data` of an entry); None: not told.
+    """Activity of a device as the plugin reports it (`data` of an entry); None: not reported.
 
-    `last_busy` (RFC 3339) is when it was last seen at work, or when it was prepared. `utilization`
-    is percent of its multiprocessors over the last minute. While that is not 0 the device is at
-    work still, though `last_busy` is told anew only every few minutes.
+    `last_busy` (RFC 3339) is when it was last seen busy, or when it was prepared. `utilization` is
+    percent of its multiprocessors over the last minute. While that is not 0 the device is busy,
+    although `last_busy` is reported only every few minutes.
     """
 
     last_busy: str
@@ -67,22 +67,24 @@ class DeviceStatus:
 
     def condition(self, kind: str) -> Condition | None:
         """The condition of a type, where there is one."""
-        return next((one for one in self.conditions if one.type == kind), None)
+        return next((condition for condition in self.conditions if condition.type == kind), None)
 
 
 def parse(status: fields.Raw) -> tuple[DeviceStatus, ...]:
     """Read `status.devices` of a claim's status. Raises BadInput for types that the API has not."""
-    return tuple(_entry(one, at) for at, one in fields.objects(status, "devices", "status"))
+    return tuple(_entry(item, path) for path, item in fields.objects(status, "devices", "status"))
 
 
-def _entry(obj: fields.Raw, at: str) -> DeviceStatus:
-    device = Device(*(fields.text(obj, key, at) for key in _KEYS))
-    conditions = (_condition(one, path) for path, one in fields.objects(obj, "conditions", at))
+def _entry(obj: fields.Raw, field_path: str) -> DeviceStatus:
+    device = Device(*(fields.text(obj, key, field_path) for key in _KEYS))
+    conditions = (
+        _condition(item, path) for path, item in fields.objects(obj, "conditions", field_path)
+    )
     return DeviceStatus(device, tuple(conditions), _activity(obj.get("data")))
 
 
 def _activity(data: object) -> Activity | None:
-    """What another driver adds may be anything: what is not as ours is none."""
+    """Return the activity; None for another driver's data."""
     if not isinstance(data, Mapping) or not isinstance(data.get("lastBusy"), str):
         return None
     percent, peak = data.get("utilization"), data.get("peakMemory")
@@ -97,21 +99,23 @@ def _bytes(text: object) -> int | None:
         return None
 
 
-def _condition(obj: fields.Raw, at: str) -> Condition:
-    return Condition(*(fields.text(obj, key, at) for key in _FIELDS))
+def _condition(obj: fields.Raw, path: str) -> Condition:
+    return Condition(*(fields.text(obj, key, path) for key in _FIELDS))
 
 
 _KEYS = ("driver", "pool", "device", "shareID")
 _FIELDS = ("type", "status", "reason", "message", "lastTransitionTime")
 
 
-def changed(before: DeviceStatus, wanted: Mapping[str, Condition | None], now: str) -> DeviceStatus:
+def merge_conditions(
+    device_status: DeviceStatus, conditions: Mapping[str, Condition | None], now: str
+) -> DeviceStatus:
     """An entry after conditions are said, by type; None takes one back.
 
     A condition's time moves only with its status. Messages are cut to LONGEST_MESSAGE.
     """
-    after = {one.type: one for one in before.conditions}
-    for kind, condition in wanted.items():
+    after = {item.type: item for item in device_status.conditions}
+    for kind, condition in conditions.items():
         old = after.pop(kind, None)
         if condition is None:
             continue
@@ -119,31 +123,33 @@ def changed(before: DeviceStatus, wanted: Mapping[str, Condition | None], now: s
         stays = old is not None and old.status == condition.status and old.since
         since = old.since if old is not None and stays else now
         after[kind] = replace(condition, message=message, since=since)
-    return replace(before, conditions=tuple(after[kind] for kind in sorted(after)))
+    return replace(device_status, conditions=tuple(after[kind] for kind in sorted(after)))
 
 
-def of_types(entry: DeviceStatus, types: Iterable[str]) -> DeviceStatus:
+def filter_types(entry: DeviceStatus, types: Iterable[str]) -> DeviceStatus:
     """An entry with its conditions of these types only, by type."""
-    wanted = frozenset(types)
-    kept = (one for one in entry.conditions if one.type in wanted)
-    return replace(entry, conditions=tuple(sorted(kept, key=lambda one: one.type)))
+    desired = frozenset(types)
+    conditions = (condition for condition in entry.conditions if condition.type in desired)
+    return replace(
+        entry, conditions=tuple(sorted(conditions, key=lambda condition: condition.type))
+    )
 
 
 def render(entry: DeviceStatus) -> dict[str, object]:
     """An entry as one writer applies it."""
     keys = {key: value for key, value in zip(_KEYS, entry.device, strict=True) if value}
-    conditions = [_render_condition(one) for one in entry.conditions]
+    conditions = [_render_condition(condition) for condition in entry.conditions]
     data = {} if entry.activity is None else {"data": _render_activity(entry.activity)}
     return {**keys, "conditions": conditions, **data}
 
 
-def _render_activity(one: Activity) -> dict[str, object]:
-    told: dict[str, object] = {"lastBusy": one.last_busy}
-    if one.utilization is not None:
-        told["utilization"] = one.utilization
-    if one.peak_bytes is not None:
-        told["peakMemory"] = quantities.of_bytes(one.peak_bytes).text
-    return told
+def _render_activity(activity: Activity) -> dict[str, object]:
+    message: dict[str, object] = {"lastBusy": activity.last_busy}
+    if activity.utilization is not None:
+        message["utilization"] = activity.utilization
+    if activity.peak_bytes is not None:
+        message["peakMemory"] = quantities.from_bytes(activity.peak_bytes).text
+    return message
 
 
 def _render_condition(condition: Condition) -> dict[str, object]:

@@ -17,38 +17,38 @@ Values = tuple[tuple[str, str], ...]
 _MOST = 1 << 14
 
 
-def reader(read: Callable[[fields.Raw, str], T]) -> Callable[[fields.Raw, str], T]:
+def interning_reader(read: Callable[[fields.Raw, str], T]) -> Callable[[fields.Raw, str], T]:
     """`read`, of an object and where it stands, with the same answer for equal objects.
 
     Raises BadInput as `read` does.
     """
 
     @functools.lru_cache(maxsize=_MOST)
-    def of_values(found: Values) -> T:
-        return read({name: {"value": text} for name, text in found}, "")
+    def of_values(result: Values) -> T:
+        return read({name: {"value": text} for name, text in result}, "")
 
     @functools.lru_cache(maxsize=_MOST)
     def of_text(text: str) -> T:
         return read(json.loads(text), "")
 
-    def parse(obj: fields.Raw, at: str) -> T:
-        found = _values(obj)
+    def parse(obj: fields.Raw, path: str) -> T:
+        result = _values(obj)
         try:
-            return of_text(json.dumps(obj)) if found is None else of_values(found)
+            return of_text(json.dumps(obj)) if result is None else of_values(result)
         except (errors.BadInput, TypeError, RecursionError):
-            return read(obj, at)  # which tells where
+            return read(obj, path)  # which tells where
 
     return parse
 
 
 def _values(obj: fields.Raw) -> Values | None:
-    """What most objects are; None for one that says more."""
-    found: list[tuple[str, str]] = []
-    for name, one in obj.items():
-        if type(one) is not dict or len(one) != 1:
+    """Return the values of a plain object; None for one that says more."""
+    result: list[tuple[str, str]] = []
+    for name, item in obj.items():
+        if type(item) is not dict or len(item) != 1:
             return None
-        text = one.get("value")
+        text = item.get("value")
         if type(text) is not str:
             return None
-        found.append((name, text))
-    return tuple(found)
+        result.append((name, text))
+    return tuple(result)

@@ -39,81 +39,92 @@ class Pool:
     slices: tuple[slices.Slice, ...]
     _derived: dict[Callable[["Pool"], Any], Any] = field(default_factory=dict, repr=False)
 
-    def derived(self, make: Callable[["Pool"], T]) -> T:
-        """What `make` makes of it, which is made once and goes with it."""
+    def cached(self, make: Callable[["Pool"], T]) -> T:
+        """Return the result of `make`, computed once and stored with the pool."""
         try:
             return cast("T", self._derived[make])
         except KeyError:
-            found = self._derived[make] = make(self)
-            return found
+            value = self._derived[make] = make(self)
+            return value
 
     @functools.cached_property
     def complete(self) -> bool:
-        """Whether all slices of the generation are there."""
+        """Return whether all slices of the generation are present."""
         return len(self.slices) == self.slices[0].slice_count
 
     @functools.cached_property
     def devices(self) -> Mapping[str, _Device]:
         """Devices by name; of two of one name the first."""
-        return {d.name: d for one in reversed(self.slices) for d in reversed(one.devices)}
+        return {
+            d.name: d
+            for resource_slice in reversed(self.slices)
+            for d in reversed(resource_slice.devices)
+        }
 
     @functools.cached_property
     def size(self) -> int:
-        """How many devices its slices show."""
-        return sum(len(one.devices) for one in self.slices)
+        """Number of devices in its slices."""
+        return sum(len(resource_slice.devices) for resource_slice in self.slices)
 
     @functools.cached_property
     def counters(self) -> Mapping[Counter, int]:
-        """What there is of each counter, in nano-units."""
+        """Value of each counter, in nano-units."""
         return {
             (shared.name, name): amount.nanos
-            for one in self.slices
-            for shared in one.counter_sets
+            for resource_slice in self.slices
+            for shared in resource_slice.counter_sets
             for name, amount in shared.counters.items()
         }
 
     @functools.cached_property
-    def wrong(self) -> str:
-        """What is wrong with the pool as a whole; empty where nothing is."""
-        sets = [shared.name for one in self.slices for shared in one.counter_sets]
+    def problem(self) -> str:
+        """Problem of the pool as a whole; "" without one."""
+        sets = [
+            shared.name for resource_slice in self.slices for shared in resource_slice.counter_sets
+        ]
         if twice := _repeated(sets):
             return f"counter set {twice} is there twice"
         lacking = (
             (device, key)
-            for one in self.slices
-            for device in one.devices
-            for key, _ in drawn(device)
+            for resource_slice in self.slices
+            for device in resource_slice.devices
+            for key, _ in counter_draws(device)
             if key not in self.counters
         )
         device, key = next(lacking, (None, ()))
         return f"device {device.name} draws on {'/'.join(key)}, not there" if device else ""
 
     @functools.cached_property
-    def look(self) -> Hashable | None:
-        """The same for pools that nothing tells apart but their names and UUIDs of devices.
+    def signature(self) -> Hashable | None:
+        """Equal for pools that differ only in names and UUIDs of devices.
 
-        None where devices say themselves which nodes reach them.
+        None where devices declare themselves which nodes reach them.
         """
-        if any(one.per_device for one in self.slices):
+        if any(resource_slice.per_device for resource_slice in self.slices):
             return None
-        seen = tuple((one.beyond, *map(_seen, one.devices)) for one in self.slices)
+        seen = tuple(
+            (resource_slice.unsupported, *map(_seen, resource_slice.devices))
+            for resource_slice in self.slices
+        )
         key = self.driver, seen, frozenset(self.counters.items())
-        known = _LOOKS.get(key)
-        if known is None:
-            known = _LOOKS[key] = _Look()
-        return known
+        cached = _LOOKS.get(key)
+        if cached is None:
+            cached = _LOOKS[key] = _Look()
+        return cached
 
     @functools.cached_property
-    def binds(self) -> bool:
-        """Whether a device of it makes binding wait: such pools come last (KEP-5007)."""
-        return any(device.binding for one in self.slices for device in one.devices)
+    def has_binding_conditions(self) -> bool:
+        """Return whether a device delays binding: such pools come last (KEP-5007)."""
+        return any(
+            device.binding for resource_slice in self.slices for device in resource_slice.devices
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Share:
-    """What a node reaches of a pool: slices with the devices that it can use.
+class NodePool:
+    """Part of a pool that a node reaches: slices with the devices that it can use.
 
-    `problem` says why none of them is given out; empty where nothing is wrong.
+    `problem` says why none of them is allocated; "" without one.
     """
 
     pool: Pool
@@ -121,62 +132,68 @@ class Share:
     problem: str = ""
 
 
-def gather(found: Iterable[slices.Slice]) -> tuple[Pool, ...]:
+def group_pools(resource_slices: Iterable[slices.Slice]) -> tuple[Pool, ...]:
     """Pools by driver and name, slices by name: the order in which devices are preferred."""
     grouped: dict[tuple[str, str], list[slices.Slice]] = {}
-    for one in found:
-        grouped.setdefault((one.driver, one.pool), []).append(one)
-    return tuple(newest(members) for _, members in sorted(grouped.items()))
+    for resource_slice in resource_slices:
+        grouped.setdefault((resource_slice.driver, resource_slice.pool), []).append(resource_slice)
+    return tuple(newest_generation(members) for _, members in sorted(grouped.items()))
 
 
-def newest(members: Sequence[slices.Slice]) -> Pool:
+def newest_generation(members: Sequence[slices.Slice]) -> Pool:
     """The pool that slices of one driver and pool make; at least one."""
-    last = max(one.generation for one in members)
-    current = sorted((one for one in members if one.generation == last), key=lambda one: one.name)
+    last = max(resource_slice.generation for resource_slice in members)
+    current = sorted(
+        (resource_slice for resource_slice in members if resource_slice.generation == last),
+        key=lambda resource_slice: resource_slice.name,
+    )
     return Pool(current[0].driver, current[0].pool, tuple(current))
 
 
-def share(pool: Pool, node: nodes.Node) -> Share | None:
-    """What a node reaches of a pool; None where that is no slice of devices."""
-    found = tuple(
-        (one, devices)
-        for one in pool.slices
-        if (devices := _usable(one, node)) or (not one.per_device and _covers(one, node))
+def node_share(pool: Pool, node: nodes.Node) -> NodePool | None:
+    """Return the part of a pool that a node reaches; None without a slice of devices."""
+    result = tuple(
+        (resource_slice, devices)
+        for resource_slice in pool.slices
+        if (devices := _usable(resource_slice, node))
+        or (not resource_slice.per_device and _covers(resource_slice, node))
     )
-    if not found:
+    if not result:
         return None
-    return Share(pool, tuple(pair for pair in found if pair[1]), _problem(pool, found))
+    return NodePool(pool, tuple(pair for pair in result if pair[1]), _problem(pool, result))
 
 
-def _usable(one: slices.Slice, node: nodes.Node) -> tuple[slices.Device, ...]:
-    if not one.per_device:
-        return one.devices if _covers(one, node) else ()
-    return tuple(d for d in one.devices if d.reach.covers(node.name, node.labels))
+def _usable(resource_slice: slices.Slice, node: nodes.Node) -> tuple[slices.Device, ...]:
+    if not resource_slice.per_device:
+        return resource_slice.devices if _covers(resource_slice, node) else ()
+    return tuple(d for d in resource_slice.devices if d.reach.covers(node.name, node.labels))
 
 
-def _covers(one: slices.Slice, node: nodes.Node) -> bool:
-    return one.reach.covers(node.name, node.labels)
+def _covers(resource_slice: slices.Slice, node: nodes.Node) -> bool:
+    return resource_slice.reach.covers(node.name, node.labels)
 
 
-def _problem(pool: Pool, found: Sequence[tuple[slices.Slice, tuple[slices.Device, ...]]]) -> str:
+def _problem(pool: Pool, result: Sequence[tuple[slices.Slice, tuple[slices.Device, ...]]]) -> str:
     if not pool.complete:
         return f"shows {len(pool.slices)} of {pool.slices[0].slice_count} slices"
-    if twice := _repeated(device.name for one, _ in found for device in one.devices):
+    if twice := _repeated(
+        device.name for resource_slice, _ in result for device in resource_slice.devices
+    ):
         return f"names device {twice} twice"
-    return pool.wrong
+    return pool.problem
 
 
-def _repeated(found: Iterable[str]) -> str:
+def _repeated(result: Iterable[str]) -> str:
     seen: set[str] = set()
-    for name in found:
+    for name in result:
         if name in seen:
             return name
         seen.add(name)
     return ""
 
 
-def drawn(device: slices.Device) -> Iterator[tuple[Counter, int]]:
-    """What a device draws on each counter, in nano-units."""
+def counter_draws(device: slices.Device) -> Iterator[tuple[Counter, int]]:
+    """Yield what a device draws on each counter, in nano-units."""
     for use in device.consumes:
         for name, amount in use.counters.items():
             yield (use.set, name), amount.nanos
@@ -191,19 +208,22 @@ def _seen(device: slices.Device) -> Hashable:
             for name, value in device.attributes.items()
             if not is_uuid(name)
         ],
-        *[(name, one.value.nanos, one.policy) for name, one in device.capacity.items()],
+        *[
+            (name, capacity.value.nanos, capacity.policy)
+            for name, capacity in device.capacity.items()
+        ],
         device.taints,
         device.allow_multiple,
-        *drawn(device),
-        (device.binds_to_node, device.binding, device.failing, device.beyond),
+        *counter_draws(device),
+        (device.binds_to_node, device.binding, device.failing, device.unsupported),
     )
 
 
 @functools.lru_cache(maxsize=_MOST_NAMES)
 def is_uuid(name: str) -> bool:
-    """Whether an attribute of that name is of one GPU alone, in whatever domain."""
+    """Return whether an attribute of that name identifies one GPU, in any domain."""
     return name.rpartition("/")[2] in _UUIDS
 
 
-def _typed(found: Iterable[attributes.Value]) -> Hashable:
-    return tuple((type(one), one) for one in found)
+def _typed(versions: Iterable[attributes.Value]) -> Hashable:
+    return tuple((type(version), version) for version in versions)

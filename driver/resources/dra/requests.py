@@ -1,7 +1,7 @@
-"""What a claim asks: requests, their alternatives, and constraints between devices.
+"""Requests of a claim, their alternatives, and constraints between devices.
 
-What uses a field that this version does not weigh is not misread: `Request.beyond` and
-`Spec.beyond` name the fields, and the claim ends as not allocated with that reason.
+Unknown fields are not misread: `Request.unsupported` and `ClaimSpec.unsupported` name the fields
+that this version does not weigh, and the claim is not allocated with that reason.
 """
 
 import functools
@@ -38,16 +38,16 @@ class Request:
     device_class: str
     selectors: tuple[str, ...] = ()
     count: int = 1
-    everything: bool = False
+    all_devices: bool = False
     admin_access: bool = False
     tolerations: tuple[core_tolerations.Toleration, ...] = ()
     minimums: Mapping[str, quantities.Quantity] = field(default_factory=dict)
     alternatives: tuple["Request", ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
     @property
-    def ways(self) -> tuple["Request", ...]:
-        """What may answer it, in the order of preference."""
+    def alternatives_or_self(self) -> tuple["Request", ...]:
+        """Requests that can satisfy it, in the order of preference."""
         return self.alternatives or (self,)
 
 
@@ -60,12 +60,12 @@ class Constraint:
     requests: tuple[str, ...] = ()
 
     def covers(self, request: str) -> bool:
-        """Whether it is on the devices of a request (`main`) or an alternative (`main/sub`)."""
+        """Return whether it covers a request (`main`) or an alternative (`main/sub`)."""
         return not self.requests or names_request(self.requests, request)
 
 
 def names_request(named: Container[str], request: str) -> bool:
-    """Whether `main`, or `main/sub`, is named: `main` stands for all its alternatives."""
+    """Return whether `main`, or `main/sub`, is named: `main` stands for all its alternatives."""
     return request in named or request.partition("/")[0] in named
 
 
@@ -78,97 +78,104 @@ class Config:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Spec:
+class ClaimSpec:
     """`spec.devices` of a claim. Claims of one template share one object: compare by identity."""
 
     requests: tuple[Request, ...] = ()
     constraints: tuple[Constraint, ...] = ()
     configs: tuple[Config, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
 
-def parse(spec: fields.Raw) -> Spec:
+def parse(spec: fields.Raw) -> ClaimSpec:
     """Read `spec.devices`; equal ones give the same object while they are in use.
 
     Raises:
         BadInput: a field has another type than the API's.
     """
-    at = "spec.devices"
-    deep = [path for path, one in fields.objects(spec, "config", at) if fields.is_deep(one)]
+    field_path = "spec.devices"
+    deep = [
+        path for path, item in fields.objects(spec, "config", field_path) if fields.is_deep(item)
+    ]
     if deep:
-        shallow = [one for one in fields.sequence(spec, "config") if not fields.is_deep(one)]
+        shallow = [item for item in fields.sequence(spec, "config") if not fields.is_deep(item)]
         beyond = tuple(f"{path}, nested deeper than {fields.MOST_NESTED} levels" for path in deep)
-        found = parse({**spec, "config": shallow})
-        return replace(found, beyond=(*found.beyond, *beyond))
+        claim_spec = parse({**spec, "config": shallow})
+        return replace(claim_spec, unsupported=(*claim_spec.unsupported, *beyond))
     try:
         return _parse(json.dumps(spec, sort_keys=True))
     except RecursionError as error:
-        raise errors.BadInput(at, "is nested too deeply", "what the API defines") from error
+        raise errors.BadInput(field_path, "is nested too deeply", "what the API defines") from error
 
 
 @functools.lru_cache(maxsize=_SPECS)
-def _parse(text: str) -> Spec:
-    spec, at = json.loads(text), "spec.devices"
-    return Spec(
-        requests=tuple(_request(one, path) for path, one in fields.objects(spec, "requests", at)),
+def _parse(text: str) -> ClaimSpec:
+    spec, field_path = json.loads(text), "spec.devices"
+    return ClaimSpec(
+        requests=tuple(
+            _request(item, path) for path, item in fields.objects(spec, "requests", field_path)
+        ),
         constraints=tuple(
-            _constraint(one, path) for path, one in fields.objects(spec, "constraints", at)
+            _constraint(item, path)
+            for path, item in fields.objects(spec, "constraints", field_path)
         ),
         configs=tuple(
-            Config(fields.texts(one, "requests", path), fields.mapping(one, "opaque", path))
-            for path, one in fields.objects(spec, "config", at)
+            Config(fields.texts(item, "requests", path), fields.mapping(item, "opaque", path))
+            for path, item in fields.objects(spec, "config", field_path)
         ),
-        beyond=tuple(_beyond(spec, at)),
+        unsupported=tuple(_beyond(spec, field_path)),
     )
 
 
-def _beyond(spec: fields.Raw, at: str) -> Iterator[str]:
-    yield from (f"{at}.{key}" for key in spec if key not in _SPEC and spec[key])
-    for path, one in fields.objects(spec, "constraints", at):
-        yield from (f"{path}.{key}" for key in one if key not in _CONSTRAINT and one[key])
-        if not one.get("matchAttribute") and not one.get("distinctAttribute"):
+def _beyond(spec: fields.Raw, field_path: str) -> Iterator[str]:
+    yield from (f"{field_path}.{key}" for key in spec if key not in _SPEC and spec[key])
+    for path, item in fields.objects(spec, "constraints", field_path):
+        yield from (f"{path}.{key}" for key in item if key not in _CONSTRAINT and item[key])
+        if not item.get("matchAttribute") and not item.get("distinctAttribute"):
             yield path
 
 
-def _constraint(obj: fields.Raw, at: str) -> Constraint:
-    matched = fields.text(obj, "matchAttribute", at)
+def _constraint(obj: fields.Raw, path: str) -> Constraint:
+    matched = fields.text(obj, "matchAttribute", path)
     return Constraint(
-        attribute=matched or fields.text(obj, "distinctAttribute", at),
+        attribute=matched or fields.text(obj, "distinctAttribute", path),
         distinct=not matched,
-        requests=fields.texts(obj, "requests", at),
+        requests=fields.texts(obj, "requests", path),
     )
 
 
-def _request(obj: fields.Raw, at: str) -> Request:
-    name = fields.required_text(obj, "name", at)
+def _request(obj: fields.Raw, field_path: str) -> Request:
+    name = fields.required_text(obj, "name", field_path)
     several = tuple(
-        _ask(one, path, f"{name}/{fields.required_text(one, 'name', path)}")
-        for path, one in fields.objects(obj, "firstAvailable", at)
+        _ask(item, path, f"{name}/{fields.required_text(item, 'name', path)}")
+        for path, item in fields.objects(obj, "firstAvailable", field_path)
     )
     if several:
         return Request(name, "", alternatives=several)
-    exact = fields.mapping(obj, "exactly", at)
+    exact = fields.mapping(obj, "exactly", field_path)
     if not exact:
-        return Request(name, "", beyond=tuple(key for key in obj if key != "name") or ("exactly",))
-    return _ask(exact, f"{at}.exactly", name)
+        return Request(
+            name, "", unsupported=tuple(key for key in obj if key != "name") or ("exactly",)
+        )
+    return _ask(exact, f"{field_path}.exactly", name)
 
 
-def _ask(obj: fields.Raw, at: str, name: str) -> Request:
-    capacity = fields.mapping(fields.mapping(obj, "capacity", at), "requests", at)
-    mode = fields.text(obj, "allocationMode", at, "ExactCount")
+def _ask(obj: fields.Raw, path: str, name: str) -> Request:
+    capacity = fields.mapping(fields.mapping(obj, "capacity", path), "requests", path)
+    mode = fields.text(obj, "allocationMode", path, "ExactCount")
     beyond = [key for key in obj if key not in _ASK and obj[key]]
     if mode not in {"ExactCount", "All"}:
         beyond.append(f"allocationMode: {mode}")
     return Request(
         name=name,
-        device_class=fields.text(obj, "deviceClassName", at),
-        selectors=device_classes.expressions(obj, at),
-        count=fields.integer(obj, "count", at, default=1),
-        everything=mode == "All",
-        admin_access=fields.flag(obj, "adminAccess", at),
-        tolerations=core_tolerations.parse(obj, "tolerations", at),
+        device_class=fields.text(obj, "deviceClassName", path),
+        selectors=device_classes.expressions(obj, path),
+        count=fields.integer(obj, "count", path, default=1),
+        all_devices=mode == "All",
+        admin_access=fields.flag(obj, "adminAccess", path),
+        tolerations=core_tolerations.parse(obj, "tolerations", path),
         minimums={
-            key: quantities.parse(value, f"{at}.capacity") for key, value in capacity.items()
+            key: quantities.parse(value, f"{path}.capacity") for key, value in capacity.items()
         },
-        beyond=tuple(beyond),
+        unsupported=tuple(beyond),
     )

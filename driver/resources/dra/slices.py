@@ -46,13 +46,13 @@ class Taint:
 
     @property
     def blocks(self) -> bool:
-        """Whether it keeps new claims away: NoExecute as NoSchedule, None not (KEP-5055)."""
+        """Return whether it keeps new claims away: NoExecute as NoSchedule, None not (KEP-5055)."""
         return self.effect in {"NoSchedule", "NoExecute"}
 
 
 @dataclass(frozen=True, slots=True)
 class CounterUse:
-    """What a device takes of a counter set of its pool (KEP-4815)."""
+    """Consumption of a counter set of the pool by a device (KEP-4815)."""
 
     set: str
     counters: Amounts
@@ -60,7 +60,7 @@ class CounterUse:
 
 @dataclass(frozen=True, slots=True)
 class CounterSet:
-    """What devices of a pool share, by counter (KEP-4815)."""
+    """Counters that devices of a pool share (KEP-4815)."""
 
     name: str
     counters: Amounts
@@ -81,14 +81,14 @@ class Device:
     taints: tuple[Taint, ...] = ()
     allow_multiple: bool = False
     consumes: tuple[CounterUse, ...] = ()
-    reach: node_selectors.Reach = node_selectors.NOWHERE
+    reach: node_selectors.DeviceReach = node_selectors.NOWHERE
     binds_to_node: bool = False
     binding: tuple[str, ...] = ()
     failing: tuple[str, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
 
-    def tainted_for(self, allocator: str) -> bool:
-        """Whether the device is handed to an allocator by D2's taint."""
+    def is_tainted_for(self, allocator: str) -> bool:
+        """Return whether D2's taint assigns the device to an allocator."""
         return any(
             taint.key == names.ALLOCATOR_TAINT and taint.value == allocator for taint in self.taints
         )
@@ -103,11 +103,11 @@ class Slice:
     pool: str
     generation: int
     slice_count: int
-    reach: node_selectors.Reach
+    reach: node_selectors.DeviceReach
     devices: tuple[Device, ...]
     per_device: bool = False
     counter_sets: tuple[CounterSet, ...] = ()
-    beyond: tuple[str, ...] = ()
+    unsupported: tuple[str, ...] = ()
     uid: str = ""
     version: str = ""
 
@@ -116,13 +116,13 @@ class Slice:
         """The one node of its devices, where they are local to one."""
         return None if self.per_device else self.reach.node
 
-    def reach_of(self, device: Device) -> node_selectors.Reach:
-        """Where a device of the slice can be used."""
+    def device_reach(self, device: Device) -> node_selectors.DeviceReach:
+        """Return the nodes that can use a device of the slice."""
         return device.reach if self.per_device else self.reach
 
 
 def render_device(device: Device) -> Raw:
-    """As the API writes it."""
+    """Return it as the API writes it."""
     shown: Raw = {
         "name": device.name,
         "attributes": {
@@ -145,13 +145,13 @@ def render_device(device: Device) -> Raw:
     return shown
 
 
-def render_counter_set(one: CounterSet) -> Raw:
-    """As the API writes it."""
-    return {"name": one.name, "counters": _render_counters(one.counters)}
+def render_counter_set(counter_set: CounterSet) -> Raw:
+    """Return it as the API writes it."""
+    return {"name": counter_set.name, "counters": _render_counters(counter_set.counters)}
 
 
-def _render_counters(found: Amounts) -> Raw:
-    return {key: {"value": amount.text} for key, amount in found.items()}
+def _render_counters(result: Amounts) -> Raw:
+    return {key: {"value": amount.text} for key, amount in result.items()}
 
 
 def parse(obj: fields.Raw) -> Slice:
@@ -171,59 +171,59 @@ def parse(obj: fields.Raw) -> Slice:
         slice_count=fields.integer(pool, "resourceSliceCount", "spec.pool", default=1),
         reach=node_selectors.parse_reach(spec, "spec"),
         per_device=fields.flag(spec, "perDeviceNodeSelection", "spec"),
-        devices=tuple(parse_device(d, at) for at, d in fields.objects(spec, "devices", "spec")),
+        devices=tuple(parse_device(d, path) for path, d in fields.objects(spec, "devices", "spec")),
         counter_sets=tuple(
             CounterSet(
-                fields.required_text(one, "name", at),
-                _shared_counters(fields.mapping(one, "counters", at), f"{at}.counters"),
+                fields.required_text(item, "name", path),
+                _shared_counters(fields.mapping(item, "counters", path), f"{path}.counters"),
             )
-            for at, one in fields.objects(spec, "sharedCounters", "spec")
+            for path, item in fields.objects(spec, "sharedCounters", "spec")
         ),
-        beyond=_beyond(spec, _SLICE),
+        unsupported=_beyond(spec, _SLICE),
         uid=fields.text(meta, "uid", "metadata"),
         version=fields.text(meta, "resourceVersion", "metadata"),
     )
 
 
-def parse_device(obj: fields.Raw, at: str) -> Device:
+def parse_device(obj: fields.Raw, path: str) -> Device:
     """Read one device; parts that are equal to those of others are shared. Raises BadInput."""
-    values, beyond = _parse_attributes(fields.mapping(obj, "attributes", at), at)
+    values, beyond = _parse_attributes(fields.mapping(obj, "attributes", path), path)
     beyond += _beyond(obj, _DEVICE)
     has = obj.keys()
     return Device(
-        name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", at))),
+        name=ids.DeviceName(sys.intern(fields.required_text(obj, "name", path))),
         attributes=values,
-        capacity=capacities.parse_all(fields.mapping(obj, "capacity", at), f"{at}.capacity"),
-        taints=_parse_taints(obj, at) if "taints" in has else (),
-        allow_multiple=fields.flag(obj, "allowMultipleAllocations", at),
-        consumes=_parse_consumes(obj, at, beyond) if "consumesCounters" in has else (),
-        reach=_parse_reach(obj, at),
-        binds_to_node=fields.flag(obj, "bindsToNode", at),
-        binding=fields.texts(obj, "bindingConditions", at) if "bindingConditions" in has else (),
+        capacity=capacities.parse_all(fields.mapping(obj, "capacity", path), f"{path}.capacity"),
+        taints=_parse_taints(obj, path) if "taints" in has else (),
+        allow_multiple=fields.flag(obj, "allowMultipleAllocations", path),
+        consumes=_parse_consumes(obj, path, beyond) if "consumesCounters" in has else (),
+        reach=_parse_reach(obj, path),
+        binds_to_node=fields.flag(obj, "bindsToNode", path),
+        binding=fields.texts(obj, "bindingConditions", path) if "bindingConditions" in has else (),
         failing=(
-            fields.texts(obj, "bindingFailureConditions", at)
+            fields.texts(obj, "bindingFailureConditions", path)
             if "bindingFailureConditions" in has
             else ()
         ),
-        beyond=tuple(beyond),
+        unsupported=tuple(beyond),
     )
 
 
-def _parse_reach(obj: fields.Raw, at: str) -> node_selectors.Reach:
+def _parse_reach(obj: fields.Raw, path: str) -> node_selectors.DeviceReach:
     return (
         node_selectors.NOWHERE
         if obj.keys().isdisjoint(_REACH)
-        else node_selectors.parse_reach(obj, at)
+        else node_selectors.parse_reach(obj, path)
     )
 
 
-def _parse_attributes(obj: fields.Raw, at: str) -> tuple[dra_attributes.Attributes, list[str]]:
+def _parse_attributes(obj: fields.Raw, path: str) -> tuple[dra_attributes.Attributes, list[str]]:
     """The attributes, and those that are not understood."""
     values: dict[str, dra_attributes.Value] = {}
     beyond: list[str] = []
     read, intern = dra_attributes.parse, sys.intern
-    for key, one in obj.items():
-        value = read(one if type(one) is dict else fields.mapping(obj, key, at))
+    for key, item in obj.items():
+        value = read(item if type(item) is dict else fields.mapping(obj, key, path))
         if value is None:
             beyond.append(f"attributes[{key}]")
         else:
@@ -231,51 +231,53 @@ def _parse_attributes(obj: fields.Raw, at: str) -> tuple[dra_attributes.Attribut
     return values, beyond
 
 
-def _parse_consumes(obj: fields.Raw, at: str, beyond: list[str]) -> tuple[CounterUse, ...]:
-    found: list[CounterUse] = []
-    for path, one in fields.objects(obj, "consumesCounters", at):
-        if one.get("compatibilityGroups"):
+def _parse_consumes(obj: fields.Raw, field_path: str, beyond: list[str]) -> tuple[CounterUse, ...]:
+    counter_uses: list[CounterUse] = []
+    for path, item in fields.objects(obj, "consumesCounters", field_path):
+        if item.get("compatibilityGroups"):
             beyond.append("compatibilityGroups")
-        of = fields.required_text(one, "counterSet", path)
-        counters = _shared_counters(fields.mapping(one, "counters", path), f"{path}.counters")
-        found.append(CounterUse(sys.intern(of), counters))
-    return tuple(found)
+        owner = fields.required_text(item, "counterSet", path)
+        counters = _shared_counters(fields.mapping(item, "counters", path), f"{path}.counters")
+        counter_uses.append(CounterUse(sys.intern(owner), counters))
+    return tuple(counter_uses)
 
 
-def _beyond(obj: fields.Raw, known: frozenset[str]) -> tuple[str, ...]:
-    if obj.keys() <= known:
+def _beyond(obj: fields.Raw, supported: frozenset[str]) -> tuple[str, ...]:
+    if obj.keys() <= supported:
         return ()
-    return tuple(key for key in obj if key not in known and obj[key])
+    return tuple(key for key in obj if key not in supported and obj[key])
 
 
-def _parse_counters(obj: fields.Raw, at: str) -> Amounts:
+def _parse_counters(obj: fields.Raw, path: str) -> Amounts:
     return {
-        key: quantities.parse(fields.mapping(obj, key, at).get("value"), f"{at}[{key}]")
+        key: quantities.parse(fields.mapping(obj, key, path).get("value"), f"{path}[{key}]")
         for key in obj
     }
 
 
-_shared_counters = interning.reader(_parse_counters)
+_shared_counters = interning.interning_reader(_parse_counters)
 
 
-def _parse_taints(obj: fields.Raw, at: str) -> tuple[Taint, ...]:
-    found = [taint for _, taint in fields.objects(obj, "taints", at)]
+def _parse_taints(obj: fields.Raw, path: str) -> tuple[Taint, ...]:
+    result = [taint for _, taint in fields.objects(obj, "taints", path)]
     try:
-        return _shared_taints(tuple([tuple(one.items()) for one in found]))
+        return _shared_taints(tuple([tuple(item.items()) for item in result]))
     except (errors.BadInput, TypeError):
-        return tuple(parse_taint(one, f"{at}.taints[{place}]") for place, one in enumerate(found))
+        return tuple(
+            parse_taint(item, f"{path}.taints[{index}]") for index, item in enumerate(result)
+        )
 
 
 @functools.lru_cache(maxsize=_MOST_TAINTS)
-def _shared_taints(found: tuple[tuple[tuple[str, object], ...], ...]) -> tuple[Taint, ...]:
-    return tuple(parse_taint(dict(one), "") for one in found)
+def _shared_taints(result: tuple[tuple[tuple[str, object], ...], ...]) -> tuple[Taint, ...]:
+    return tuple(parse_taint(dict(item), "") for item in result)
 
 
-def parse_taint(obj: fields.Raw, at: str) -> Taint:
+def parse_taint(obj: fields.Raw, path: str) -> Taint:
     """Read a device taint. Raises BadInput."""
     return Taint(
-        key=fields.required_text(obj, "key", at),
-        value=fields.text(obj, "value", at),
-        effect=fields.text(obj, "effect", at),
-        added=fields.text(obj, "timeAdded", at),
+        key=fields.required_text(obj, "key", path),
+        value=fields.text(obj, "value", path),
+        effect=fields.text(obj, "effect", path),
+        added=fields.text(obj, "timeAdded", path),
     )

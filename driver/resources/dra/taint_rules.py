@@ -24,9 +24,13 @@ class TaintRule:
     pool: str | None = None
     device: str | None = None
 
-    def reaches(self, one: slices.Slice) -> bool:
-        """Whether the rule can be for a device of the slice."""
-        return self.selects and self.driver in (None, one.driver) and self.pool in (None, one.pool)
+    def may_apply(self, resource_slice: slices.Slice) -> bool:
+        """Return whether the rule may apply to a device of the slice."""
+        return (
+            self.selects
+            and self.driver in (None, resource_slice.driver)
+            and self.pool in (None, resource_slice.pool)
+        )
 
 
 def parse(obj: fields.Raw) -> TaintRule:
@@ -44,19 +48,21 @@ def parse(obj: fields.Raw) -> TaintRule:
     )
 
 
-def applied(found: Iterable[slices.Slice], rules: Iterable[TaintRule]) -> Iterable[slices.Slice]:
+def apply_rules(
+    resource_slices: Iterable[slices.Slice], rules: Iterable[TaintRule]
+) -> Iterable[slices.Slice]:
     """The slices with the taints of the rules beside their devices' own."""
-    known = sorted(rules, key=lambda rule: rule.name)
-    for one in found:
-        mine = [rule for rule in known if rule.reaches(one)]
-        yield _with(one, mine) if mine else one
+    taint_rules = sorted(rules, key=lambda rule: rule.name)
+    for resource_slice in resource_slices:
+        mine = [rule for rule in taint_rules if rule.may_apply(resource_slice)]
+        yield _with(resource_slice, mine) if mine else resource_slice
 
 
-def _with(one: slices.Slice, rules: Sequence[TaintRule]) -> slices.Slice:
+def _with(resource_slice: slices.Slice, rules: Sequence[TaintRule]) -> slices.Slice:
     devices = tuple(
         replace(device, taints=(*device.taints, *more))
         if (more := tuple(r.taint for r in rules if r.device in (None, device.name)))
         else device
-        for device in one.devices
+        for device in resource_slice.devices
     )
-    return replace(one, devices=devices)
+    return replace(resource_slice, devices=devices)

@@ -1,4 +1,4 @@
-"""What the cluster must know for shared and partitioned GPUs (D17). Pure."""
+"""Cluster version checks for shared and partitioned GPUs (D17). Pure."""
 
 import re
 from collections.abc import Iterable
@@ -10,18 +10,18 @@ drivers (D17)."""
 _NEEDED = ("sharedCounters", "consumesCounters", "allowMultipleAllocations", "requestPolicy")
 
 
-def below(git_version: str) -> str | None:
-    """Why a server of that version (`v1.36.5`, `v1.36.4-gke.100`) is too old; None when it is not.
+def check_version(git_version: str) -> str | None:
+    """Return why a server version (`v1.36.5`, `v1.36.4-gke.100`) is too old; None if not.
 
-    A version that cannot be read counts as new enough: what is dropped shows all the same.
+    An unreadable version counts as new enough: dropped fields show it all the same.
     """
-    found = re.match(r"v?(\d+)\.(\d+)\.(\d+)", git_version)
-    if found is None or tuple(int(part) for part in found.groups()) >= FLOOR:
+    result = re.match(r"v?(\d+)\.(\d+)\.(\d+)", git_version)
+    if result is None or tuple(int(part) for part in result.groups()) >= FLOOR:
         return None
     return f"Kubernetes is {git_version}, below {'.'.join(str(part) for part in FLOOR)}"
 
 
-def dropped(paths: Iterable[str]) -> str | None:
-    """Why a server that changed these fields of a slice is not enough; None when it is."""
+def check_dropped_fields(paths: Iterable[str]) -> str | None:
+    """Return why a server that changed these slice fields is too old; None if not."""
     needed = sorted({field for path in paths for field in _NEEDED if field in path})
     return f"the API server drops {', '.join(needed)}" if needed else None

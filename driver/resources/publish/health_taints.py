@@ -1,4 +1,4 @@
-"""What ails GPUs, as taints of the devices it concerns: of a whole GPU, or around one instance."""
+"""Health problems as device taints: on a whole GPU, or around one instance. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -10,7 +10,7 @@ Ailments = Mapping[ids.GpuUuid, Sequence[health.Ailment]]
 
 
 def taints(
-    gpus: Iterable[model.Gpu], found: Ailments
+    gpus: Iterable[model.Gpu], ailments: Ailments
 ) -> dict[ids.DeviceName, tuple[slices.Taint, ...]]:
     """The taints of every device that something is wrong with, each key and value once.
 
@@ -20,29 +20,37 @@ def taints(
         face.name: mine
         for gpu in gpus
         for face in faces.all_faces(gpu)
-        if (mine := of_face(face, found.get(gpu.uuid, ())))
+        if (mine := face_taints(face, ailments.get(gpu.uuid, ())))
     }
 
 
-def of_face(face: faces.Face, found: Sequence[health.Ailment]) -> tuple[slices.Taint, ...]:
+def face_taints(face: faces.Face, ailments: Sequence[health.Ailment]) -> tuple[slices.Taint, ...]:
     """The taints of one device."""
-    mine = (slices.Taint(one.key, one.value, one.effect) for one in found if concerns(one, face))
+    mine = (
+        slices.Taint(ailment.key, ailment.value, ailment.effect)
+        for ailment in ailments
+        if applies_to(ailment, face)
+    )
     return tuple(dict.fromkeys(mine))
 
 
-def concerns(one: health.Ailment, face: faces.Face) -> bool:
-    """Whether a device would run on what is ill: its GPU, or the slices of an instance.
+def applies_to(ailment: health.Ailment, face: faces.Face) -> bool:
+    """Return whether a device runs on the sick part: its GPU, or the slices of an instance.
 
-    An instance that is no longer there says nothing of where it was: then it is the whole GPU.
+    An instance that is gone does not tell its placement: then it is the whole GPU.
     """
     if isinstance(face, faces.MonitorFace):
         return False
-    place = _place(one.instance, face.gpu.mig)
-    return place is None or not isinstance(face, faces.MigFace) or face.placement.overlaps(place)
+    placement = _place(ailment.instance, face.gpu.mig)
+    return (
+        placement is None
+        or not isinstance(face, faces.MigFace)
+        or face.placement.overlaps(placement)
+    )
 
 
-def _place(instance: health.Instance | None, found: mig.Mig | None) -> mig.Placement | None:
-    if instance is None or found is None:
+def _place(instance: health.Instance | None, result: mig.Mig | None) -> mig.Placement | None:
+    if instance is None or result is None:
         return None
-    made = found.instance(instance.gpu_instance)
-    return made.placement if made else None
+    built = result.instance(instance.gpu_instance)
+    return built.placement if built else None

@@ -1,7 +1,7 @@
-"""What a node publishes: the faces of its GPUs as devices, cut into ResourceSlices (D1).
+"""Builds a node's ResourceSlices: the faces of its GPUs as devices (D1).
 
 A GPU's devices stay together in one slice, so that one GPU's taints are one write; counter sets
-have slices of their own, before those of the devices. What does not fit the limits of the API is
+have slices of their own, before those of the devices. A GPU that exceeds the limits of the API is
 refused whole: half a GPU would be wrong.
 """
 
@@ -41,7 +41,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What one GPU is published as: its devices, and the counters they compete for.
+    """Devices of one GPU, and the counters they compete for.
 
     `name` is that of the GPU's whole face, whether or not it is among them.
     """
@@ -66,10 +66,10 @@ class Pool:
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
-    """Whose pool it is, and what is offered of each GPU, by UUID.
+class PublishTerms:
+    """Owner of the pool, and the offering of each GPU, by UUID.
 
-    `plain`: only what needs neither counters nor shares, because the cluster lacks them (D17).
+    `plain`: only devices without counters and shares, because the cluster lacks them (D17).
     """
 
     driver: str
@@ -83,8 +83,8 @@ Taints = Mapping[ids.DeviceName, tuple[slices.Taint, ...]]
 """What is wrong with devices, by name."""
 
 
-def pool_of(
-    inventory: model.Inventory, terms: Terms, taints: Taints
+def build_pool(
+    inventory: model.Inventory, terms: PublishTerms, taints: Taints
 ) -> tuple[Pool, tuple[errors.BadInput, ...]]:
     """The pool of a node: every face of its GPUs, tainted by what ails it and as D2 says.
 
@@ -105,7 +105,7 @@ def pool_of(
     return Pool(terms.driver, terms.node, shown), tuple(refused)
 
 
-def _group(gpu: model.Gpu, terms: Terms, taints: Taints, peers: int) -> Group:
+def _group(gpu: model.Gpu, terms: PublishTerms, taints: Taints, peers: int) -> Group:
     shown = faces.offered_faces(gpu, terms.offerings.get(gpu.uuid, faces.Offering()))
     if terms.plain:
         shown = tuple(face for face in shown if _is_plain(face))
@@ -122,7 +122,7 @@ def _is_plain(face: faces.Face) -> bool:
 
 
 def _device(
-    face: faces.Face, terms: Terms, ailing: tuple[slices.Taint, ...], peers: int
+    face: faces.Face, terms: PublishTerms, ailing: tuple[slices.Taint, ...], peers: int
 ) -> slices.Device:
     consumed = {} if terms.plain else _amounts(face.consumes)
     use = slices.CounterUse(faces.device_name(face.gpu.pci), consumed)
@@ -143,7 +143,7 @@ def _own_taints(face: faces.Face, allocator: str) -> tuple[slices.Taint, ...]:
 
 
 def allocator_taints(allocator: str) -> tuple[slices.Taint, ...]:
-    """What hands a device to an allocator: kube-scheduler's are those without a taint (D2)."""
+    """Return the taints that assign a device to an allocator: kube-scheduler's has none (D2)."""
     if allocator == "controller":
         return (slices.Taint(names.ALLOCATOR_TAINT, "controller", "NoSchedule"),)
     return ()
@@ -158,9 +158,9 @@ def _capacity(face: faces.Face) -> Mapping[str, capacities.Capacity]:
             memory: int | None = face.profile.memory_bytes
         case _:
             amounts, memory = {}, face.gpu.memory_bytes
-    amounts[names.CAP_COMPUTE] = quantities.of_units(attributes.compute_percent(face))
+    amounts[names.CAP_COMPUTE] = quantities.from_units(attributes.compute_percent(face))
     if memory is not None:
-        amounts[names.CAP_MEMORY] = quantities.of_bytes(memory)
+        amounts[names.CAP_MEMORY] = quantities.from_bytes(memory)
     return {key: capacities.Capacity(amount) for key, amount in amounts.items()}
 
 
@@ -174,25 +174,27 @@ def _engines(face: faces.MigFace) -> dict[str, quantities.Quantity]:
         names.CAP_JPEG_ENGINES: has.jpeg_engines,
         names.CAP_OFA_ENGINES: has.ofa_engines,
     }
-    return {key: quantities.of_units(amount) for key, amount in amounts.items()}
+    return {key: quantities.from_units(amount) for key, amount in amounts.items()}
 
 
 def _shared(face: faces.ShareFace) -> Mapping[str, capacities.Capacity]:
     """Counted out: a request that names no amount takes one share of each (D1)."""
     full = faces.FULL_COMPUTE_PERCENT
-    found = {
-        names.CAP_COMPUTE: capacities.in_steps(full, full // face.shares, 1, quantities.of_units),
-        names.CAP_SHARES: capacities.in_steps(face.shares, 1, 1, quantities.of_units),
+    result = {
+        names.CAP_COMPUTE: capacities.round_up_to_step(
+            full, full // face.shares, 1, quantities.from_units
+        ),
+        names.CAP_SHARES: capacities.round_up_to_step(face.shares, 1, 1, quantities.from_units),
     }
     if (total := face.memory_bytes) is not None:
-        found[names.CAP_MEMORY] = capacities.in_steps(
-            total, total // face.shares, _MEMORY_STEP, quantities.of_bytes
+        result[names.CAP_MEMORY] = capacities.round_up_to_step(
+            total, total // face.shares, _MEMORY_STEP, quantities.from_bytes
         )
-    return found
+    return result
 
 
-def _amounts(found: counters.Counters) -> slices.Amounts:
-    return {name: quantities.of_units(amount) for name, amount in found.items()}
+def _amounts(result: counters.Counters) -> slices.Amounts:
+    return {name: quantities.from_units(amount) for name, amount in result.items()}
 
 
 def check(group: Group) -> None:
@@ -204,18 +206,18 @@ def check(group: Group) -> None:
 
 
 def _check_device(device: slices.Device) -> None:
-    where = f"device {device.name}"
+    path = f"device {device.name}"
     properties = len(device.attributes) + len(device.capacity)
-    _at_most(where, "attributes and capacities", properties, MAX_PROPERTIES)
-    _at_most(where, "taints", len(device.taints), MAX_TAINTS)
-    _at_most(where, "bytes of name", len(device.name.encode()), _MAX_NAME)
+    _at_most(path, "attributes and capacities", properties, MAX_PROPERTIES)
+    _at_most(path, "taints", len(device.taints), MAX_TAINTS)
+    _at_most(path, "bytes of name", len(device.name.encode()), _MAX_NAME)
     for key, value in device.attributes.items():
-        _at_most(f"{where}, attribute {key}", "bytes", len(str(value).encode()), _MAX_STRING)
+        _at_most(f"{path}, attribute {key}", "bytes", len(str(value).encode()), _MAX_STRING)
 
 
-def _at_most(where: str, what: str, count: int, most: int) -> None:
+def _at_most(path: str, subject: str, count: int, most: int) -> None:
     if count > most:
-        raise errors.BadInput(where, f"has {count} {what}", f"at most {most}")
+        raise errors.BadInput(path, f"has {count} {subject}", f"at most {most}")
 
 
 def render(pool: Pool, owner: Owner, generation: int) -> list[slices.Raw]:
@@ -265,9 +267,9 @@ def slice_name(driver: str, node: str, index: int) -> str:
 
 
 def _slice_object(
-    pool: Pool, owner: Owner, place: tuple[int, int, int], body: slices.Raw
+    pool: Pool, owner: Owner, scope: tuple[int, int, int], body: slices.Raw
 ) -> slices.Raw:
-    index, count, generation = place
+    index, count, generation = scope
     return {
         "apiVersion": "resource.k8s.io/v1",
         "kind": "ResourceSlice",

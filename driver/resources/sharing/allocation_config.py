@@ -7,17 +7,17 @@ from driver.resources import fields
 from driver.resources.dra import claims
 
 
-def of_allocation(allocation: claims.Allocation, driver: str) -> Iterator[decode.Document]:
+def allocation_configs(allocation: claims.Allocation, driver: str) -> Iterator[decode.Document]:
     """The driver's documents, in their order: the last that applies wins.
 
     Raises:
         BadInput: one cannot be read.
     """
     for index, entry in enumerate(allocation.configs):
-        where = f"status.allocation.devices.config[{index}].opaque"
-        if fields.text(entry.opaque, "driver", where) != driver:
+        location = f"status.allocation.devices.config[{index}].opaque"
+        if fields.text(entry.opaque, "driver", location) != driver:
             continue
-        at = f"{where}.parameters"
-        parameters = fields.mapping(entry.opaque, "parameters", where)
-        found = decode.config(parameters, at, from_class=entry.from_class)
-        yield decode.Document(found, at, entry.requests)
+        path = f"{location}.parameters"
+        parameters = fields.mapping(entry.opaque, "parameters", location)
+        result = decode.decode_config(parameters, path, from_class=entry.from_class)
+        yield decode.Document(result, path, entry.requests)

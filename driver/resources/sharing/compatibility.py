@@ -23,7 +23,7 @@ _WEAK: Mapping[v1alpha1.Isolation, frozenset[str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class SharingTerms:
     """`memory_bytes` and `compute_percent` are what the claim was given of the GPU.
 
     `interval` is of time-slicing, `multi_user` of MPS: whether clients of several users may be
@@ -41,16 +41,16 @@ class Terms:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Why two claims cannot have one GPU together."""
+    """Reason that two claims cannot share a GPU."""
 
     reason: reasons.Reason
     message: str
 
 
-def too_weak(
+def check_isolation(
     result: claims.Result, sharing: str, need: v1alpha1.SliceConfig | None
 ) -> Conflict | None:
-    """Whether a way of sharing isolates less than a request needs; None where it does well."""
+    """Return a conflict if the sharing isolates less than a request needs; else None."""
     if need is None or sharing not in _WEAK[need.isolation]:
         return None
     return Conflict(
@@ -60,52 +60,53 @@ def too_weak(
     )
 
 
-def of_result(
+def result_terms(
     result: claims.Result,
     sharing: str,
     namespace: str,
     config: v1alpha1.Config,
-    server: sharing_multi_user.Server = sharing_multi_user.ANY,
-) -> Terms | Conflict:
+    server: sharing_multi_user.MpsServer = sharing_multi_user.ANY,
+) -> SharingTerms | Conflict:
     """The terms of an allocated share; a Conflict where its GPU cannot be had on such.
 
     `server` is that of its GPU, should it be shared by MPS.
     """
-    wanted = config.sharing
-    if wanted is not None and _word(wanted) != sharing:
+    desired = config.sharing
+    if desired is not None and _word(desired) != sharing:
         return Conflict(
             reasons.Reason.CONFIG_INVALID,
             f"{result.device.device} is shared by {sharing}, and the configuration of request "
-            f"{result.request} is for {_word(wanted)}",
+            f"{result.request} is for {_word(desired)}",
         )
-    if isinstance(wanted, v1alpha1.MpsSharing) and (given := _limits(wanted.mps)):
+    if isinstance(desired, v1alpha1.MpsSharing) and (granted := _limits(desired.mps)):
         return Conflict(
             reasons.Reason.CONFIG_INVALID,
-            f"the configuration of request {result.request} has {' and '.join(given)}, for devices "
-            f"of one claim; its part of {result.device.device} is what the claim's capacity says",
+            f"the configuration of request {result.request} has {' and '.join(granted)}, for "
+            f"devices of one claim; its part of {result.device.device} is what the claim's "
+            "capacity says",
         )
-    sliced = wanted if isinstance(wanted, v1alpha1.TimeSlicingSharing) else None
-    asked = wanted.mps.multiUser if isinstance(wanted, v1alpha1.MpsSharing) else None
-    if asked and server.lacking:
+    sliced = desired if isinstance(desired, v1alpha1.TimeSlicingSharing) else None
+    requested = desired.mps.multiUser if isinstance(desired, v1alpha1.MpsSharing) else None
+    if requested and server.missing_support:
         return Conflict(
             reasons.Reason.CONFIG_INVALID,
             f"the configuration of request {result.request} has multiUser: true, and the GPU of "
-            f"{result.device.device} has {server.lacking}",
+            f"{result.device.device} has {server.missing_support}",
         )
     by_mps = sharing == names.SHARING_MPS
-    return Terms(
+    return SharingTerms(
         sharing=sharing,
         namespace=namespace,
         memory_bytes=_amount(result, names.CAP_MEMORY),
         compute_percent=_amount(result, names.CAP_COMPUTE),
         interval=sliced.timeSlicing.interval if sliced else "Default",
-        multi_user=by_mps and server.serves_several(asked),
+        multi_user=by_mps and server.serves_several(requested),
         cross_namespace=isinstance(config, v1alpha1.GpuConfig) and config.crossNamespace,
     )
 
 
-def conflict(mine: Terms, other: Terms) -> Conflict | None:
-    """Why `mine` cannot join `other` on a GPU; None where it can."""
+def find_conflict(mine: SharingTerms, other: SharingTerms) -> Conflict | None:
+    """Return why `mine` cannot join `other` on a GPU; None if it can."""
     if mine.sharing != other.sharing:
         text = f"it is shared by {other.sharing}"
         return Conflict(reasons.Reason.DEVICE_OVERLAP, text)
@@ -121,42 +122,42 @@ def conflict(mine: Terms, other: Terms) -> Conflict | None:
     return None
 
 
-def mps_environment(given: Terms, config: v1alpha1.Config) -> dict[str, str]:
-    """What a client of the claim's share is limited by: it may only lower what the server allows.
+def mps_environment(sharing_terms: SharingTerms, config: v1alpha1.Config) -> dict[str, str]:
+    """Return the environment that limits a client: it may only lower the server's limits.
 
     The GPU is the daemon's only one, so its index is 0 (NV-12).
     """
     served = config.sharing if isinstance(config.sharing, v1alpha1.MpsSharing) else None
     return {
-        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={given.memory_bytes // _MIB}M",
-        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(given.compute_percent),
+        "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT": f"0={sharing_terms.memory_bytes // _MIB}M",
+        "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(sharing_terms.compute_percent),
         **client_environment(served.mps if served else v1alpha1.Mps()),
     }
 
 
 def client_environment(mps: v1alpha1.Mps) -> dict[str, str]:
-    """What a client is told beside its limits."""
-    found: dict[str, str] = {}
+    """Return a client's environment beside its limits."""
+    entries: dict[str, str] = {}
     if mps.priority == "BelowNormal":
-        found["CUDA_MPS_CLIENT_PRIORITY"] = "1"
+        entries["CUDA_MPS_CLIENT_PRIORITY"] = "1"
     if mps.maxConnections is not None:
-        found["CUDA_DEVICE_MAX_CONNECTIONS"] = str(mps.maxConnections)
-    return found
+        entries["CUDA_DEVICE_MAX_CONNECTIONS"] = str(mps.maxConnections)
+    return entries
 
 
-def share_environment(device: str, given: Terms) -> dict[str, str]:
-    """What the claim was given, for programs that keep to it: nothing else holds them to it."""
+def share_environment(device: str, terms: SharingTerms) -> dict[str, str]:
+    """Return the claim's share for programs that respect it: it is not enforced."""
     key = device.upper().replace("-", "_")
-    return {f"RATION_{key}": f"memory={given.memory_bytes},compute={given.compute_percent}"}
+    return {f"RATION_{key}": f"memory={terms.memory_bytes},compute={terms.compute_percent}"}
 
 
 def _limits(mps: v1alpha1.Mps) -> list[str]:
     """The limits that a claim sets for a device of its own."""
-    given = {
+    granted = {
         "a memory limit": mps.pinnedMemory is not None or bool(mps.pinnedMemoryPerDevice),
         "a thread percentage": mps.activeThreadPercentage is not None,
     }
-    return [words for words, holds in given.items() if holds]
+    return [words for words, holds in granted.items() if holds]
 
 
 def _word(sharing: v1alpha1.Sharing) -> str:
@@ -168,8 +169,8 @@ def _word(sharing: v1alpha1.Sharing) -> str:
 
 
 def _amount(result: claims.Result, key: str) -> int:
-    """Of a capacity, in whole units; the qualified name of it is as good."""
-    found = next(
-        (one for name, one in result.consumed.items() if name.rpartition("/")[2] == key), None
+    """Return a capacity in whole units, by its bare or its qualified name."""
+    quantity = next(
+        (item for name, item in result.consumed.items() if name.rpartition("/")[2] == key), None
     )
-    return found.units if isinstance(found, quantities.Quantity) else 0
+    return quantity.units if isinstance(quantity, quantities.Quantity) else 0

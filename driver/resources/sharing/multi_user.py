@@ -1,9 +1,9 @@
-"""Whether the MPS server of a GPU serves clients of several users at once. Pure.
+"""Multi-user support of a GPU's MPS server. Pure.
 
-Without it a client of another user waits, without a word, until the server has no clients left
+Without it a client of another user waits, without a message, until the server has no clients left
 (MPS documentation, "Architecture"). The control program knows the mode (`-M`) in 580.178.04 and
 595.99.02, and not in 535.261.03 and 550.163.01: there it takes the option for a client's call and
-ends. What lies between was not tried, and is taken not to have it.
+ends. Versions between were not tried, and count as without it.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _ANY = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class MpsServer:
     """The MPS server that a GPU can have; without arguments, of a GPU that has everything.
 
     `driver` is the driver's major version. `multi_user` is how the GPU's server runs for others
@@ -27,7 +27,7 @@ class Server:
     multi_user: bool | None = None
 
     @property
-    def lacking(self) -> str:
+    def missing_support(self) -> str:
         """The obstacle to serving several users, and what is needed; "" where there is none."""
         if self.driver < DRIVER:
             return f"driver {self.driver}; expected {DRIVER} at least"
@@ -36,14 +36,14 @@ class Server:
             return f"compute capability {has}; expected 7.0 at least"
         return ""
 
-    def serves_several(self, asked: bool | None) -> bool:  # noqa: FBT001 - a value of the API
-        """As it was asked; else as the server runs already; else wherever it can be had."""
-        if asked is not None:
-            return asked
-        return not self.lacking if self.multi_user is None else self.multi_user
+    def serves_several(self, requested: bool | None) -> bool:  # noqa: FBT001 - a value of the API
+        """Return the requested mode; else the running server's; else whether it is supported."""
+        if requested is not None:
+            return requested
+        return not self.missing_support if self.multi_user is None else self.multi_user
 
 
-ANY = Server()
+ANY = MpsServer()
 """A GPU that is not known."""
 
 

@@ -47,11 +47,13 @@ def unmount(path: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Mount:
-    """A mount: its point, the kind of its file system, and the options of the file system."""
+    """A mount: its point, the kind and options of its file system, and the part that is mounted."""
 
     point: Path
     kind: str
     options: tuple[str, ...]
+    root: Path
+    """Path within the file system; "/" for all of it."""
 
 
 def parse_mountinfo(table: str) -> tuple[Mount, ...]:
@@ -62,7 +64,8 @@ def parse_mountinfo(table: str) -> tuple[Mount, ...]:
 def _parse_mount(fields: list[str]) -> Mount:
     point = _OCTAL.sub(lambda escape: chr(int(escape[1], 8)), fields[4])
     dash = fields.index("-", 6)
-    return Mount(Path(point), fields[dash + 1], tuple(fields[dash + 3].split(",")))
+    options = tuple(fields[dash + 3].split(","))
+    return Mount(Path(point), fields[dash + 1], options, Path(fields[3]))
 
 
 def list_mounts() -> tuple[Mount, ...]:

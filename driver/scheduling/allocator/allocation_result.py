@@ -1,4 +1,4 @@
-"""From a Placement to what is written: allocations as the reference allocator makes them. Pure."""
+"""Conversion of a Placement to allocations, as the reference allocator makes them. Pure."""
 
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,58 +16,62 @@ def build_allocations(
     view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
-    stamped: str,
+    timestamp: str,
 ) -> Mapping[ids.Key, claims.Allocation]:
     """Return the allocation of each open claim, complete as K-2 lists it."""
-    found: dict[ids.Key, claims.Allocation] = {}
-    for place, claim in enumerate(workload.open_claims):
-        picks = placement.claim_assignments(place)
-        found[claim.key] = claims.Allocation(
+    allocations: dict[ids.Key, claims.Allocation] = {}
+    for index, claim in enumerate(workload.open_claims):
+        assignments = placement.claim_assignments(index)
+        allocations[claim.key] = claims.Allocation(
             results=tuple(
-                replace(pick.result, share_id=_share_id(claim, at)) if pick.shared else pick.result
-                for at, pick in enumerate(picks)
+                replace(assignment.result, share_id=_share_id(claim, position))
+                if assignment.shared
+                else assignment.result
+                for position, assignment in enumerate(assignments)
             ),
-            configs=allocated_configs(view, claim, [pick.request for pick in picks]),
-            selector=allocation_selector(placement.node, picks),
-            stamped=stamped,
+            configs=allocated_configs(
+                view, claim, [assignment.request for assignment in assignments]
+            ),
+            selector=allocation_selector(placement.node, assignments),
+            stamped=timestamp,
         )
-    return found
+    return allocations
 
 
 def with_binding_condition(
-    made: Mapping[ids.Key, claims.Allocation], condition: str, failure: str
+    allocations: Mapping[ids.Key, claims.Allocation], condition: str, failure: str
 ) -> Mapping[ids.Key, claims.Allocation]:
-    """The same, to be bound only once a condition is set of each claim (KEP-5007).
+    """Return the allocations, to be bound only once a condition is set on each claim (KEP-5007).
 
-    The first result carries it: kube-scheduler waits for all that any result names.
+    The first result carries it: kube-scheduler waits for the conditions of every result.
     """
-    found: dict[ids.Key, claims.Allocation] = {}
-    for key, one in made.items():
-        first, *rest = one.results
-        held = replace(
+    waiting: dict[ids.Key, claims.Allocation] = {}
+    for key, allocation in allocations.items():
+        first, *rest = allocation.results
+        first_result = replace(
             first, binding=(*first.binding, condition), failing=(*first.failing, failure)
         )
-        found[key] = replace(one, results=(held, *rest))
-    return found
+        waiting[key] = replace(allocation, results=(first_result, *rest))
+    return waiting
 
 
-def _share_id(claim: claims.Claim, at: int) -> str:
-    """The id of a share (KEP-5075): of a claim's shares each has its own, the same every time."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/share/{at}"))
+def _share_id(claim: claims.Claim, position: int) -> str:
+    """Return the id of a share (KEP-5075): unique among a claim's shares, and stable."""
+    return str(uuid.uuid5(uuid.NAMESPACE_OID, f"{claim.uid}/share/{position}"))
 
 
 def allocation_selector(
-    node: ids.NodeName, picks: Sequence[allocator_types.DeviceAssignment]
+    node: ids.NodeName, assignments: Sequence[allocator_types.DeviceAssignment]
 ) -> node_selectors.NodeSelector | None:
-    """Where the claim can be used: the node, where any device is local to it; None: everywhere."""
+    """Return the nodes of an allocation: this node if a device is local to it; None: all."""
     labels: list[node_selectors.Expression] = []
     named: list[node_selectors.Expression] = []
-    for pick in picks:
-        if pick.reach.node is not None or pick.pins_node:
-            return node_selectors.only(node)
-        for term in pick.reach.selector.terms if pick.reach.selector else ():
-            labels += [one for one in term.labels if one not in labels]
-            named += [one for one in term.fields if one not in named]
+    for assignment in assignments:
+        if assignment.reach.node is not None or assignment.pins_node:
+            return node_selectors.single_node_selector(node)
+        for term in assignment.reach.selector.terms if assignment.reach.selector else ():
+            labels += [expression for expression in term.labels if expression not in labels]
+            named += [expression for expression in term.fields if expression not in named]
     if not labels and not named:
         return None
     return node_selectors.NodeSelector((node_selectors.Term(tuple(labels), tuple(named)),))
@@ -76,15 +80,16 @@ def allocation_selector(
 def allocated_configs(
     view: snapshot.Snapshot, claim: claims.Claim, chosen: Sequence[dra_requests.Request]
 ) -> tuple[claims.AllocatedConfig, ...]:
-    """Class configuration first, once a class, then the claim's own: later entries win.
+    """Return class configuration first, once a class, then the claim's own: later entries win.
 
-    `chosen` are the ways that were taken, which decide whose configuration there is. One that is
-    for every request names none.
+    `chosen` are the selected subrequests, whose configuration counts. An entry for every request
+    names none.
     """
-    taken = [*dict.fromkeys(way.name for way in chosen)]
-    found = [*_class_configs(view, chosen), *_claim_configs(claim, taken)]
+    names = [*dict.fromkeys(subrequest.name for subrequest in chosen)]
+    configs = [*_class_configs(view, chosen), *_claim_configs(claim, names)]
     return tuple(
-        replace(one, requests=()) if _covers_all(one.requests, taken) else one for one in found
+        replace(config, requests=()) if _covers_all(config.requests, names) else config
+        for config in configs
     )
 
 
@@ -92,18 +97,24 @@ def _class_configs(
     view: snapshot.Snapshot, chosen: Sequence[dra_requests.Request]
 ) -> Iterator[claims.AllocatedConfig]:
     users: dict[str, dict[str, None]] = {}
-    for way in chosen:
-        users.setdefault(way.device_class, {})[way.name] = None
+    for subrequest in chosen:
+        users.setdefault(subrequest.device_class, {})[subrequest.name] = None
     for name, requests in users.items():
         for raw in view.classes[name].configs if name in view.classes else ():
             yield claims.AllocatedConfig(True, tuple(requests), raw)  # noqa: FBT003 - its own field
 
 
-def _claim_configs(claim: claims.Claim, taken: Sequence[str]) -> Iterator[claims.AllocatedConfig]:
-    for one in claim.spec.configs:
-        if not one.requests or any(dra_requests.names_request(one.requests, way) for way in taken):
-            yield claims.AllocatedConfig(from_class=False, requests=one.requests, opaque=one.opaque)
+def _claim_configs(
+    claim: claims.Claim, request_names: Sequence[str]
+) -> Iterator[claims.AllocatedConfig]:
+    for config in claim.spec.configs:
+        if not config.requests or any(
+            dra_requests.names_request(config.requests, subrequest) for subrequest in request_names
+        ):
+            yield claims.AllocatedConfig(
+                from_class=False, requests=config.requests, opaque=config.opaque
+            )
 
 
-def _covers_all(named: Sequence[str], taken: Sequence[str]) -> bool:
-    return all(dra_requests.names_request(named, way) for way in taken)
+def _covers_all(names: Sequence[str], request_names: Sequence[str]) -> bool:
+    return all(dra_requests.names_request(names, subrequest) for subrequest in request_names)

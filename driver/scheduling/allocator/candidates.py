@@ -1,8 +1,8 @@
-"""What a node has for each request: devices in the order of preference, and why others do not do.
+"""Candidate devices of a node for each request, in order of preference, and rejection reasons.
 
-Only what does not depend on other devices of the same workload is judged here; `search` does the
-rest. A selector that fails on a device is an error for the whole node, as in the reference, if
-it is met before a solution (KEP-4381).
+Only conditions that do not depend on other devices of the workload are checked here; `search`
+does the rest. A selector that fails on a device is an error for the whole node, as in the
+reference, if it is met before a solution (KEP-4381).
 """
 
 from collections import Counter
@@ -32,30 +32,30 @@ class NodeDevice(NamedTuple):
 
 
 DeviceCheck = Callable[[NodeDevice, requests.SubRequest], reasons.Reason | None]
-"""Why a device must not be given to a request, beyond what the API says; None where it may."""
+"""Returns why a device is rejected for a request beyond the API's rules; None if it is not."""
 
 
 def allow_all(_spot: NodeDevice, _way: requests.SubRequest) -> None:
-    """Nothing is judged beyond the API."""
+    """Reject nothing beyond the API."""
 
 
 ByNeedCheck = Callable[[requests.SubRequest], bool]
-"""Whether a request leaves open which kind of part of a GPU it gets."""
+"""Returns whether a request leaves the kind of part of a GPU open."""
 
 
 def never_by_need(_way: requests.SubRequest) -> bool:
-    """What a request gets is what it asks."""
+    """Return False: the request names the kind of device."""
     return False
 
 
 @dataclass(slots=True)
 class RequestCandidates:
-    """The devices for one way, as places in the list of spots.
+    """Devices for one subrequest, as indexes into the node's devices.
 
-    `failing` are those on which a selector fails. `takes` is what a share of a device takes of its
-    capacities. Of All, `barred` are those without which it cannot be had, and `broken` says why
-    nothing can be decided for the node at all, whatever the alternatives. `by_need`: of several
-    kinds of parts of a GPU, that of the least memory is to be had.
+    `selector_errors` are those on which a selector fails. `consumption` is what a share of a device
+    consumes of its capacities. For All, `unavailable` are those without which it cannot be had, and
+    `error` says why nothing can be decided for the node at all, whatever the alternatives.
+    `by_need`: of several kinds of parts of a GPU, the one with the least memory is selected.
     """
 
     subrequest: requests.SubRequest
@@ -69,49 +69,49 @@ class RequestCandidates:
 
     @property
     def count(self) -> int:
-        """How many devices the way needs; All needs at least one."""
+        """Number of devices that the subrequest needs; All needs at least one."""
         return (
             max(len(self.indexes), 1)
-            if self.subrequest.request.everything
+            if self.subrequest.request.all_devices
             else self.subrequest.request.count
         )
 
     @property
     def rejection_counts(self) -> allocator_types.ReasonCounts:
-        """The refusals, by reason."""
+        """Rejected devices by reason."""
         return tuple(sorted(self.rejections.items()))
 
 
 def node_devices(view: snapshot.Snapshot, node: nodes.Node) -> tuple[NodeDevice, ...]:
-    """The devices that a node reaches, in the order of pools, slices and devices."""
+    """Return the devices that a node reaches, in the order of pools, slices and devices."""
     return tuple(
-        spot
+        device
         for share in view.reachable_pools(node.name)
-        for one, devices in share.slices
-        for spot in _pool_devices(view, share, one, devices)
+        for resource_slice, devices in share.slices
+        for device in _pool_devices(view, share, resource_slice, devices)
     )
 
 
 def devices_at(
-    view: snapshot.Snapshot, node: nodes.Node, places: Iterable[int]
+    view: snapshot.Snapshot, node: nodes.Node, indexes: Iterable[int]
 ) -> Mapping[int, NodeDevice]:
-    """Some of the devices that a node reaches, by their places among all of them."""
-    wanted = {*places}
-    found: dict[int, NodeDevice] = {}
+    """Return the devices of a node at some indexes."""
+    remaining = {*indexes}
+    by_index: dict[int, NodeDevice] = {}
     start = 0
     for share in view.reachable_pools(node.name):
-        for one, devices in share.slices:
-            inside = [place for place in wanted if start <= place < start + len(devices)]
-            chosen = [devices[place - start] for place in inside]
-            found |= zip(inside, _pool_devices(view, share, one, chosen), strict=True)
+        for resource_slice, devices in share.slices:
+            inside = [index for index in remaining if start <= index < start + len(devices)]
+            chosen = [devices[index - start] for index in inside]
+            by_index |= zip(inside, _pool_devices(view, share, resource_slice, chosen), strict=True)
             start += len(devices)
-    return found
+    return by_index
 
 
 def _pool_devices(
     view: snapshot.Snapshot,
-    share: pools.Share,
-    of: slices.Slice,
+    share: pools.NodePool,
+    resource_slice: slices.Slice,
     devices: Iterable[slices.Device],
 ) -> Iterator[NodeDevice]:
     driver, name, problem = share.pool.driver, share.pool.name, share.problem
@@ -119,12 +119,12 @@ def _pool_devices(
     for device in devices:
         identity = claims.DeviceId(driver, name, device.name)
         holders = view.holders(identity) if device.name in used else ()
-        yield NodeDevice(identity, device, of, share.pool, problem, holders)
+        yield NodeDevice(identity, device, resource_slice, share.pool, problem, holders)
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceFilter:
-    """What else is judged of devices for a request; taints of `disregarded` keys do not count."""
+    """Checks of devices beyond the API; taints of `ignored_taints` keys do not count."""
 
     ignored_taints: frozenset[str] = frozenset()
     check: DeviceCheck = allow_all
@@ -132,143 +132,152 @@ class DeviceFilter:
 
 
 def find_candidates(
-    way: requests.SubRequest,
-    found: Sequence[NodeDevice],
-    shares: Sequence[pools.Share],
-    judge: DeviceFilter,
+    subrequest: requests.SubRequest,
+    node_devices: Sequence[NodeDevice],
+    shares: Sequence[pools.NodePool],
+    device_filter: DeviceFilter,
 ) -> RequestCandidates:
-    """What the node has for a way."""
-    made = RequestCandidates(way, judge.by_need(way))
-    look_at = _add_required if way.request.everything else _add_if_free
-    for place, spot in enumerate(found):
-        look_at(made, place, spot, judge)
-    if way.request.everything:
-        wrong = next((one for one in shares if one.problem), None)
-        made.error = f"pool {wrong.pool.name} {wrong.problem}" if wrong else made.error
-    return made
+    """Return the node's candidates for a subrequest."""
+    options = RequestCandidates(subrequest, device_filter.by_need(subrequest))
+    add = _add_required if subrequest.request.all_devices else _add_if_free
+    for index, device in enumerate(node_devices):
+        add(options, index, device, device_filter)
+    if subrequest.request.all_devices:
+        incomplete = next((share for share in shares if share.problem), None)
+        options.error = (
+            f"pool {incomplete.pool.name} {incomplete.problem}" if incomplete else options.error
+        )
+    return options
 
 
 def _add_if_free(
-    made: RequestCandidates, place: int, spot: NodeDevice, judge: DeviceFilter
+    options: RequestCandidates, index: int, device: NodeDevice, device_filter: DeviceFilter
 ) -> None:
-    """Any device will do that is free now."""
-    way = made.subrequest
-    if spot.problem:
-        made.rejections[reasons.Reason.POOL_INCOMPLETE] += 1
+    """Add the device if it matches and is free now."""
+    subrequest = options.subrequest
+    if device.problem:
+        options.rejections[reasons.Reason.POOL_INCOMPLETE] += 1
         return
-    matched = way.matches(spot.id.driver, spot.device)
+    matched = subrequest.matches(device.id.driver, device.device)
     if matched is False:
-        made.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
+        options.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
         return
-    reason = rejection(way, spot, judge)
-    taken = _is_allocated(spot) and not way.request.admin_access
-    if isinstance(matched, cel.Failed):
-        # One in use is not looked at (the reference skips it first), so it fails nobody.
-        made.rejections[reasons.Reason.SELECTOR_FAILED] += 1
-        if not taken:
-            made.selector_errors[place] = matched.why
-            made.indexes.append(place)
+    reason = rejection(subrequest, device, device_filter)
+    allocated = _is_allocated(device) and not subrequest.request.admin_access
+    if isinstance(matched, cel.EvaluationFailure):
+        # A device in use is skipped first, as in the reference, so it is no error.
+        options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
+        if not allocated:
+            options.selector_errors[index] = matched.why
+            options.indexes.append(index)
         return
-    takes, short = _consumption(way, spot, used=True)
-    reason = reason or short or (reasons.Reason.DEVICE_TAKEN if taken else None)
+    consumption, shortage = _consumption(subrequest, device, used=True)
+    reason = reason or shortage or (reasons.Reason.DEVICE_TAKEN if allocated else None)
     if reason is not None:
-        made.rejections[reason] += 1
+        options.rejections[reason] += 1
         return
-    made.indexes.append(place)
-    made.consumption[place] = takes
+    options.indexes.append(index)
+    options.consumption[index] = consumption
 
 
 def _add_required(
-    made: RequestCandidates, place: int, spot: NodeDevice, judge: DeviceFilter
+    options: RequestCandidates, index: int, device: NodeDevice, device_filter: DeviceFilter
 ) -> None:
-    """Every device that matches is needed, in use or not."""
-    way = made.subrequest
-    matched = way.matches(spot.id.driver, spot.device)
+    """Add the device if it matches: All needs it, in use or not."""
+    subrequest = options.subrequest
+    matched = subrequest.matches(device.id.driver, device.device)
     if matched is False:
-        made.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
+        options.rejections[reasons.Reason.SELECTOR_MISMATCH] += 1
         return
-    if isinstance(matched, cel.Failed):
-        made.rejections[reasons.Reason.SELECTOR_FAILED] += 1
-        made.error = f"a selector fails on {spot.id.device}: {matched.why}"
+    if isinstance(matched, cel.EvaluationFailure):
+        options.rejections[reasons.Reason.SELECTOR_FAILED] += 1
+        options.error = f"a selector fails on {device.id.device}: {matched.why}"
         return
-    takes, short = _consumption(way, spot, used=False)
-    if short is not None:
-        made.rejections[short] += 1
+    consumption, shortage = _consumption(subrequest, device, used=False)
+    if shortage is not None:
+        options.rejections[shortage] += 1
         return
-    taken = _is_allocated(spot) and not way.request.admin_access
-    reason = rejection(way, spot, judge) or (reasons.Reason.DEVICE_TAKEN if taken else None)
-    made.indexes.append(place)
-    made.consumption[place] = takes
+    allocated = _is_allocated(device) and not subrequest.request.admin_access
+    reason = rejection(subrequest, device, device_filter) or (
+        reasons.Reason.DEVICE_TAKEN if allocated else None
+    )
+    options.indexes.append(index)
+    options.consumption[index] = consumption
     if reason is not None:
-        made.rejections[reason] += 1
-        made.unavailable.add(place)
+        options.rejections[reason] += 1
+        options.unavailable.add(index)
 
 
 def rejection(
-    way: requests.SubRequest, spot: NodeDevice, judge: DeviceFilter
+    subrequest: requests.SubRequest, device: NodeDevice, device_filter: DeviceFilter
 ) -> reasons.Reason | None:
-    """Why a way may not have a device, whoever has it and however much of it is left."""
-    if spot.device.beyond or spot.slice.beyond:
+    """Return why a subrequest may not have a device, whatever is left of it; None if it may."""
+    if device.device.unsupported or device.slice.unsupported:
         return reasons.Reason.DEVICE_BEYOND
-    keys = _untolerated_taints(way, spot.device, judge.ignored_taints)
+    keys = _untolerated_taints(subrequest, device.device, device_filter.ignored_taints)
     if keys:
         cordoned = keys == {names.CORDONED_TAINT}
         return reasons.Reason.DEVICE_CORDONED if cordoned else reasons.Reason.DEVICE_TAINTED
-    return judge.check(spot, way)
+    return device_filter.check(device, subrequest)
 
 
 def _untolerated_taints(
-    way: requests.SubRequest, device: slices.Device, disregarded: frozenset[str]
+    subrequest: requests.SubRequest, device: slices.Device, disregarded: frozenset[str]
 ) -> frozenset[str]:
-    """The keys of the taints that keep it off the device."""
+    """Return the keys of the taints that the subrequest does not tolerate."""
     return frozenset(
         taint.key
         for taint in device.taints
         if taint.blocks
         and taint.key not in disregarded
         and not any(
-            t.tolerates(taint.key, taint.value, taint.effect) for t in way.request.tolerations
+            t.tolerates(taint.key, taint.value, taint.effect)
+            for t in subrequest.request.tolerations
         )
     )
 
 
-def _is_allocated(spot: NodeDevice) -> bool:
-    """Whether a claim has the device for itself."""
-    return any(not holder.result.share_id for holder in spot.holders)
+def _is_allocated(device: NodeDevice) -> bool:
+    """Return whether a claim has the device for itself."""
+    return any(not holder.result.share_id for holder in device.holders)
 
 
 def _consumption(
-    way: requests.SubRequest, spot: NodeDevice, *, used: bool
+    subrequest: requests.SubRequest, node_device: NodeDevice, *, used: bool
 ) -> tuple[Mapping[str, quantities.Quantity], reasons.Reason | None]:
-    """What the request takes of each capacity; a reason where that is not there (KEP-5075).
+    """Return what the request consumes of each capacity; a reason if it is short (KEP-5075).
 
-    Of a device that is not shared nothing is taken: the amounts are a mere filter. `used` counts
+    A device that is not shared is not consumed: the amounts are a mere filter. `used` subtracts
     what others have of it.
     """
-    request, device = way.request, spot.device
+    request, device = subrequest.request, node_device.device
     if not request.minimums and not device.allow_multiple:
         return {}, None
     if any(name not in device.capacity for name in request.minimums):
         return {}, reasons.Reason.CAPACITY_SHORT
-    takes: dict[str, quantities.Quantity] = {}
+    consumption: dict[str, quantities.Quantity] = {}
     for name, capacity in device.capacity.items():
-        amount = capacities.consumed(capacity, request.minimums.get(name))
-        if amount is None or amount.nanos < 0 or _available(spot, name, used=used) < amount.nanos:
+        amount = capacities.consumed_capacity(capacity, request.minimums.get(name))
+        if (
+            amount is None
+            or amount.nanos < 0
+            or _available(node_device, name, used=used) < amount.nanos
+        ):
             return {}, reasons.Reason.CAPACITY_SHORT
-        takes[name] = amount
-    return (takes if device.allow_multiple else {}), None
+        consumption[name] = amount
+    return (consumption if device.allow_multiple else {}), None
 
 
-def _available(spot: NodeDevice, name: str, *, used: bool) -> int:
-    """What is left of a capacity, in nano-units."""
-    value = spot.device.capacity[name].value.nanos
-    return value - held_capacity(spot, name) if used else value
+def _available(device: NodeDevice, name: str, *, used: bool) -> int:
+    """Return what is left of a capacity, in nano-units."""
+    value = device.device.capacity[name].value.nanos
+    return value - held_capacity(device, name) if used else value
 
 
-def held_capacity(spot: NodeDevice, name: str) -> int:
-    """What others have of a capacity, in nano-units."""
+def held_capacity(device: NodeDevice, name: str) -> int:
+    """Return what others have of a capacity, in nano-units."""
     return sum(
         amount.nanos
-        for holder in spot.holders
+        for holder in device.holders
         if holder.result.share_id and (amount := holder.result.consumed.get(name))
     )

@@ -1,8 +1,8 @@
-"""Nodes that a pod would rather have, where our policies see no difference between them. Pure.
+"""Preferences of a pod among nodes that our policies score equally. Pure.
 
 The scores of kube-scheduler's plugins TaintToleration, NodeAffinity, PodTopologySpread and
-InterPodAffinity, each normalized to whole numbers from 0 to 100 over the nodes that are left, by
-its default weights; `make filters` compares them with the plugins'. They are asked about the nodes
+InterPodAffinity, each normalized to whole numbers from 0 to 100 over the remaining nodes, by its
+default weights; `make filters` compares them with the plugins'. They are computed for the nodes
 that are equal otherwise, where kube-scheduler scores every node that fits, together with scores
 that do not come from the pod's own fields (free CPU and memory, images, default constraints).
 """
@@ -25,24 +25,24 @@ from driver.scheduling.snapshot import placed_pods, snapshot
 
 _MAX_SCORE = 100
 _HARD_WEIGHT = 1
-"""Of a placed pod's required affinity (hardPodAffinityWeight)."""
+"""Weight of a placed pod's required affinity (hardPodAffinityWeight)."""
 _WEIGHTS = {"taints": 3, "labels": 2, "spread": 2, "company": 2}
 
 
 @dataclass(frozen=True, slots=True)
 class PodPreferences:
-    """The wishes of one pod in one view, for a choice between nodes that are equal otherwise."""
+    """Preferences of one pod in one snapshot, among nodes that are equal otherwise."""
 
     view: snapshot.Snapshot
     pod: pods.Pod
 
     def best_node(self, names: Sequence[ids.NodeName]) -> ids.NodeName:
-        """The node of the highest score; of equals the lowest name."""
+        """Return the node of the highest score; of equals the lowest name."""
         scores = self.scores(names)
         return min(names, key=lambda name: (-scores[name], name))
 
     def scores(self, names: Sequence[ids.NodeName]) -> Mapping[ids.NodeName, int]:
-        """The weighted scores of nodes among each other."""
+        """Return the weighted scores of nodes among each other."""
         candidates = [self.view.nodes[name] for name in names]
         parts = {
             "taints": _invert_scores(
@@ -68,21 +68,23 @@ class PodPreferences:
 def pod_preferences(
     view: snapshot.Snapshot, workload: allocator_types.Workload
 ) -> PodPreferences | None:
-    """The preferences of a workload's pod; None where it has none, and nobody has any for it."""
+    """Return the preferences of a workload's pod; None if neither it nor placed pods have any."""
     pod, placed = workload.pod, view.population
     terms = pod.pod_affinity
-    plain = not pod.spread and not pod.node_preferences and terms is interpod_affinity.NONE
+    plain = (
+        not pod.spread_constraints and not pod.node_preferences and terms is interpod_affinity.NONE
+    )
     if plain and not placed.has_soft_taints and not placed.affects_scores:
         return None
-    wishes = pod.node_preferences or terms.preferred or terms.preferred_anti
-    anyway = any(not constraint.required for constraint in pod.spread)
-    if not (wishes or anyway or placed.has_soft_taints or placed.affects_scores):
+    has_preferences = pod.node_preferences or terms.preferred or terms.preferred_anti
+    has_soft_spread = any(not constraint.required for constraint in pod.spread_constraints)
+    if not (has_preferences or has_soft_spread or placed.has_soft_taints or placed.affects_scores):
         return None
     return PodPreferences(view, pod)
 
 
 def _scale_to_max(scores: Sequence[int]) -> list[int]:
-    """Parts of the highest (DefaultNormalizeScore)."""
+    """Return fractions of the highest (DefaultNormalizeScore)."""
     most = max(scores, default=0)
     return [_MAX_SCORE * score // most if most else 0 for score in scores]
 
@@ -100,7 +102,7 @@ def _scale_between(scores: Sequence[int]) -> list[int]:
 
 
 def _spread_scores(scores: Sequence[int | None]) -> list[int]:
-    """The lower the better; 0 for a node that has not all labels."""
+    """Return normalized spread scores, lower counts first; 0 for a node without all labels."""
     counted = [score for score in scores if score is not None]
     least, most = min(counted, default=0), max(counted, default=0)
     return [_spread_score(score, least, most) for score in scores]
@@ -115,8 +117,8 @@ def _spread_score(score: int | None, least: int, most: int) -> int:
 def _spread_counts(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int | None]:
-    """Count how many pods there are in the domains of each node, by constraints ScheduleAnyway."""
-    constraints = [constraint for constraint in pod.spread if not constraint.required]
+    """Return the number of pods in the domains of each node, by ScheduleAnyway constraints."""
+    constraints = [constraint for constraint in pod.spread_constraints if not constraint.required]
     keys = {constraint.topology_key for constraint in constraints}
     counted = [node for node in candidates if all(key in node.labels for key in keys)]
     scores: dict[ids.NodeName, float] = dict.fromkeys((node.name for node in counted), 0.0)
@@ -127,7 +129,7 @@ def _spread_counts(
         for node in counted:
             matching = counts[node.labels[constraint.topology_key]]
             scores[node.name] += matching * weight + (constraint.max_skew - 1)
-    # Half a pod counts as one (math.Round).
+    # Half a pod rounds up (math.Round).
     rounded = {name: math.floor(score + 0.5) for name, score in scores.items()}
     return [rounded.get(node.name) for node in candidates]
 
@@ -135,7 +137,7 @@ def _spread_counts(
 def _affinity_weights(
     pod: pods.Pod, candidates: Sequence[nodes.Node], placed: placed_pods.Population
 ) -> list[int]:
-    """The weights of the preferred terms that hold on each node, the pod's and those of others."""
+    """Return the weights of preferred terms that hold on each node, the pod's and others'."""
     weights: Counter[inter_pod_affinity.Domain] = Counter()
     labels_of = placed.namespaces.get(pod.namespace, {})
     for kind, counts in placed.kind_counts() if _weighted_terms(pod.pod_affinity, 0) else ():
@@ -152,11 +154,11 @@ def _affinity_weights(
 def _weighted_terms(
     terms: interpod_affinity.PodAffinity, hard: int
 ) -> list[tuple[int, interpod_affinity.Term]]:
-    """Preferred terms by weight, and the required ones where they have any."""
+    """Return preferred terms by weight, and the required ones if they have any."""
     return [
         *((hard, term) for term in terms.required if hard),
-        *((wish.weight, wish.term) for wish in terms.preferred),
-        *((-wish.weight, wish.term) for wish in terms.preferred_anti),
+        *((preference.weight, preference.term) for preference in terms.preferred),
+        *((-preference.weight, preference.term) for preference in terms.preferred_anti),
     ]
 
 

@@ -1,4 +1,4 @@
-"""What a workload asks, ready to be held against devices: classes found, selectors compiled."""
+"""Requests of a workload, ready for matching: classes resolved, selectors compiled."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -23,13 +23,13 @@ class SubRequest:
 
     @property
     def name(self) -> str:
-        """`main`, or `main/sub` of an alternative."""
+        """`main`, or `main/sub` for an alternative."""
         return self.request.name
 
-    def matches(self, driver: str, device: slices.Device) -> bool | cel.Failed:
-        """Whether a device is one of those asked; the first selector that is not true decides."""
-        for one in self.matchers:
-            answer = one.matches(driver, device)
+    def matches(self, driver: str, device: slices.Device) -> bool | cel.EvaluationFailure:
+        """Return whether a device matches; the first selector that is not true decides."""
+        for matcher in self.matchers:
+            answer = matcher.matches(driver, device)
             if answer is not True:
                 return answer
         return True
@@ -37,36 +37,43 @@ class SubRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestSpec:
-    """A request of a claim: one of its ways is to be had. `claim` is its place in the workload."""
+    """A request of a claim: a subrequest is needed. `claim_index` is its claim in the workload."""
 
     claim_index: int
     subrequests: tuple[SubRequest, ...]
 
 
 def parse_requests(
-    view: snapshot.Snapshot, found: Iterable[claims.Claim]
+    view: snapshot.Snapshot, workload_claims: Iterable[claims.Claim]
 ) -> tuple[RequestSpec, ...] | allocator_types.Unschedulable:
-    """Every request of the claims, in their order; or what blocks them on every node."""
-    made: list[RequestSpec] = []
-    for place, claim in enumerate(found):
-        wrong = _unsupported_claim(claim) or _invalid_config(view, claim)
-        if wrong is not None:
-            return wrong
-        for one in claim.spec.requests:
-            ways = _resolve_request(view, claim, one)
-            if isinstance(ways, allocator_types.Unschedulable):
-                return ways
-            made.append(RequestSpec(place, ways))
-    return tuple(made)
+    """Return every request of the claims, in order; or what makes them unschedulable everywhere."""
+    specs: list[RequestSpec] = []
+    for index, claim in enumerate(workload_claims):
+        rejection = _unsupported_claim(claim) or _invalid_config(view, claim)
+        if rejection is not None:
+            return rejection
+        for request in claim.spec.requests:
+            subrequests = _resolve_request(view, claim, request)
+            if isinstance(subrequests, allocator_types.Unschedulable):
+                return subrequests
+            specs.append(RequestSpec(index, subrequests))
+    return tuple(specs)
 
 
 def _unsupported_claim(claim: claims.Claim) -> allocator_types.Unschedulable | None:
     spec = claim.spec
-    beyond = [*spec.beyond]
+    beyond = [*spec.unsupported]
     least = 0
-    for one in spec.requests:
-        beyond += [f"{way.name}.{key}" for way in one.ways for key in way.beyond]
-        least += min(1 if way.everything else way.count for way in one.ways)
+    for request in spec.requests:
+        beyond += [
+            f"{subrequest.name}.{key}"
+            for subrequest in request.alternatives_or_self
+            for key in subrequest.unsupported
+        ]
+        least += min(
+            1 if subrequest.all_devices else subrequest.count
+            for subrequest in request.alternatives_or_self
+        )
     if beyond:
         return unschedulable_claim(reasons.Reason.NOT_SUPPORTED, claim, f"uses {', '.join(beyond)}")
     if least > claims.MAX_RESULTS:
@@ -78,12 +85,12 @@ def _unsupported_claim(claim: claims.Claim) -> allocator_types.Unschedulable | N
 def _invalid_config(
     view: snapshot.Snapshot, claim: claims.Claim
 ) -> allocator_types.Unschedulable | None:
-    """What Prepare would refuse is refused here first (D24)."""
+    """Reject configuration that Prepare would refuse (D24)."""
     try:
-        for where, opaque, from_class in _applicable_configs(view, claim):
+        for path, opaque, from_class in _applicable_configs(view, claim):
             if opaque.get("driver") == view.driver:
-                parameters = fields.mapping(opaque, "parameters", where)
-                decode.config(parameters, where, from_class=from_class)
+                parameters = fields.mapping(opaque, "parameters", path)
+                decode.decode_config(parameters, path, from_class=from_class)
     except errors.BadInput as error:
         return unschedulable_claim(reasons.Reason.CONFIG_INVALID, claim, str(error))
     return None
@@ -92,48 +99,50 @@ def _invalid_config(
 def _applicable_configs(
     view: snapshot.Snapshot, claim: claims.Claim
 ) -> Iterator[tuple[str, fields.Raw, bool]]:
-    """Configuration that may come to apply: where it stands, what it is, whether of a class."""
-    ways = [way for one in claim.spec.requests for way in one.ways]
-    for name in dict.fromkeys(way.device_class for way in ways):
+    """Yield configuration that may apply: its path, the document, whether it is a class's."""
+    subrequests = [
+        subrequest for config in claim.spec.requests for subrequest in config.alternatives_or_self
+    ]
+    for name in dict.fromkeys(subrequest.device_class for subrequest in subrequests):
         if name in view.classes:
-            for at, raw in enumerate(view.classes[name].configs):
-                yield f"DeviceClass {name}: spec.config[{at}].opaque.parameters", raw, True
-    for at, one in enumerate(claim.spec.configs):
-        yield f"spec.devices.config[{at}].opaque.parameters", one.opaque, False
+            for index, raw in enumerate(view.classes[name].configs):
+                yield f"DeviceClass {name}: spec.config[{index}].opaque.parameters", raw, True
+    for index, config in enumerate(claim.spec.configs):
+        yield f"spec.devices.config[{index}].opaque.parameters", config.opaque, False
 
 
 def _resolve_request(
-    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request
+    view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request
 ) -> tuple[SubRequest, ...] | allocator_types.Unschedulable:
-    found: list[SubRequest] = []
-    for way in one.ways:
-        made = resolve_subrequest(view, claim, way)
-        if isinstance(made, allocator_types.Unschedulable):
-            return made
-        found.append(made)
-    return tuple(found)
+    subrequests: list[SubRequest] = []
+    for subrequest in request.alternatives_or_self:
+        resolved = resolve_subrequest(view, claim, subrequest)
+        if isinstance(resolved, allocator_types.Unschedulable):
+            return resolved
+        subrequests.append(resolved)
+    return tuple(subrequests)
 
 
 def resolve_subrequest(
-    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request
+    view: snapshot.Snapshot, claim: claims.Claim, subrequest: dra_requests.Request
 ) -> SubRequest | allocator_types.Unschedulable:
-    """One way, or what blocks it: no such class, or a selector that cannot be evaluated here."""
-    device_class = view.classes.get(way.device_class)
+    """Return a subrequest; or Unschedulable for a missing class or an unusable selector."""
+    device_class = view.classes.get(subrequest.device_class)
     if device_class is None:
-        text = f"request {way.name} names class {way.device_class}"
+        text = f"request {subrequest.name} names class {subrequest.device_class}"
         return unschedulable_claim(reasons.Reason.CLASS_MISSING, claim, text)
     compiled: list[selector_match.Matcher] = []
-    for expression in (*device_class.selectors, *way.selectors):
-        one = selector_match.get_matcher(expression)
-        if isinstance(one, cel.Unusable):
-            text = f"request {way.name}: {one.why} in `{expression}`"
+    for expression in (*device_class.selectors, *subrequest.selectors):
+        matcher = selector_match.get_matcher(expression)
+        if isinstance(matcher, cel.UnusableSelector):
+            text = f"request {subrequest.name}: {matcher.why} in `{expression}`"
             return unschedulable_claim(reasons.Reason.SELECTOR_UNUSABLE, claim, text)
-        compiled.append(one)
-    return SubRequest(way, tuple(compiled))
+        compiled.append(matcher)
+    return SubRequest(subrequest, tuple(compiled))
 
 
 def unschedulable_claim(
     reason: reasons.Reason, claim: claims.Claim, detail: str
 ) -> allocator_types.Unschedulable:
-    """A claim that can be allocated nowhere."""
+    """Return the result for a claim that can be allocated nowhere."""
     return allocator_types.Unschedulable(blocker=reason, detail=f"claim {claim.key}: {detail}")

@@ -1,8 +1,8 @@
-"""Which devices of a node to try first: policies put the ways to serve a workload in order. Pure.
+"""Order of device options: policies decide which devices of a node are tried first. Pure.
 
-Ways that nothing tells apart count as one, so the best is the best of all of them. Where requests
-differ from each other, each is given what is best for it alone. A request by need is given what
-takes the least memory of a GPU, whatever policies say; they decide among what takes as much.
+Equivalent options count as one, so the best is the best of all of them. If requests differ from
+each other, each gets what is best for it alone. A request by need gets what uses the least memory
+of a GPU, whatever policies say; they decide among options of equal memory.
 """
 
 import itertools
@@ -23,7 +23,7 @@ _MAX_SETS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class ScoringContext:
-    """A node as policies see it, and the pod that comes to it; `first` is a pool's first card."""
+    """A node as policies see it, and the pod; `first_gpu` is the index of a pool's first GPU."""
 
     node: ids.NodeName
     capacity: base.NodeCapacity
@@ -31,46 +31,48 @@ class ScoringContext:
     first_gpu: Mapping[snapshot.PoolKey, int]
 
     def usage(
-        self, spot: candidates.NodeDevice, takes: Mapping[str, quantities.Quantity]
+        self, device: candidates.NodeDevice, takes: Mapping[str, quantities.Quantity]
     ) -> base.Usage | None:
-        """What a result takes of its card; None of a device that is no GPU of ours."""
-        first = self.first_gpu.get((spot.pool.driver, spot.pool.name))
+        """Return what a result uses of its GPU; None for a device that is no GPU of ours."""
+        first = self.first_gpu.get((device.pool.driver, device.pool.name))
         face = (
-            None if first is None else pool_layout.get_layout(spot.pool).faces.get(spot.device.name)
+            None
+            if first is None
+            else pool_layout.get_layout(device.pool).faces.get(device.device.name)
         )
         if first is None or face is None:
             return None
         return node_capacity.device_usage(face, takes, first + face.gpu)
 
-    def candidate(self, taken: Iterable[base.Usage]) -> base.Candidate:
-        """The node, with so much of it taken."""
-        asked, found = self.pod.requests, tuple(taken)
-        after = self.capacity.without(found, asked.get("cpu", 0), asked.get("memory", 0))
-        return base.Candidate(self.node, self.capacity, after, found)
+    def candidate(self, usages: Iterable[base.Usage]) -> base.Candidate:
+        """Return the node with some usage."""
+        requests, all_usages = self.pod.requests, tuple(usages)
+        after = self.capacity.without(all_usages, requests.get("cpu", 0), requests.get("memory", 0))
+        return base.Candidate(self.node, self.capacity, after, all_usages)
 
 
 def scoring_context(
-    view: snapshot.Snapshot, node: ids.NodeName, room: base.NodeCapacity, pod: pods.Pod
+    view: snapshot.Snapshot, node: ids.NodeName, capacity: base.NodeCapacity, pod: pods.Pod
 ) -> ScoringContext:
-    """Of a node; `room` is what it has left."""
+    """Return the context of a node with a free capacity."""
     first: dict[snapshot.PoolKey, int] = {}
-    cards = 0
+    gpus = 0
     for share in view.reachable_pools(node):
         if share.pool.driver == view.driver:
-            first[share.pool.driver, share.pool.name] = cards
-            cards += len(pool_layout.get_layout(share.pool).idle_gpus)
-    return ScoringContext(node, room, pod, first)
+            first[share.pool.driver, share.pool.name] = gpus
+            gpus += len(pool_layout.get_layout(share.pool).idle_gpus)
+    return ScoringContext(node, capacity, pod, first)
 
 
 class OptionSearch:
-    """The ways to serve a workload on one node, and on all whose devices are like its devices.
+    """Options to serve a workload on one node, and on all equivalent ones.
 
-    What does not depend on the rest of a node is found once: which devices are alike, and whether
-    a choice of them does.
+    Results that do not depend on the rest of a node are computed once: equivalent devices, and
+    whether a choice of them is a solution.
     """
 
     def __init__(self, problem: search.Problem, first: ScoringContext, budget: int | None) -> None:
-        """Of a node, seen as `first`; at most `budget` devices are tried for each way."""
+        """Create the search for a node (`first`); at most `budget` devices are tried per option."""
         self._problem = problem
         self._context = first
         self._budget = budget
@@ -79,116 +81,134 @@ class OptionSearch:
         self._solutions: dict[Hashable, search.Solved | search.Unsolved] = {}
 
     def solve(
-        self, scene: ScoringContext, judge: ranking.PolicyChain
+        self, scene: ScoringContext, policy_chain: ranking.PolicyChain
     ) -> search.Solved | search.Unsolved:
-        """The best solution there is."""
-        wants = self._problem.candidates
-        if judge.has_policies or any(one.by_need for want in wants for one in want):
-            for narrowed in self._best_first(_Order(scene, judge)):
-                found = self._search(narrowed)
-                if isinstance(found, search.Solved):
-                    return found
-        return self._search(wants)
+        """Return the best solution."""
+        all_candidates = self._problem.candidates
+        if policy_chain.has_policies or any(
+            option.by_need for alternatives in all_candidates for option in alternatives
+        ):
+            for restricted in self._best_first(_Order(scene, policy_chain)):
+                solution = self._search(restricted)
+                if isinstance(solution, search.Solved):
+                    return solution
+        return self._search(all_candidates)
 
     def _search(
-        self, found: Sequence[Sequence[candidates.RequestCandidates]]
+        self, all_candidates: Sequence[Sequence[candidates.RequestCandidates]]
     ) -> search.Solved | search.Unsolved:
-        key = tuple((id(one.subrequest), tuple(one.indexes)) for want in found for one in want)
+        key = tuple(
+            (id(option.subrequest), tuple(option.indexes))
+            for alternatives in all_candidates
+            for option in alternatives
+        )
         if key not in self._solutions:
-            problem = replace(self._problem, candidates=found)
+            problem = replace(self._problem, candidates=all_candidates)
             self._solutions[key] = search.solve(problem, self._budget)
         return self._solutions[key]
 
     def _best_first(
         self, order: "_Order"
     ) -> Iterator[Sequence[Sequence[candidates.RequestCandidates]]]:
-        """The offers with fewer devices to choose from, or in another order, the best first."""
-        wants = self._problem.candidates
-        ways = [offer for want in wants for offer in want]
-        if not ways or any(
-            one.selector_errors or one.subrequest.request.everything for one in ways
+        """Yield the candidates with fewer devices, or in another order, best first."""
+        all_candidates = self._problem.candidates
+        flat = [options for alternatives in all_candidates for options in alternatives]
+        if not flat or any(
+            entry.selector_errors or entry.subrequest.request.all_devices for entry in flat
         ):
             return
-        if len(wants) == 1:
-            for offer in wants[0]:
-                for one in self._restricted(offer, order):
-                    yield [[one]]
-        elif all(one.indexes == ways[0].indexes for one in ways) and self._is_whole(ways[0]):
-            for places in order.sorted_indexes(
-                self._sets(ways[0], sum(want[0].count for want in wants))
+        if len(all_candidates) == 1:
+            for options in all_candidates[0]:
+                for entry in self._restricted(options, order):
+                    yield [[entry]]
+        elif all(entry.indexes == flat[0].indexes for entry in flat) and self._is_whole(flat[0]):
+            for indexes in order.sorted_indexes(
+                self._sets(flat[0], sum(alternatives[0].count for alternatives in all_candidates))
             ):
-                yield [[_restrict(one, places) for one in want] for want in wants]
+                yield [
+                    [_restrict(entry, indexes) for entry in alternatives]
+                    for alternatives in all_candidates
+                ]
         else:
-            yield [[_restrict(one, self._sorted(one, order)) for one in want] for want in wants]
+            yield [
+                [_restrict(entry, self._sorted(entry, order)) for entry in alternatives]
+                for alternatives in all_candidates
+            ]
 
     def _restricted(
-        self, offer: candidates.RequestCandidates, order: "_Order"
+        self, options: candidates.RequestCandidates, order: "_Order"
     ) -> Iterator[candidates.RequestCandidates]:
-        """One way with ever other devices."""
-        if offer.count == 1:
-            found = order.sorted_indexes(self._singles(offer), by_need=offer.by_need)
-        elif self._is_whole(offer):
-            found = order.sorted_indexes(self._sets(offer, offer.count))
+        """Yield the candidates of one subrequest with different devices."""
+        if options.count == 1:
+            orders = order.sorted_indexes(self._singles(options), by_need=options.by_need)
+        elif self._is_whole(options):
+            orders = order.sorted_indexes(self._sets(options, options.count))
         else:
-            found = iter([self._sorted(offer, order)])
-        return (_restrict(offer, places) for places in found)
+            orders = iter([self._sorted(options, order)])
+        return (_restrict(options, indexes) for indexes in orders)
 
-    def _singles(self, offer: candidates.RequestCandidates) -> list["_Option"]:
-        """Single devices, those together that nothing tells apart."""
-        known = self._by_candidates.get(id(offer))
-        if known is not None:
-            return known
+    def _singles(self, options: candidates.RequestCandidates) -> list["_Option"]:
+        """Return single devices, equivalent ones together."""
+        cached = self._by_candidates.get(id(options))
+        if cached is not None:
+            return cached
         groups: dict[Hashable, list[int]] = {}
         takens: dict[Hashable, base.Usage | None] = {}
-        for place in offer.indexes:
-            taken = self._usage(offer, place)
+        for index in options.indexes:
+            taken = self._usage(options, index)
             kind = None if taken is None else taken._replace(gpu=self._gpu_classes[taken.gpu])
-            groups.setdefault(kind, []).append(place)
+            groups.setdefault(kind, []).append(index)
             takens.setdefault(kind, taken)
-        made = [_Option(places, (takens[kind],)) for kind, places in groups.items()]
-        self._by_candidates[id(offer)] = made
-        return made
+        merged = [_Option(places, (takens[kind],)) for kind, places in groups.items()]
+        self._by_candidates[id(options)] = merged
+        return merged
 
-    def _sorted(self, offer: candidates.RequestCandidates, order: "_Order") -> list[int]:
-        found = order.sorted_indexes(self._singles(offer), by_need=offer.by_need)
-        return [*itertools.chain.from_iterable(found)]
+    def _sorted(self, options: candidates.RequestCandidates, order: "_Order") -> list[int]:
+        indexes = order.sorted_indexes(self._singles(options), by_need=options.by_need)
+        return [*itertools.chain.from_iterable(indexes)]
 
-    def _sets(self, offer: candidates.RequestCandidates, count: int) -> list["_Option"]:
-        """Sets of whole GPUs, one for all that nothing tells apart."""
-        known = self._by_candidates.get(id(offer))
-        if known is not None:
-            return known
+    def _sets(self, options: candidates.RequestCandidates, count: int) -> list["_Option"]:
+        """Return sets of whole GPUs, one per equivalence class."""
+        cached = self._by_candidates.get(id(options))
+        if cached is not None:
+            return cached
         groups: dict[int, list[int]] = {}
-        for place in offer.indexes:
-            taken = self._usage(offer, place)
+        for index in options.indexes:
+            taken = self._usage(options, index)
             if taken is not None:
-                groups.setdefault(self._gpu_classes[taken.gpu], []).append(place)
+                groups.setdefault(self._gpu_classes[taken.gpu], []).append(index)
         drawn = itertools.islice(_group_draws([*groups.values()], count), _MAX_SETS)
-        made = [
-            _Option(sorted(places), tuple(self._usage(offer, place) for place in places))
+        merged = [
+            _Option(sorted(places), tuple(self._usage(options, index) for index in places))
             for places in drawn
         ]
-        self._by_candidates[id(offer)] = made
-        return made
+        self._by_candidates[id(options)] = merged
+        return merged
 
-    def _is_whole(self, offer: candidates.RequestCandidates) -> bool:
-        """Whether each device is all of a GPU of its own."""
-        found = [self._usage(offer, place) for place in offer.indexes]
-        return len({one.gpu for one in found if one and one.mode == base.WHOLE}) == len(found)
+    def _is_whole(self, options: candidates.RequestCandidates) -> bool:
+        """Return whether each device is all of a GPU of its own."""
+        usages = [self._usage(options, index) for index in options.indexes]
+        return len({usage.gpu for usage in usages if usage and usage.mode == base.WHOLE}) == len(
+            usages
+        )
 
-    def _usage(self, offer: candidates.RequestCandidates, place: int) -> base.Usage | None:
-        return self._context.usage(self._problem.devices[place], offer.consumption.get(place, {}))
+    def _usage(
+        self, request_options: candidates.RequestCandidates, index: int
+    ) -> base.Usage | None:
+        return self._context.usage(
+            self._problem.devices[index], request_options.consumption.get(index, {})
+        )
 
 
 class _Option(NamedTuple):
-    """Devices, by their places, and what they take of cards."""
+    """Devices, by their indexes, and their usage."""
 
     indexes: list[int]
     usages: tuple[base.Usage | None, ...]
 
 
 class _Scored(NamedTuple):
-    """The places of an option, and the node with it taken."""
+    """The indexes of an option, and the node with it."""
 
     indexes: list[int]
     candidate: base.Candidate
@@ -196,51 +216,51 @@ class _Scored(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The order of options on a node, the best one first; of equals the lowest places."""
+    """Order of options on a node, best first; of equals the lowest indexes."""
 
     context: ScoringContext
     policies: ranking.PolicyChain
 
     def sorted_indexes(
-        self, found: Sequence[_Option], *, by_need: bool = False
+        self, options: Sequence[_Option], *, by_need: bool = False
     ) -> Iterator[list[int]]:
-        """The places of options."""
-        if len(found) == 1:
-            yield found[0].indexes
+        """Yield the indexes of options."""
+        if len(options) == 1:
+            yield options[0].indexes
             return
         groups: dict[int, list[_Scored]] = {}
-        for one in found:
-            known = (taken for taken in one.usages if taken is not None)
-            made = _Scored(one.indexes, self.context.candidate(known))
-            groups.setdefault(total_memory(one.usages) if by_need else 0, []).append(made)
+        for option in options:
+            usages = (taken for taken in option.usages if taken is not None)
+            scored = _Scored(option.indexes, self.context.candidate(usages))
+            groups.setdefault(total_memory(option.usages) if by_need else 0, []).append(scored)
         for memory in sorted(groups):
             yield from self._by_policy(0, groups[memory])
 
-    def _by_policy(self, policy: int, found: Sequence[_Scored]) -> Iterator[list[int]]:
-        """By the policies from one on: a later one is asked about those that are equal so far."""
-        if len(found) == 1 or policy == self.policies.count:
-            yield from sorted(one.indexes for one in found)
+    def _by_policy(self, policy: int, options: Sequence[_Scored]) -> Iterator[list[int]]:
+        """Yield by policies from an index on: a later one scores only options equal so far."""
+        if len(options) == 1 or policy == self.policies.count:
+            yield from sorted(scored.indexes for scored in options)
             return
         groups: dict[int, list[_Scored]] = {}
-        for one in found:
-            groups.setdefault(self.policies.score(policy, one.candidate), []).append(one)
+        for scored in options:
+            groups.setdefault(self.policies.score(policy, scored.candidate), []).append(scored)
         for score in sorted(groups, reverse=True):
             yield from self._by_policy(policy + 1, groups[score])
 
 
-def total_memory(takens: Iterable[base.Usage | None]) -> int:
-    """How many bytes of GPU memory are taken."""
-    return sum(one.memory for one in takens if one is not None)
+def total_memory(usages: Iterable[base.Usage | None]) -> int:
+    """Return the bytes of GPU memory used."""
+    return sum(usage.memory for usage in usages if usage is not None)
 
 
 def _restrict(
-    offer: candidates.RequestCandidates, places: Sequence[int]
+    options: candidates.RequestCandidates, places: Sequence[int]
 ) -> candidates.RequestCandidates:
-    return replace(offer, indexes=[*places])
+    return replace(options, indexes=[*places])
 
 
 def _group_draws(groups: Sequence[Sequence[int]], count: int) -> Iterator[list[int]]:
-    """So many of the groups' members in all, the first ones of each."""
+    """Yield selections of `count` members in all, the first ones of each group."""
     if not groups:
         if count == 0:
             yield []

@@ -1,9 +1,8 @@
-"""Which device goes to which request on one node. Pure; its steps are counted and bounded.
+"""Search for an assignment of devices to requests on one node. Pure; with a step budget.
 
-Depth first, over claims, requests, alternatives and devices in the order in which they are
-preferred, so that the first solution is the one that kube-scheduler's allocator finds: what is
-skipped, or cut off early, leads to no solution. Without recursion: a workload may ask hundreds of
-devices.
+Depth first, over claims, requests, alternatives and devices in order of preference, so that the
+first solution is the one that kube-scheduler's allocator finds: what is skipped, or cut off early,
+leads to no solution. Without recursion: a workload may request hundreds of devices.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -18,7 +17,7 @@ from driver.scheduling.allocator.equivalence import device_classes
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A device for a request: the place of its request, the way that was taken, its spot."""
+    """A device for a request: the index of the request, its candidates, the device's index."""
 
     request: int
     candidates: candidates.RequestCandidates
@@ -35,9 +34,9 @@ class Solved:
 
 @dataclass(frozen=True, slots=True)
 class Unsolved:
-    """No solution. `broken` says what error ended the search.
+    """No solution. `error` is the error that ended the search.
 
-    With `given_up` the budget of steps ended first: there may be a solution.
+    With `budget_exceeded` the step budget ended first: there may be a solution.
     """
 
     steps: int
@@ -47,19 +46,19 @@ class Unsolved:
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """A node's devices, and for each request of the workload (in order) an offer a way."""
+    """Devices of a node, and for each request (in order) its candidates by subrequest."""
 
     remaining: counters.RemainingCounters
     devices: Sequence[candidates.NodeDevice]
     candidates: Sequence[Sequence[candidates.RequestCandidates]]
     claim_indexes: Sequence[int]
-    """The place of each request's claim in the workload."""
+    """Index of each request's claim in the workload."""
     match_constraints: Sequence[match_attribute.MatchAttribute]
     extra_constraints: Sequence[tied.Constraint] = ()
 
     @property
     def constraints(self) -> Sequence[tied.Constraint]:
-        """The constraints of the API, and what else ties devices together."""
+        """Constraints of the API, and further ones between devices."""
         return (*self.match_constraints, *self.extra_constraints)
 
 
@@ -73,7 +72,7 @@ class _BudgetExceeded(Exception):
 
 @dataclass(slots=True)
 class _SubrequestChoice:
-    """The choice of a way for a request."""
+    """Choice of a subrequest for a request."""
 
     request: int
     next: int = 0
@@ -81,7 +80,7 @@ class _SubrequestChoice:
 
 @dataclass(slots=True)
 class _DeviceChoice:
-    """The choice of the next device of a way: `number` of them are chosen before it."""
+    """Choice of the next device of a subrequest: `number` of them are chosen before it."""
 
     request: int
     candidates: candidates.RequestCandidates
@@ -93,9 +92,9 @@ class _DeviceChoice:
 
 
 def solve(problem: Problem, budget: int | None = None) -> Solved | Unsolved:
-    """The first solution, or that there is none; at most `budget` devices are tried."""
-    for tie in problem.constraints:
-        tie.clear()
+    """Return the first solution, or that there is none; at most `budget` devices are tried."""
+    for constraint in problem.constraints:
+        constraint.clear()
     return _Search(problem, budget).run()
 
 
@@ -117,20 +116,20 @@ class _Search:
 
     def run(self) -> Solved | Unsolved:
         try:
-            found = self._run()
+            choices = self._run()
         except _SearchError as error:
             return Unsolved(self._steps, error=str(error))
         except _BudgetExceeded:
             return Unsolved(self._steps, budget_exceeded=True)
-        if found is None:
+        if choices is None:
             return Unsolved(self._steps)
-        return Solved(found, self._steps)
+        return Solved(choices, self._steps)
 
     def _run(self) -> tuple[Choice, ...] | None:
         if not self._problem.candidates:
             return ()
         alone = len(self._problem.candidates) == 1 and all(
-            offer.count == 1 for offer in self._problem.candidates[0]
+            options.count == 1 for options in self._problem.candidates[0]
         )
         if not alone and not self._is_feasible(0, None):
             return None
@@ -153,104 +152,117 @@ class _Search:
         return None
 
     def _choices(self) -> Iterator[Choice]:
-        for one in self._stack:
-            if isinstance(one, _DeviceChoice) and one.index is not None:
-                yield Choice(one.request, one.candidates, one.index)
+        for choice in self._stack:
+            if isinstance(choice, _DeviceChoice) and choice.index is not None:
+                yield Choice(choice.request, choice.candidates, choice.index)
 
-    def _next_subrequest(self, at: _SubrequestChoice) -> _DeviceChoice | None:
-        """The next way that may do, with the choice of its first device."""
-        ways = self._problem.candidates[at.request]
-        had = self._claim_counts[self._problem.claim_indexes[at.request]]
-        while at.next < len(ways):
-            offer = ways[at.next]
-            at.next += 1
-            if had + offer.count <= claims.MAX_RESULTS and offer.indexes and not offer.unavailable:
-                return _DeviceChoice(at.request, offer, number=0, next=0)
+    def _next_subrequest(self, state: _SubrequestChoice) -> _DeviceChoice | None:
+        """Return the next viable subrequest, with the choice of its first device."""
+        subrequests = self._problem.candidates[state.request]
+        allocated = self._claim_counts[self._problem.claim_indexes[state.request]]
+        while state.next < len(subrequests):
+            options = subrequests[state.next]
+            state.next += 1
+            if (
+                allocated + options.count <= claims.MAX_RESULTS
+                and options.indexes
+                and not options.unavailable
+            ):
+                return _DeviceChoice(state.request, options, number=0, next=0)
         return None
 
-    def _next_device(self, at: _DeviceChoice) -> _SubrequestChoice | _DeviceChoice | None:
-        """The next device that may do, with the choice that follows it."""
-        self._undo(at)
-        places = at.candidates.indexes
-        last = at.number + 1 if at.candidates.subrequest.request.everything else len(places)
-        at.next = (
-            max(at.next, at.number) if at.candidates.subrequest.request.everything else at.next
+    def _next_device(self, state: _DeviceChoice) -> _SubrequestChoice | _DeviceChoice | None:
+        """Return the choice that follows the next viable device."""
+        self._undo(state)
+        places = state.candidates.indexes
+        last = state.number + 1 if state.candidates.subrequest.request.all_devices else len(places)
+        state.next = (
+            max(state.next, state.number)
+            if state.candidates.subrequest.request.all_devices
+            else state.next
         )
-        while at.next < last:
-            place = places[at.next]
-            at.next += 1
-            if self._try_device(at, place):
-                if at.number + 1 < at.candidates.count:
-                    return _DeviceChoice(at.request, at.candidates, at.number + 1, at.next)
-                return _SubrequestChoice(at.request + 1)
+        while state.next < last:
+            index = places[state.next]
+            state.next += 1
+            if self._try_device(state, index):
+                if state.number + 1 < state.candidates.count:
+                    return _DeviceChoice(
+                        state.request, state.candidates, state.number + 1, state.next
+                    )
+                return _SubrequestChoice(state.request + 1)
         return None
 
-    def _try_device(self, at: _DeviceChoice, place: int) -> bool:
-        """Take a device, unless it, or what it leaves, cannot do."""
-        claim = self._problem.claim_indexes[at.request]
-        if place in at.candidates.selector_errors:
-            if self._tracker.is_used(place):
+    def _try_device(self, state: _DeviceChoice, index: int) -> bool:
+        """Allocate a device, unless it, or what it leaves, is infeasible."""
+        claim = self._problem.claim_indexes[state.request]
+        if index in state.candidates.selector_errors:
+            if self._tracker.is_used(index):
                 return False
-            raise _SearchError(
-                f"{self._problem.devices[place].id.device}: {at.candidates.selector_errors[place]}"
-            )
-        kind = self._equivalence.equivalence_class(place) if at.failed else None
-        if kind is not None and kind in at.failed:
+            name = self._problem.devices[index].id.device
+            raise _SearchError(f"{name}: {state.candidates.selector_errors[index]}")
+        device_class = self._equivalence.equivalence_class(index) if state.failed else None
+        if device_class is not None and device_class in state.failed:
             return False
         self._steps += 1
         if self._budget is not None and self._steps > self._budget:
             raise _BudgetExceeded
-        if not self._tracker.try_allocate(place, at.candidates, claim):
+        if not self._tracker.try_allocate(index, state.candidates, claim):
             return False
-        ties = [
-            one for one in self._constraints if one.covers(claim, at.candidates.subrequest.name)
+        active = [
+            constraint
+            for constraint in self._constraints
+            if constraint.covers(claim, state.candidates.subrequest.name)
         ]
-        refusing = next((tie for tie in ties if not tie.accepts(place)), None)
-        if refusing is not None:
-            self._tracker.release(place, at.candidates)
+        rejecting = next(
+            (constraint for constraint in active if not constraint.accepts(index)), None
+        )
+        if rejecting is not None:
+            self._tracker.release(index, state.candidates)
             if (
-                at.candidates.subrequest.request.everything
-                and refusing in self._problem.match_constraints
+                state.candidates.subrequest.request.all_devices
+                and rejecting in self._problem.match_constraints
             ):
-                name = self._problem.devices[place].id.device
+                name = self._problem.devices[index].id.device
                 raise _SearchError(f"a constraint keeps {name} from All, which needs it")
             return False
-        for tie in ties:
-            tie.add(place)
+        for constraint in active:
+            constraint.add(index)
         self._claim_counts[claim] += 1
-        at.index = place
-        if not self._is_feasible(at.request + 1, at):
-            self._undo(at)
+        state.index = index
+        if not self._is_feasible(state.request + 1, state):
+            self._undo(state)
             return False
         return True
 
-    def _undo(self, at: _DeviceChoice) -> None:
-        """Give the chosen device back, and remember that its like will not do either."""
-        if at.index is None:
+    def _undo(self, state: _DeviceChoice) -> None:
+        """Release the chosen device, and record its equivalence class as failed."""
+        if state.index is None:
             return
-        claim = self._problem.claim_indexes[at.request]
-        for tie in self._constraints:
-            if tie.covers(claim, at.candidates.subrequest.name):
-                tie.remove_last()
-        self._tracker.release(at.index, at.candidates)
+        claim = self._problem.claim_indexes[state.request]
+        for constraint in self._constraints:
+            if constraint.covers(claim, state.candidates.subrequest.name):
+                constraint.remove_last()
+        self._tracker.release(state.index, state.candidates)
         self._claim_counts[claim] -= 1
-        kind = self._equivalence.equivalence_class(at.index)
-        at.index = None
-        if kind is not None:
-            at.failed.add(kind)
+        device_class = self._equivalence.equivalence_class(state.index)
+        state.index = None
+        if device_class is not None:
+            state.failed.add(device_class)
 
-    def _is_feasible(self, want: int, at: _DeviceChoice | None) -> bool:
-        """Whether the rest of a way, and every request from `want` on, may still be had."""
-        claim_of, made = self._problem.claim_indexes, self._problem.candidates
+    def _is_feasible(self, request: int, state: _DeviceChoice | None) -> bool:
+        """Return whether the rest of a subrequest, and every later request, may still be served."""
+        claim_of, all_candidates = self._problem.claim_indexes, self._problem.candidates
         demands: list[feasibility.Demand] = []
-        if at is not None and at.number + 1 < at.candidates.count:
-            rest = feasibility.Option(at.candidates, at.candidates.count - at.number - 1, at.next)
-            demands.append(feasibility.Demand(claim_of[at.request], (rest,)))
-        for later in range(want, len(made)):
+        if state is not None and state.number + 1 < state.candidates.count:
+            rest = feasibility.Option(
+                state.candidates, state.candidates.count - state.number - 1, state.next
+            )
+            demands.append(feasibility.Demand(claim_of[state.request], (rest,)))
+        for later in range(request, len(all_candidates)):
             options = tuple(
-                feasibility.Option(offer, offer.count)
-                for offer in made[later]
-                if offer.indexes and not offer.unavailable
+                feasibility.Option(alternative, alternative.count)
+                for alternative in all_candidates[later]
+                if alternative.indexes and not alternative.unavailable
             )
             demands.append(feasibility.Demand(claim_of[later], options))
         return not demands or self._bounds.is_feasible(demands)

@@ -1,4 +1,4 @@
-"""How the allocator decides."""
+"""Allocator settings: policies, rules beyond the API, step budget."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -15,29 +15,29 @@ STEP_BUDGET = 20_000
 
 
 class WorkloadFilters(Protocol):
-    """What is judged of one workload beyond the API."""
+    """Filters of one workload beyond the API."""
 
     def device_filter(self, claim: int) -> candidates.DeviceFilter:
-        """Of each device for a claim of the workload, whatever else is chosen."""
+        """Return the filter of single devices for a claim of the workload."""
         ...
 
     def constraints(
-        self, wants: Sequence[requests.RequestSpec], spots: Sequence[candidates.NodeDevice]
+        self, specs: Sequence[requests.RequestSpec], devices: Sequence[candidates.NodeDevice]
     ) -> Sequence[constraint_base.Constraint]:
-        """Between the devices that are chosen."""
+        """Return the constraints between the chosen devices."""
         ...
 
     def rejection(
         self,
         picks: Sequence[allocator_types.DeviceAssignment],
-        spots: Sequence[candidates.NodeDevice],
+        devices: Sequence[candidates.NodeDevice],
     ) -> str:
-        """Against a whole solution, in words; empty where there is none."""
+        """Return why a whole solution is rejected, in words; empty if it is not."""
         ...
 
 
 class AllocationRules(Protocol):
-    """What is judged beyond the API. Nodes without a device of `driver` are not told of.
+    """Rules beyond the API. Nodes without a device of `driver` are not reported.
 
     With "" as `driver` every node is.
     """
@@ -47,7 +47,7 @@ class AllocationRules(Protocol):
     def for_workload(
         self, view: snapshot.Snapshot, workload: allocator_types.Workload
     ) -> WorkloadFilters:
-        """Made for each workload."""
+        """Return the filters of a workload."""
         ...
 
 
@@ -59,17 +59,17 @@ class NoRules:
     def for_workload(
         self, _view: snapshot.Snapshot, _workload: allocator_types.Workload
     ) -> WorkloadFilters:
-        """Nothing more."""
+        """Return no filters."""
         return self
 
     def device_filter(self, _claim: int) -> candidates.DeviceFilter:
-        """Nothing more."""
+        """Return a filter without checks."""
         return candidates.DeviceFilter()
 
     def constraints(
         self, _wants: Sequence[requests.RequestSpec], _spots: Sequence[candidates.NodeDevice]
     ) -> Sequence[constraint_base.Constraint]:
-        """Nothing more."""
+        """Return no constraints."""
         return ()
 
     def rejection(
@@ -77,13 +77,13 @@ class NoRules:
         _picks: Sequence[allocator_types.DeviceAssignment],
         _spots: Sequence[candidates.NodeDevice],
     ) -> str:
-        """Nothing more."""
+        """Reject nothing."""
         return ""
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What is best, what is judged beyond the API, how long to search (None: to the end)."""
+    """Policies, rules beyond the API, and step budget (None: unlimited)."""
 
     policy_chain: ranking.PolicyChain
     rules: AllocationRules = field(default_factory=NoRules)

@@ -1,4 +1,4 @@
-"""What is asked of the allocator, and its answers: a Placement, or a NoFit with its reasons."""
+"""Input of the allocator, and its results: a Placement, or Unschedulable with its reasons."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,16 +9,16 @@ from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 
 ReasonCounts = tuple[tuple[reasons.Reason, int], ...]
-"""How many devices each reason keeps away, by reason."""
+"""Number of rejected devices per reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
     """A pod with its claims: the unit of decision (D4).
 
-    `open` are the claims to allocate, `settled` those that are allocated already and so say where
-    the pod can go. `avoid` are nodes to leave out, with the words to give for it. `bound`: the pod
-    is on its node already, so that no filter of kube-scheduler counts any more.
+    `open_claims` are to be allocated, `allocated_claims` are allocated already and so limit the
+    nodes. `avoided_nodes` are left out, with their messages. `is_bound`: the pod is on its node
+    already, so that kube-scheduler's filters do not count any more.
     """
 
     pod: pods.Pod
@@ -30,16 +30,16 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class DeviceAssignment:
-    """One device for one request, as `result` will say it (without a share's id).
+    """One device for one request, as `result` will record it (without a share's id).
 
-    `claim` is the place of its claim among the open ones of the workload. `reach` is where the
-    device can be used; `stays` means that its user has to stay on the node.
+    `claim_index` is the claim among the open ones of the workload. `reach` is where the device can
+    be used; `pins_node` means that its user has to stay on the node.
     """
 
     claim_index: int
     request: dra_requests.Request
     result: claims.Result
-    reach: node_selectors.Reach
+    reach: node_selectors.DeviceReach
     pins_node: bool = False
     shared: bool = False
 
@@ -51,11 +51,11 @@ class DeviceAssignment:
 
 @dataclass(frozen=True, slots=True)
 class ScoredNode:
-    """A node that would have done.
+    """A feasible node.
 
-    `scores` are the policies', 0 to 100, the first one first. Before them count `way`, how far down
-    its alternatives the workload goes there, and `memory`, the bytes of GPU memory that requests by
-    need would take; less of both is better.
+    `scores` are the policies', 0 to 100, in order. Before them count `alternative`, the sum of the
+    positions of selected alternatives, and `memory`, the bytes of GPU memory of requests by need;
+    less of both is better.
     """
 
     node: ids.NodeName
@@ -66,9 +66,9 @@ class ScoredNode:
 
 @dataclass(frozen=True, slots=True)
 class Placement:
-    """Where the workload goes and what it gets. `why` is for people.
+    """Node and devices of a workload. `explanation` is for people.
 
-    `considered` are the best nodes, the chosen one first.
+    `scored_nodes` are the best nodes, the chosen one first.
     """
 
     node: ids.NodeName
@@ -77,18 +77,20 @@ class Placement:
     steps: int = 0
     scored_nodes: tuple[ScoredNode, ...] = ()
 
-    def claim_assignments(self, place: int) -> tuple[DeviceAssignment, ...]:
-        """The picks of one claim, in the order of its requests."""
-        return tuple(pick for pick in self.assignments if pick.claim_index == place)
+    def claim_assignments(self, claim_index: int) -> tuple[DeviceAssignment, ...]:
+        """Return the assignments of one claim, in the order of its requests."""
+        return tuple(
+            assignment for assignment in self.assignments if assignment.claim_index == claim_index
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRejection:
-    """Why a node does not do; equal for nodes that lack the same.
+    """Reasons of an infeasible node; equal for nodes that lack the same.
 
     With `node_reason` the node itself does not fit, and `detail` says why. Otherwise at most `fits`
-    of `wanted` devices can be had at once, and `devices` counts why the others do not do; with
-    `given_up` the search took too long, and it is not known that nothing fits.
+    of `requested` devices fit at once, and `device_reasons` counts why the others do not; with
+    `budget_exceeded` the search ended early, and a solution may exist.
     """
 
     node_reason: reasons.Reason | None = None
@@ -101,7 +103,7 @@ class NodeRejection:
 
 @dataclass(frozen=True, slots=True)
 class Unschedulable:
-    """The answer no. `blocker` is a reason that holds on every node, such as a missing class."""
+    """No placement. `blocker` is a reason that holds on every node, such as a missing class."""
 
     blocker: reasons.Reason | None = None
     detail: str = ""
@@ -109,12 +111,12 @@ class Unschedulable:
 
     @property
     def reasons(self) -> frozenset[reasons.Reason]:
-        """Every reason that keeps a node or a device away."""
-        found = (self.blocker, *(one.node_reason for one in self.rejections))
-        devices = (reason for one in self.rejections for reason, _ in one.device_reasons)
-        return frozenset(one for one in (*found, *devices) if one is not None)
+        """Every reason that rejects a node or a device."""
+        node_reasons = (self.blocker, *(entry.node_reason for entry in self.rejections))
+        device_reasons = (reason for entry in self.rejections for reason, _ in entry.device_reasons)
+        return frozenset(entry for entry in (*node_reasons, *device_reasons) if entry is not None)
 
     @property
     def budget_exceeded(self) -> bool:
-        """Whether a node might do after all: the search there ended at its budget."""
-        return any(refusal.budget_exceeded for refusal in self.rejections)
+        """True if a node may be feasible after all: the search there ended at its budget."""
+        return any(rejection.budget_exceeded for rejection in self.rejections)

@@ -1,8 +1,9 @@
-"""What the controller adds to a refusal: the nearest fit, found once for pods that are alike. Pure.
+"""Rate-limited explanation of unschedulable pods by the nearest fit, cached by signature. Pure.
 
-It is looked for when there is something new to tell, not at every turn, and never for long: the
-steps of one are bounded (`whatif.nearest.STEPS`), and so are those of many. Every refusal earns
-some, so that of the decider's time a small part goes into advice, however many pods wait.
+It is computed when there is something new to report, not in every cycle. The steps of one
+explanation are bounded (`nearest_fit.MAX_STEPS`), and so are those of many: every refusal earns
+some, so that a small part of the scheduler's time is spent on explanations, however many pods are
+pending.
 """
 
 from driver.scheduling.allocator import settings
@@ -13,22 +14,22 @@ from driver.scheduling.explain import holders, nearest_fit, step_budget
 from driver.scheduling.snapshot import snapshot
 
 STEPS_PER_REFUSAL = 50
-"""Steps that a refusal earns: about a millisecond."""
+"""Steps earned per refusal: about 1 ms."""
 MAX_SAVED_STEPS = 10_000
-"""The most that is saved up: about a fifth of a second."""
+"""Maximum of saved steps: about 200 ms."""
 _MAX_CACHED = 256
 
 
 class FitExplainer:
-    """Remembers its answers for as long as the view stands still."""
+    """Caches its results while the snapshot does not change."""
 
     def __init__(
         self,
-        deciding: settings.Settings,
+        allocator_settings: settings.Settings,
         find_claim: holders.FindClaim,
         find_pod: holders.FindPod,
     ) -> None:
-        self._deciding = deciding
+        self._deciding = allocator_settings
         self._find_claim = find_claim
         self._find_pod = find_pod
         self._revision = -1
@@ -36,7 +37,7 @@ class FitExplainer:
         self._saved_steps = MAX_SAVED_STEPS
 
     def can_explain(self, view: snapshot.Snapshot, workload: allocator_types.Workload) -> bool:
-        """Whether it is known already, or there are steps left to look for it."""
+        """Return whether the result is cached, or there are steps left to compute it."""
         self._saved_steps = min(self._saved_steps + STEPS_PER_REFUSAL, MAX_SAVED_STEPS)
         self._refresh(view)
         return (
@@ -49,7 +50,7 @@ class FitExplainer:
         workload: allocator_types.Workload,
         refused: allocator_types.Unschedulable,
     ) -> nearest_fit.NearestFit | None:
-        """Where a workload that was refused comes nearest; None where there is nothing to add."""
+        """Return the nearest fit of an unschedulable workload; None if there is nothing to add."""
         self._refresh(view)
         key = _cache_key(view, workload)
         if key is None:
@@ -69,15 +70,17 @@ class FitExplainer:
         workload: allocator_types.Workload,
         refused: allocator_types.Unschedulable,
     ) -> nearest_fit.NearestFit | None:
-        people = holders.HolderIndex(view, self._find_claim, self._find_pod)
-        meter = step_budget.StepBudget(nearest_fit.MAX_STEPS)
-        found = nearest_fit.find_nearest_fit(view, workload, refused, people, self._deciding, meter)
-        self._saved_steps -= meter.steps
-        return found
+        holder_index = holders.HolderIndex(view, self._find_claim, self._find_pod)
+        budget = step_budget.StepBudget(nearest_fit.MAX_STEPS)
+        nearest = nearest_fit.find_nearest_fit(
+            view, workload, refused, holder_index, self._deciding, budget
+        )
+        self._saved_steps -= budget.steps
+        return nearest
 
 
 def _cache_key(view: snapshot.Snapshot, workload: allocator_types.Workload) -> object | None:
-    """The same for workloads that no node can tell apart; None for one that stands alone."""
+    """Return a key equal for workloads that no node distinguishes; None: not cacheable."""
     if workload.allocated_claims or workload.avoided_nodes:
         return None
     return workload_signature.workload_signature(workload), domain_filters.pod_signature(

@@ -1,4 +1,4 @@
-"""The nearest fit in one sentence, for people (D19). Pure."""
+"""Message of the nearest fit, in one sentence (D19). Pure."""
 
 from collections.abc import Sequence
 
@@ -7,21 +7,21 @@ from driver.scheduling.explain import nearest_fit, shortage
 
 _MAX_PODS = 4
 _MAX_BYTES = 1024
-"""Of an event's note: the limit of events.k8s.io/v1."""
+"""Limit of an event's note (events.k8s.io/v1)."""
 _CUT = "... "
 _MILLI = 1000
 _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 
-def nearest_fit_message(found: nearest_fit.NearestFit) -> str:
+def nearest_fit_message(nearest: nearest_fit.NearestFit) -> str:
     """`Needs 40Gi of memory of one GPU; best is node-b gpu-...: 32Gi free; freeing pod x would do`.
 
     Where it never fits: `No GPU here has 141Gi of memory: the most is 80Gi, of node-b gpu-...`.
     """
-    if found.can_ever_fit is False:
-        return _node_never_message(found) if found.is_only_node else _never_message(found.gap)
-    gap = _node_gap_message(found) if found.is_only_node else _gap_message(found)
-    return f"{gap}; {freed_message(found.leaving)}" if found.leaving else gap
+    if nearest.can_ever_fit is False:
+        return _node_never_message(nearest) if nearest.is_only_node else _never_message(nearest.gap)
+    gap = _node_gap_message(nearest) if nearest.is_only_node else _gap_message(nearest)
+    return f"{gap}; {freed_message(nearest.leaving)}" if nearest.leaving else gap
 
 
 def freed_message(leaving: Sequence[str]) -> str:
@@ -34,7 +34,7 @@ def freed_message(leaving: Sequence[str]) -> str:
 
 
 def join_sentence(message: str, sentence: str) -> str:
-    """A message with the sentence at its end; too long for an event, the message is cut."""
+    """Append a sentence to a message; a message too long for an event is cut."""
     if not sentence:
         return message
     whole = f"{message}. {sentence}"
@@ -44,38 +44,40 @@ def join_sentence(message: str, sentence: str) -> str:
     return f"{message.encode()[:left].decode(errors='ignore')}{_CUT}{sentence}"
 
 
-def _gap_message(found: nearest_fit.NearestFit) -> str:
-    match found.gap:
-        case shortage.CapacityGap(node, capacity, asked, free, device):
-            what = _device_amount(capacity, asked)
-            return f"Needs {what} of one GPU; best is {node} {device}: {free.text} free"
-        case shortage.CountGap(node, kind, asked, free):
-            return f"Needs {_device_count(asked, kind)} of one node; best is {node}: {free} free"
-        case shortage.NodeResourceGap(node, resource, asked, free):
-            need, there = _node_amount(resource, asked), _node_amount(resource, free)
-            return f"Needs {need}; best is {node}: {there} free"
+def _gap_message(nearest: nearest_fit.NearestFit) -> str:
+    match nearest.gap:
+        case shortage.CapacityGap(node, capacity, requested, free, device):
+            amount = _device_amount(capacity, requested)
+            return f"Needs {amount} of one GPU; best is {node} {device}: {free.text} free"
+        case shortage.CountGap(node, kind, requested, free):
+            return (
+                f"Needs {_device_count(requested, kind)} of one node; best is {node}: {free} free"
+            )
+        case shortage.NodeResourceGap(node, resource, requested, free):
+            needed, available = _node_amount(resource, requested), _node_amount(resource, free)
+            return f"Needs {needed}; best is {node}: {available} free"
         case None:
-            return f"Nearest is {found.node}"
+            return f"Nearest is {nearest.node}"
 
 
-def _node_gap_message(fit: nearest_fit.NearestFit) -> str:
-    """The gap where no other node counts: `Needs 2 GPUs: 1 free`."""
-    match fit.gap:
-        case shortage.CapacityGap(capacity=capacity, requested=asked, free=free, device=device):
-            amount = _device_amount(capacity, asked)
+def _node_gap_message(nearest: nearest_fit.NearestFit) -> str:
+    """Return the gap if no other node counts: `Needs 2 GPUs: 1 free`."""
+    match nearest.gap:
+        case shortage.CapacityGap(capacity=capacity, requested=requested, free=free, device=device):
+            amount = _device_amount(capacity, requested)
             return f"Needs {amount} of one GPU: {free.text} free, of {device}"
         case shortage.CountGap(kind=kind, requested=count, free=left):
             return f"Needs {_device_count(count, kind)}: {left} free"
         case _:
-            return f"Other pods are in the way on {fit.node}"
+            return f"Other pods are in the way on {nearest.node}"
 
 
-def _node_never_message(fit: nearest_fit.NearestFit) -> str:
-    """The lack where no other node counts: `Needs 2 GPUs: node-b has 1, used or not`."""
-    node = fit.node
-    match fit.gap:
-        case shortage.CapacityGap(capacity=capacity, requested=asked, free=most):
-            amount = _device_amount(capacity, asked)
+def _node_never_message(nearest: nearest_fit.NearestFit) -> str:
+    """Return the gap if no other node counts: `Needs 2 GPUs: node-b has 1, used or not`."""
+    node = nearest.node
+    match nearest.gap:
+        case shortage.CapacityGap(capacity=capacity, requested=requested, free=most):
+            amount = _device_amount(capacity, requested)
             return f"Needs {amount} of one GPU: the most on {node} is {most.text}"
         case shortage.CountGap(kind=kind, requested=count, free=most) if kind:
             return f"Needs {_device_count(count, kind)}: {node} has {most}, used or not"
@@ -85,23 +87,23 @@ def _node_never_message(fit: nearest_fit.NearestFit) -> str:
 
 def _never_message(gap: shortage.Gap | None) -> str:
     match gap:
-        case shortage.CapacityGap(node, capacity, asked, free, device):
-            what = _device_amount(capacity, asked)
-            return f"No GPU here has {what}: the most is {free.text}, of {node} {device}"
-        case shortage.CountGap(node, kind, asked, free) if kind:
-            what = _device_count(asked, kind)
-            return f"No node here has {what}, used or not: the most is {free}, of {node}"
-        case shortage.NodeResourceGap(node, resource, asked, free):
-            need, there = _node_amount(resource, asked), _node_amount(resource, free)
-            return f"No node here with GPUs has {need}: the most is {there}, of {node}"
+        case shortage.CapacityGap(node, capacity, requested, free, device):
+            amount = _device_amount(capacity, requested)
+            return f"No GPU here has {amount}: the most is {free.text}, of {node} {device}"
+        case shortage.CountGap(node, kind, requested, free) if kind:
+            amount = _device_count(requested, kind)
+            return f"No node here has {amount}, used or not: the most is {free}, of {node}"
+        case shortage.NodeResourceGap(node, resource, requested, free):
+            needed, available = _node_amount(resource, requested), _node_amount(resource, free)
+            return f"No node here with GPUs has {needed}: the most is {available}, of {node}"
         case shortage.CountGap():
             return "No node here has a device that is asked for, used or not"
         case None:
             return "No node here would do, even with nothing running on it"
 
 
-def _device_amount(capacity: str, asked: quantities.Quantity) -> str:
-    return asked.text if capacity == "memory" else f"{asked.text} of {capacity}"
+def _device_amount(capacity: str, requested: quantities.Quantity) -> str:
+    return requested.text if capacity == "memory" else f"{requested.text} of {capacity}"
 
 
 def _device_count(count: int, kind: str) -> str:
@@ -116,7 +118,7 @@ def _node_amount(resource: str, amount: int) -> str:
         whole = amount % _MILLI == 0
         return f"{amount // _MILLI} CPUs" if whole else f"{amount}m of CPU"
     if resource in _BYTES:
-        return f"{quantities.of_bytes(amount).text} of the node's {resource}"
+        return f"{quantities.from_bytes(amount).text} of the node's {resource}"
     if resource == "pods":
         return f"{'room for a pod' if amount else 'no room for one'}"
     return f"{amount} {resource}"

@@ -1,7 +1,7 @@
-"""For a workload that fits nowhere: where it comes nearest, what is short there, who is in the way.
+"""Nearest fit of an unschedulable workload: the node, what it lacks, and the blocking pods. Pure.
 
-Pure. Its steps are bounded, whatever the size of the cluster: `all_seen` says whether a node was
-left out, so that another one may be nearer.
+Its steps are bounded, whatever the size of the cluster: without `is_exhaustive` nodes were left
+out, and another node may be nearer.
 """
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -24,19 +24,19 @@ from driver.scheduling.explain import (
 from driver.scheduling.snapshot import snapshot
 
 MAX_STEPS = 800
-"""At most, about 20 microseconds each."""
+"""Step budget; a step is about 20 us."""
 _EMPTY_SHARE = 3
-"""A third of them, at most, goes into whether it could ever fit."""
+"""At most a third of the budget is spent on empty nodes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NearestFit:
-    """The nearest fit. Of `leaving` is said how they are found in `freeing.Freed`.
+    """The nearest fit. For `leaving` see `victim_search.VictimSet`.
 
-    `ever` is False where no node would do even if nothing ran there; then `gap` is what the node
-    that has most is short of. None: not known, for the steps ended. `leaving` are the pods whose
-    going would do, by `namespace/name`; () where there is no such set, or none was found. `alone`:
-    no other node counts, for the pod is bound to this one.
+    `can_ever_fit` is False if no node would fit even when empty; then `gap` is the shortage of the
+    largest node. None: not known, the steps ended. `leaving` are the pods whose eviction would make
+    room, by `namespace/name`; () if there is no such set, or none was found. `is_only_node`: no
+    other node counts, for the pod is bound to this one.
     """
 
     node: ids.NodeName
@@ -52,36 +52,40 @@ def find_nearest_fit(
     view: snapshot.Snapshot,
     workload: allocator_types.Workload,
     refused: allocator_types.Unschedulable,
-    people: holders.HolderIndex,
-    deciding: settings.Settings,
-    meter: step_budget.StepBudget,
+    holder_index: holders.HolderIndex,
+    allocator_settings: settings.Settings,
+    budget: step_budget.StepBudget,
 ) -> NearestFit | None:
-    """None where no node lacks but room: then what was refused says it all.
+    """Return the nearest fit; None if no node lacks room alone: the rejections say it all.
 
-    So it does where a cordon is in the way: what there is would do once that is taken back.
+    None too if a cordon is in the way: uncordoned devices would fit.
     """
-    # Whether it fits is asked, not which devices are best.
-    asked = step_budget.workload_query(
-        view, workload, replace(deciding, policy_chain=ranking.PolicyChain(()))
+    # No policies: only feasibility matters.
+    query = step_budget.workload_query(
+        view, workload, replace(allocator_settings, policy_chain=ranking.PolicyChain(()))
     )
-    found = [view.nodes[name] for name in _ordered_nodes(view, refused) if name in view.nodes]
-    if asked is None or not found:
+    rejected_nodes = [
+        view.nodes[name] for name in _ordered_nodes(view, refused) if name in view.nodes
+    ]
+    if query is None or not rejected_nodes:
         return None
-    bare = step_budget.StepBudget(meter.limit // _EMPTY_SHARE)
-    could = _EmptyCluster(view, asked, bare)
-    there = [node for node in found if could.can_fit(node) is not False]
-    meter.spend(bare.steps)
-    if not there:
-        return None if _is_cordoned(refused) else could.nearest()
-    search = victim_search.Search(view, asked, cost.FewestPods(view), meter)
-    best = victim_search.find_best(search, ((node, _evictable(people, node)) for node in there))
+    empty_budget = step_budget.StepBudget(budget.limit // _EMPTY_SHARE)
+    empty_cluster = _EmptyCluster(view, query, empty_budget)
+    fitting_nodes = [node for node in rejected_nodes if empty_cluster.can_fit(node) is not False]
+    budget.spend(empty_budget.steps)
+    if not fitting_nodes:
+        return None if _is_cordoned(refused) else empty_cluster.nearest()
+    search = victim_search.Search(view, query, cost.FewestPods(view), budget)
+    best = victim_search.find_best(
+        search, ((node, _evictable(holder_index, node)) for node in fitting_nodes)
+    )
     if best.victims is not None and not best.victims.victims:
-        return None  # it fits now
-    node = there[0] if best.victims is None else view.nodes[best.victims.node]
+        return None  # it fits already
+    node = fitting_nodes[0] if best.victims is None else view.nodes[best.victims.node]
     return NearestFit(
         node=node.name,
-        gap=shortage.find_gap(view, asked, node),
-        can_ever_fit=could.can_fit(node),
+        gap=shortage.find_gap(view, query, node),
+        can_ever_fit=empty_cluster.can_fit(node),
         leaving=best.victims.names if best.victims else (),
         is_optimal=best.victims is not None and best.victims.is_optimal and best.is_exhaustive,
         is_exhaustive=best.is_exhaustive,
@@ -89,40 +93,44 @@ def find_nearest_fit(
 
 
 def _is_cordoned(refused: allocator_types.Unschedulable) -> bool:
-    """Whether a node would have enough, used or not, if nothing of it were cordoned."""
+    """Return whether a node would have enough, used or not, without its device cordons."""
     return any(map(_would_fit_uncordoned, refused.rejections))
 
 
-def _would_fit_uncordoned(refusal: allocator_types.NodeRejection) -> bool:
-    counted = dict(refusal.device_reasons)
+def _would_fit_uncordoned(rejection: allocator_types.NodeRejection) -> bool:
+    counted = dict(rejection.device_reasons)
     others = sum(counted.values()) - counted.get(reasons.Reason.SELECTOR_MISMATCH, 0)
     cordoned = reasons.Reason.DEVICE_CORDONED in counted
-    return cordoned and refusal.fits + others >= refusal.requested
+    return cordoned and rejection.fits + others >= rejection.requested
 
 
-def _evictable(people: holders.HolderIndex, node: nodes.Node) -> list[holders.DeviceHolder]:
-    """The pods whose going is of use."""
-    return [one for one in people.node_holders(node.name) if not holders.returns_to_node(one.pod)]
+def _evictable(holder_index: holders.HolderIndex, node: nodes.Node) -> list[holders.DeviceHolder]:
+    """Return the pods whose eviction frees anything."""
+    return [
+        holder
+        for holder in holder_index.node_holders(node.name)
+        if not holders.returns_to_node(holder.pod)
+    ]
 
 
 class _EmptyCluster:
-    """Whether nodes would do if nothing ran there; of nodes that are alike then, one is asked."""
+    """Results of nodes as if they were empty; of equivalent nodes one is evaluated."""
 
     def __init__(
         self,
         view: snapshot.Snapshot,
-        asked: step_budget.WorkloadQuery,
-        meter: step_budget.StepBudget,
+        query: step_budget.WorkloadQuery,
+        budget: step_budget.StepBudget,
     ) -> None:
         self._view = without_pods.EmptyClusterView(view)
-        self._query = asked
-        self._budget = meter
+        self._query = query
+        self._budget = budget
         self._by_kind: dict[Hashable, bool] = {}
         self._gaps: list[shortage.Gap | None] = []
         self._rejected: list[ids.NodeName] = []
 
     def can_fit(self, node: nodes.Node) -> bool | None:
-        """None where the steps ended before that was known."""
+        """Return whether a node would fit; None if the steps ended before that was known."""
         kind = self._kind(node)
         if kind not in self._by_kind:
             if self._budget.is_spent:
@@ -137,31 +145,33 @@ class _EmptyCluster:
         return self._by_kind[kind]
 
     def nearest(self) -> NearestFit:
-        """Where no node would do."""
+        """Return the nearest fit if no node would fit."""
         gap = shortage.largest_gap(self._gaps)
         return NearestFit(self._rejected[0] if gap is None else gap.node, gap, can_ever_fit=False)
 
     def _kind(self, node: nodes.Node) -> Hashable:
-        looks = tuple((one.pool.look, one.problem) for one in self._view.reachable_pools(node.name))
-        if any(look is None for look, _ in looks):
+        signatures = tuple(
+            (share.pool.signature, share.problem) for share in self._view.reachable_pools(node.name)
+        )
+        if any(signature is None for signature, _ in signatures):
             return node.name
-        return looks, tuple(sorted(node.allocatable.items()))
+        return signatures, tuple(sorted(node.allocatable.items()))
 
 
 def _ordered_nodes(
     view: snapshot.Snapshot, refused: allocator_types.Unschedulable
 ) -> list[ids.NodeName]:
-    """Nodes that lack but room, those first that lack least.
+    """Return the nodes that lack room alone, smallest shortage first.
 
-    In turn one that is short of devices and one that is full otherwise.
+    Alternately a node that lacks devices and a node that is full otherwise.
     """
     of_devices: list[tuple[int, int, ids.NodeName]] = []
     of_room: list[tuple[int, int, ids.NodeName]] = []
-    for refusal, names in refused.rejections.items():
-        if refusal.node_reason is None:
-            lacking = refusal.requested - refusal.fits
+    for rejection, names in refused.rejections.items():
+        if rejection.node_reason is None:
+            lacking = rejection.requested - rejection.fits
             of_devices += ((lacking, _pod_count(view, name), name) for name in names)
-        elif refusal.node_reason in victim_search.EVICTION_CURABLE:
+        elif rejection.node_reason in victim_search.EVICTION_CURABLE:
             of_room += ((0, _pod_count(view, name), name) for name in names)
     return [*_alternate(sorted(of_devices), sorted(of_room))]
 
@@ -172,7 +182,7 @@ def _pod_count(view: snapshot.Snapshot, name: ids.NodeName) -> int:
 
 
 def _alternate(
-    *found: Sequence[tuple[int, int, ids.NodeName]],
+    *ranked: Sequence[tuple[int, int, ids.NodeName]],
 ) -> Iterator[ids.NodeName]:
-    for at in range(max(map(len, found))):
-        yield from (one[at][2] for one in found if at < len(one))
+    for position in range(max(map(len, ranked))):
+        yield from (entries[position][2] for entries in ranked if position < len(entries))

@@ -1,7 +1,6 @@
-"""What is short on one node: how much a request needs of one device, and how much there is. Pure.
+"""Shortage on one node: what a request needs of one device, and what is there. Pure.
 
-It explains a refusal and decides nothing: requests are taken one after the other, devices as they
-come.
+It explains a rejection and decides nothing: requests and devices are taken in order.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +20,7 @@ from driver.scheduling.snapshot import snapshot
 
 @dataclass(frozen=True, slots=True)
 class CapacityGap:
-    """One device would need `asked` of a capacity; the most that any has is `free`, of `device`."""
+    """A device would need `requested` of a capacity; the most available is `free`, of `device`."""
 
     node: ids.NodeName
     capacity: str
@@ -32,9 +31,9 @@ class CapacityGap:
 
 @dataclass(frozen=True, slots=True)
 class CountGap:
-    """So many devices of a `kind` would be needed of one node, `free` of them can be had.
+    """`requested` devices of a `kind` are needed on one node, `free` of them are available.
 
-    `kind` is a MIG profile, `share` or `GPU`; "" where the node has none that would do.
+    `kind` is a MIG profile, `share` or `GPU`; "" if the node has no matching one.
     """
 
     node: ids.NodeName
@@ -57,22 +56,22 @@ Gap = CapacityGap | CountGap | NodeResourceGap
 
 
 def find_gap(
-    view: snapshot.Snapshot, asked: step_budget.WorkloadQuery, node: nodes.Node
+    view: snapshot.Snapshot, query: step_budget.WorkloadQuery, node: nodes.Node
 ) -> Gap | None:
-    """What is short first; None where it is no amount and no number, but how devices combine."""
+    """Return the first shortage; None if it is no amount or number, but how devices combine."""
     lack = (
         None
-        if asked.workload.is_bound
-        else filters.insufficient_resource(view, node, asked.workload.pod)
+        if query.workload.is_bound
+        else filters.insufficient_resource(view, node, query.workload.pod)
     )
     if lack is not None:
         return NodeResourceGap(node.name, lack.resource, lack.requested, max(lack.free, 0))
-    return _DeviceGaps(view, asked, node).gap()
+    return _DeviceGaps(view, query, node).gap()
 
 
 @dataclass(frozen=True, slots=True)
 class _RequestFill:
-    """How many devices a request could have, and the way for which they were counted."""
+    """Number of devices that a request gets, and the subrequest for which they were counted."""
 
     claim: int
     subrequest: requested.SubRequest
@@ -82,127 +81,149 @@ class _RequestFill:
 
 class _DeviceGaps:
     def __init__(
-        self, view: snapshot.Snapshot, asked: step_budget.WorkloadQuery, node: nodes.Node
+        self, view: snapshot.Snapshot, query: step_budget.WorkloadQuery, node: nodes.Node
     ) -> None:
         self._view = view
-        self._query = asked
+        self._query = query
         self._node = node
         self._devices = candidates.node_devices(view, node)
         self._shares = view.reachable_pools(node.name)
 
     def gap(self) -> Gap | None:
-        found = [*self._fill_requests()]
-        short = next((one for one in found if one.count < one.requested), None)
+        fills = [*self._fill_requests()]
+        short = next((fill for fill in fills if fill.count < fill.requested), None)
         if short is None:
             return None
         amount = self._capacity_gap(short)
         if amount is not None:
             return amount
-        alike = [one for one in found if one.subrequest.matchers == short.subrequest.matchers]
-        wanted, had = sum(one.requested for one in alike), sum(one.count for one in alike)
-        return CountGap(self._node.name, self._kind(short), wanted, had)
+        alike = [fill for fill in fills if fill.subrequest.matchers == short.subrequest.matchers]
+        requested, allocated = (
+            sum(fill.requested for fill in alike),
+            sum(fill.count for fill in alike),
+        )
+        return CountGap(self._node.name, self._kind(short), requested, allocated)
 
     def _fill_requests(self) -> Iterator[_RequestFill]:
-        """Each request's way of which most can be had, devices as they come."""
-        taken = counters.CounterTracker(self._view, self._devices)
-        for want in self._query.requests:
-            made = [self._candidates(want.claim_index, way) for way in want.subrequests]
+        """Yield each request's subrequest with the most devices, devices in order."""
+        tracker = counters.CounterTracker(self._view, self._devices)
+        for request in self._query.requests:
+            alternatives = [
+                self._candidates(request.claim_index, subrequest)
+                for subrequest in request.subrequests
+            ]
             best = max(
-                made, key=lambda one: min(len(one.indexes) - len(one.unavailable), one.count)
+                alternatives,
+                key=lambda alternative: min(
+                    len(alternative.indexes) - len(alternative.unavailable), alternative.count
+                ),
             )
-            had = 0
-            for place in best.indexes:
+            allocated = 0
+            for index in best.indexes:
                 if (
-                    had < best.count
-                    and place not in best.unavailable
-                    and place not in best.selector_errors
+                    allocated < best.count
+                    and index not in best.unavailable
+                    and index not in best.selector_errors
                 ):
-                    had += taken.try_allocate(place, best, want.claim_index)
-            yield _RequestFill(want.claim_index, best.subrequest, had, best.count)
+                    allocated += tracker.try_allocate(index, best, request.claim_index)
+            yield _RequestFill(request.claim_index, best.subrequest, allocated, best.count)
 
-    def _candidates(self, claim: int, way: requested.SubRequest) -> candidates.RequestCandidates:
-        judge = self._query.filters.device_filter(claim)
-        return candidates.find_candidates(way, self._devices, self._shares, judge)
+    def _candidates(
+        self, claim: int, subrequest: requested.SubRequest
+    ) -> candidates.RequestCandidates:
+        device_filter = self._query.filters.device_filter(claim)
+        return candidates.find_candidates(subrequest, self._devices, self._shares, device_filter)
 
     def _capacity_gap(self, short: _RequestFill) -> CapacityGap | None:
-        """The first capacity that is asked and that no device has so much of."""
-        could = [*self._matching_devices(short)]
-        for name, wanted in short.subrequest.request.minimums.items():
-            found = [
-                (_free_capacity(spot, name) if free else 0, spot)
-                for spot, free in could
-                if _has_capacity(spot, name)
+        """Return the first capacity of which no device has the requested amount."""
+        matching = [*self._matching_devices(short)]
+        for name, minimum in short.subrequest.request.minimums.items():
+            free_devices = [
+                (_free_capacity(device, name) if free else 0, device)
+                for device, free in matching
+                if _has_capacity(device, name)
             ]
-            if not found:
+            if not free_devices:
                 continue
-            most, spot = max(found, key=lambda one: one[0])
-            needed = max(_consumed_amount(spot, name, wanted), wanted.nanos)
+            most, device = max(free_devices, key=lambda entry: entry[0])
+            needed = max(_consumed_amount(device, name, minimum), minimum.nanos)
             if most < needed:
-                form = spot.device.capacity[name].value
-                free = quantities.like(max(most, 0), form)
-                asked = quantities.like(needed, form) if needed != wanted.nanos else wanted
-                return CapacityGap(self._node.name, name, asked, free, spot.device.name)
+                form = device.device.capacity[name].value
+                free = quantities.format_like(max(most, 0), form)
+                requested = (
+                    quantities.format_like(needed, form) if needed != minimum.nanos else minimum
+                )
+                return CapacityGap(self._node.name, name, requested, free, device.device.name)
         return None
 
     def _matching_devices(
         self, short: _RequestFill
     ) -> Iterator[tuple[candidates.NodeDevice, bool]]:
-        """Devices that are asked for, whatever they have, and whether any of it could be had."""
-        judge = self._query.filters.device_filter(short.claim)
-        for spot in self._devices:
-            if short.subrequest.matches(spot.id.driver, spot.device) is not True or spot.problem:
+        """Yield matching devices, and whether any of their capacity is available."""
+        device_filter = self._query.filters.device_filter(short.claim)
+        for device in self._devices:
+            if (
+                short.subrequest.matches(device.id.driver, device.device) is not True
+                or device.problem
+            ):
                 continue
-            held = any(not one.result.share_id for one in spot.holders)
-            barred = held or candidates.rejection(short.subrequest, spot, judge) is not None
-            yield spot, not barred and _has_counters(self._view, spot)
+            held = any(not holder.result.share_id for holder in device.holders)
+            barred = (
+                held or candidates.rejection(short.subrequest, device, device_filter) is not None
+            )
+            yield device, not barred and _has_counters(self._view, device)
 
     def _kind(self, short: _RequestFill) -> str:
-        kinds = {_kind(self._view.driver, spot) for spot, _ in self._matching_devices(short)}
+        kinds = {_kind(self._view.driver, device) for device, _ in self._matching_devices(short)}
         return kinds.pop() if len(kinds) == 1 else ("GPU" if kinds else "")
 
 
-def _has_capacity(spot: candidates.NodeDevice, name: str) -> bool:
-    return name in spot.device.capacity
+def _has_capacity(device: candidates.NodeDevice, name: str) -> bool:
+    return name in device.device.capacity
 
 
-def _free_capacity(spot: candidates.NodeDevice, name: str) -> int:
-    return spot.device.capacity[name].value.nanos - candidates.held_capacity(spot, name)
+def _free_capacity(device: candidates.NodeDevice, name: str) -> int:
+    return device.device.capacity[name].value.nanos - candidates.held_capacity(device, name)
 
 
-def _consumed_amount(spot: candidates.NodeDevice, name: str, wanted: quantities.Quantity) -> int:
-    """What is taken for an amount that is asked: it may be rounded up to a step."""
-    taken = capacities.consumed(spot.device.capacity[name], wanted)
-    return 0 if taken is None or not spot.device.allow_multiple else taken.nanos
+def _consumed_amount(
+    device: candidates.NodeDevice, name: str, requested: quantities.Quantity
+) -> int:
+    """Return what an amount consumes: it may be rounded up to a step."""
+    consumed = capacities.consumed_capacity(device.device.capacity[name], requested)
+    return 0 if consumed is None or not device.device.allow_multiple else consumed.nanos
 
 
-def _has_counters(view: snapshot.Snapshot, spot: candidates.NodeDevice) -> bool:
-    """Whether what the device draws on counters is there."""
-    if spot.device.allow_multiple and spot.holders:
+def _has_counters(view: snapshot.Snapshot, device: candidates.NodeDevice) -> bool:
+    """Return whether the counters that the device draws on are available."""
+    if device.device.allow_multiple and device.holders:
         return True
-    left = view.remaining_counters(spot.pool)
-    return all(left.get(key, 0) >= amount for key, amount in pools.drawn(spot.device))
+    left = view.remaining_counters(device.pool)
+    return all(left.get(key, 0) >= amount for key, amount in pools.counter_draws(device.device))
 
 
-def _kind(driver: str, spot: candidates.NodeDevice) -> str:
-    profile = _attribute(driver, spot, names.ATTR_PROFILE)
+def _kind(driver: str, device: candidates.NodeDevice) -> str:
+    profile = _attribute(driver, device, names.ATTR_PROFILE)
     if profile:
         return profile
-    return "share" if _attribute(driver, spot, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
+    return "share" if _attribute(driver, device, names.ATTR_TYPE) == names.TYPE_SHARE else "GPU"
 
 
-def _attribute(driver: str, spot: candidates.NodeDevice, name: str) -> str:
-    value = attributes.lookup(spot.device.attributes, spot.id.driver, f"{driver}/{name}")
+def _attribute(driver: str, device: candidates.NodeDevice, name: str) -> str:
+    value = attributes.find_attribute(
+        device.device.attributes, device.id.driver, f"{driver}/{name}"
+    )
     return value if isinstance(value, str) else ""
 
 
-def largest_gap(found: Sequence[Gap | None]) -> Gap | None:
-    """Of what nodes are short of, that of the node that has most."""
-    known = [one for one in found if one is not None]
-    return max(known, key=_gap_rank, default=None)
+def largest_gap(gaps_or_none: Sequence[Gap | None]) -> Gap | None:
+    """Return the gap of the node that has most."""
+    gaps = [gap for gap in gaps_or_none if gap is not None]
+    return max(gaps, key=_gap_rank, default=None)
 
 
 def _gap_rank(gap: Gap) -> tuple[bool, float, str]:
-    """How much of what is asked there is; what a node has none of at all comes last."""
+    """Return the available part of the request; a node that has none at all comes last."""
     match gap:
         case CapacityGap():
             return True, gap.free.nanos / max(gap.requested.nanos, 1), gap.node

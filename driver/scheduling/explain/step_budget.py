@@ -1,4 +1,4 @@
-"""What is asked again and again of views that differ in who is there. Pure."""
+"""Step budget of searches, and queries that are repeated on several snapshots. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,33 +12,33 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import snapshot
 
 CHECK_STEPS = 1
-"""Steps of looking at one device, or of weighing one set of pods."""
+"""Steps of checking one device, or of weighing one set of pods."""
 NODE_STEPS = 10
-"""Steps of looking who is on a node."""
+"""Steps of reading the holders on a node."""
 EVALUATE_STEPS = 100
-"""Steps of asking a node for all its devices."""
+"""Steps of evaluating a node."""
 
 
 @dataclass(slots=True)
 class StepBudget:
-    """Counts steps; past `most` a search ends, and says so."""
+    """Counts steps; past `limit` a search ends, and says so."""
 
     limit: int
     steps: int = 0
 
     def spend(self, steps: int) -> None:
-        """So many more were made."""
+        """Count steps."""
         self.steps += steps
 
     @property
     def is_spent(self) -> bool:
-        """Whether no step is left."""
+        """True if no step is left."""
         return self.steps >= self.limit
 
 
 @dataclass(frozen=True, slots=True)
 class WorkloadQuery:
-    """A workload, read once."""
+    """A workload's requests, parsed once."""
 
     workload: allocator_types.Workload
     requests: Sequence[allocator_requests.RequestSpec]
@@ -46,28 +46,35 @@ class WorkloadQuery:
     filters: settings.WorkloadFilters
 
     def evaluate(self, view: snapshot.Snapshot, node: nodes.Node) -> node_result.NodeResult:
-        """What a node of a view says."""
+        """Return the result of a node of a snapshot."""
         return node_result.evaluate(self._node_query(view), node)
 
     def assignments(
         self, view: snapshot.Snapshot, node: nodes.Node, fit: node_result.Fit
     ) -> tuple[allocator_types.DeviceAssignment, ...]:
-        """What a node that does gives."""
+        """Return the devices of a feasible node."""
         return node_result.assignments(self._node_query(view), node, fit)
 
     def _node_query(self, view: snapshot.Snapshot) -> node_result.NodeQuery:
-        found = node_capacity.NodeCapacityCache()
-        found.refresh(view)
+        capacities = node_capacity.NodeCapacityCache()
+        capacities.refresh(view)
         return node_result.NodeQuery(
-            view, found, self.workload, self.requests, self.allocator_settings, self.filters
+            view, capacities, self.workload, self.requests, self.allocator_settings, self.filters
         )
 
 
 def workload_query(
-    view: snapshot.Snapshot, workload: allocator_types.Workload, deciding: settings.Settings
+    view: snapshot.Snapshot,
+    workload: allocator_types.Workload,
+    allocator_settings: settings.Settings,
 ) -> WorkloadQuery | None:
-    """A workload's; None where it can be placed nowhere as it is asked."""
-    wants = allocator_requests.parse_requests(view, workload.open_claims)
-    if isinstance(wants, allocator_types.Unschedulable):
+    """Return the query of a workload; None if it can be placed nowhere."""
+    requests = allocator_requests.parse_requests(view, workload.open_claims)
+    if isinstance(requests, allocator_types.Unschedulable):
         return None
-    return WorkloadQuery(workload, wants, deciding, deciding.rules.for_workload(view, workload))
+    return WorkloadQuery(
+        workload,
+        requests,
+        allocator_settings,
+        allocator_settings.rules.for_workload(view, workload),
+    )

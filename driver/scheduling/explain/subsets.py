@@ -1,4 +1,4 @@
-"""Sets in the order of what they cost, made one by one. Pure."""
+"""Sets in the order of their cost, generated one by one. Pure."""
 
 import heapq
 from collections.abc import Callable, Iterator, Sequence
@@ -10,13 +10,13 @@ Rank = tuple[Any, ...]
 
 
 def never(_found: Members) -> bool:
-    """No set is to have any more."""
+    """Return False: no optional generators."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class Generators:
-    """What sets are unions of: any of `main`, and of `more` where a set without has `room` for."""
+    """Sets to unite: any of `always`, and of `optional` if `use_optional` holds for the union."""
 
     always: Sequence[Members]
     optional: Sequence[Members] = ()
@@ -24,10 +24,10 @@ class Generators:
 
 
 class CheapestSets:
-    """Unions of letters, the cheapest first; iterating ends when every one was told.
+    """Unions of generators, cheapest first; iteration ends when every union was yielded.
 
-    `rank` is of its own for each set, and never less for one that holds another. Unions that hold
-    a set that was `done` are left out.
+    `rank` is unique for each set, and never less for a superset. Supersets of a set that was
+    excluded are left out.
     """
 
     def __init__(self, letters: Generators, rank: Callable[[Members], Rank]) -> None:
@@ -36,32 +36,32 @@ class CheapestSets:
         self._rank = rank
         self._excluded: list[Members] = []
 
-    def exclude_supersets(self, found: Members) -> None:
-        """Nothing that holds this set is of interest any more."""
-        self._excluded.append(found)
+    def exclude_supersets(self, members: Members) -> None:
+        """Exclude a set and its supersets."""
+        self._excluded.append(members)
 
     def __iter__(self) -> Iterator[Members]:
-        """Each set once."""
-        nothing: Members = frozenset()
-        seen: set[Members] = {nothing}
-        heap: list[tuple[Rank, int, Members]] = [(self._rank(nothing), 0, nothing)]
+        """Yield each set once."""
+        empty: Members = frozenset()
+        seen: set[Members] = {empty}
+        heap: list[tuple[Rank, int, Members]] = [(self._rank(empty), 0, empty)]
         while heap:
-            _, start, found = heapq.heappop(heap)
-            if self._is_excluded(found):
+            _, start, members = heapq.heappop(heap)
+            if self._is_excluded(members):
                 continue
-            yield found
-            if self._is_excluded(found):
+            yield members
+            if self._is_excluded(members):
                 continue
-            for at in self._next_generators(start, found):
-                more = found | self._all[at]
-                if more not in seen:
-                    seen.add(more)
-                    heapq.heappush(heap, (self._rank(more), at + 1, more))
+            for position in self._next_generators(start, members):
+                larger = members | self._all[position]
+                if larger not in seen:
+                    seen.add(larger)
+                    heapq.heappush(heap, (self._rank(larger), position + 1, larger))
 
-    def _is_excluded(self, found: Members) -> bool:
-        return any(one <= found for one in self._excluded)
+    def _is_excluded(self, members: Members) -> bool:
+        return any(excluded <= members for excluded in self._excluded)
 
-    def _next_generators(self, start: int, found: Members) -> range:
-        """The letters that may be added; each set is made in their order."""
-        more = bool(self._generators.optional) and self._generators.use_optional(found)
+    def _next_generators(self, start: int, members: Members) -> range:
+        """Return the generators that may be added; each set is built in their order."""
+        more = bool(self._generators.optional) and self._generators.use_optional(members)
         return range(start, len(self._all) if more else len(self._generators.always))

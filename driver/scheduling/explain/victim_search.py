@@ -1,8 +1,8 @@
-"""Which pods would have to go so that a workload fits: on one node, and on the best of many. Pure.
+"""Search for victims whose eviction makes a workload fit: on one node, and the best of many. Pure.
 
-Sets of pods are tried in the order of what they cost, so the first that does is the cheapest one
-there is. Steps are counted: where they end the search, what is told then is told to be a set that
-does, not the cheapest one.
+Sets of pods are tried in the order of their cost, so the first sufficient one is the cheapest.
+Steps are counted: if they end the search, its result is sufficient, but not known to be the
+cheapest.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
@@ -29,14 +29,14 @@ EVICTION_CURABLE = frozenset(
         reasons.Reason.NODE_VOLUME_LIMIT,
     }
 )
-"""Why a node does not do that pods' going may change."""
+"""Rejections that evictions may lift."""
 
 
 @dataclass(frozen=True, slots=True)
 class VictimSet:
-    """Pods without which a node does, and what it gives then; none of them may stay.
+    """Pods whose eviction makes a node fit, and its result then; none of them may stay.
 
-    `least`: no other set there costs less. Otherwise the search ended before that was known.
+    `is_optimal`: no other set there costs less. Otherwise the search ended before that was known.
     """
 
     node: ids.NodeName
@@ -48,19 +48,19 @@ class VictimSet:
     @property
     def names(self) -> tuple[ids.Key, ...]:
         """`namespace/name` of the pods, in order."""
-        return tuple(one.key for one in self.victims)
+        return tuple(victim.key for victim in self.victims)
 
 
 def allow_all(_leaving: Sequence[holders.DeviceHolder]) -> bool:
-    """Whoever goes, it is allowed."""
+    """Allow every set."""
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for, in what, at what price, and for how long.
+    """Snapshot, query, cost function and budget of a search.
 
-    `allows`: whether these may go together; if so then some of them as well.
+    `allows`: whether these holders may be evicted together; then every subset may as well.
     """
 
     view: snapshot.Snapshot
@@ -73,29 +73,31 @@ class Search:
 def victim_sets(
     search: Search,
     node: nodes.Node,
-    there: Sequence[holders.DeviceHolder],
+    node_holders: Sequence[holders.DeviceHolder],
     under: explain_cost.Cost | None = None,
 ) -> Iterator[VictimSet]:
-    """The sets of tenants whose going would do on a node, the cheapest first; all `under` a cost.
+    """Yield the sufficient sets on a node, cheapest first; all `under` a cost.
 
-    Only such are told that the search `allows`, and none of them holds another one. Where the steps
-    end before any was found, one may follow that is not the cheapest.
+    Only sets that the search `allows`, and none contains another. If the steps end before any was
+    found, one may follow that is not the cheapest.
     """
-    return group_victim_sets(search, node, [(one,) for one in there], under)
+    return group_victim_sets(search, node, [(holder,) for holder in node_holders], under)
 
 
 def group_victim_sets(
     search: Search,
     node: nodes.Node,
-    parties: Sequence[holders.HolderGroup],
+    groups: Sequence[holders.HolderGroup],
     under: explain_cost.Cost | None = None,
 ) -> Iterator[VictimSet]:
-    """The same where tenants go together: of each party all do, or none."""
+    """Yield the sufficient sets of groups: all of a group is evicted, or nothing."""
     uid = search.query.workload.pod.uid
-    there = [party for party in parties if all(one.pod.uid != uid for one in party)]
-    for one in _NodeSearch(search, node, there, under).victim_sets():
-        if under is None or one.cost < under:
-            yield one
+    other_groups = [
+        group for group in groups if all(victim_set.pod.uid != uid for victim_set in group)
+    ]
+    for victim_set in _NodeSearch(search, node, other_groups, under).victim_sets():
+        if under is None or victim_set.cost < under:
+            yield victim_set
 
 
 class _NodeSearch:
@@ -103,13 +105,13 @@ class _NodeSearch:
         self,
         search: Search,
         node: nodes.Node,
-        there: Sequence[holders.HolderGroup],
+        groups: Sequence[holders.HolderGroup],
         under: explain_cost.Cost | None,
     ) -> None:
         self._search = search
         self._node = node
         self._cost_limit = under
-        self._groups = there
+        self._groups = groups
         self._all = frozenset(range(len(self._groups)))
         self._lacks_room = self._rejection(frozenset()) is not None
 
@@ -117,45 +119,47 @@ class _NodeSearch:
         refused = self._rejection(self._all)
         if refused is not None or self._search.budget.is_spent:
             return
-        found = blockers.BlockerFinder(
+        finder = blockers.BlockerFinder(
             self._search.view, self._search.query, self._node, self._groups, self._search.budget
         )
-        if not found.may_fit(self._all):
+        if not finder.may_fit(self._all):
             return
-        told: list[subsets.Members] = []
-        looked_at = subsets.CheapestSets(self._generators(found), self._rank)
-        for gone in looked_at:
+        yielded: list[subsets.Members] = []
+        candidate_sets = subsets.CheapestSets(self._generators(finder), self._rank)
+        for members in candidate_sets:
             if self._search.budget.is_spent:
                 break
-            if self._cost_limit is not None and self._cost(gone) >= self._cost_limit:
+            if self._cost_limit is not None and self._cost(members) >= self._cost_limit:
                 return
-            if not self._search.allows(self._members(gone)):
-                looked_at.exclude_supersets(gone)
+            if not self._search.allows(self._members(members)):
+                candidate_sets.exclude_supersets(members)
                 continue
-            answer = self._try_set(found, gone)
-            if answer is not None:
-                told.append(gone)
-                looked_at.exclude_supersets(gone)
-                yield self._victim_set(gone, answer, least=True)
+            fit = self._try_set(finder, members)
+            if fit is not None:
+                yielded.append(members)
+                candidate_sets.exclude_supersets(members)
+                yield self._victim_set(members, fit, least=True)
         else:
             return
-        if not told:
-            yield from self._any_set(found)
+        if not yielded:
+            yield from self._any_set(finder)
 
-    def _generators(self, found: blockers.BlockerFinder) -> subsets.Generators:
-        main = found.candidate_sets()
+    def _generators(self, finder: blockers.BlockerFinder) -> subsets.Generators:
+        main = finder.candidate_sets()
         if not self._lacks_room:
             return subsets.Generators(main)
-        single = [frozenset([at]) for at in range(len(self._groups))]
+        single = [frozenset([index]) for index in range(len(self._groups))]
         return subsets.Generators(
-            main, single, lambda gone: self._rejection(gone) is not None and found.may_fit(gone)
+            main,
+            single,
+            lambda members: self._rejection(members) is not None and finder.may_fit(members),
         )
 
     def _try_set(
-        self, found: blockers.BlockerFinder, gone: subsets.Members
+        self, finder: blockers.BlockerFinder, gone: subsets.Members
     ) -> node_result.Fit | None:
         self._search.budget.spend(step_budget.CHECK_STEPS)
-        if not found.may_fit(gone) or self._rejection(gone) is not None:
+        if not finder.may_fit(gone) or self._rejection(gone) is not None:
             return None
         return self._evaluate(gone)
 
@@ -164,20 +168,20 @@ class _NodeSearch:
         answer = self._search.query.evaluate(self._without(gone), self._node)
         return answer if isinstance(answer, node_result.Fit) else None
 
-    def _any_set(self, found: blockers.BlockerFinder) -> Iterator[VictimSet]:
-        """All who may go but who may stay, the dearest first: a set found in few steps."""
-        cheap = sorted(self._all, key=lambda at: self._rank(frozenset([at])))
+    def _any_set(self, finder: blockers.BlockerFinder) -> Iterator[VictimSet]:
+        """Yield all evictable groups but those that may stay, costliest first: a quick result."""
+        cheap = sorted(self._all, key=lambda index: self._rank(frozenset([index])))
         gone: subsets.Members = frozenset()
-        for at in cheap:
-            if self._search.allows(self._members(gone | {at})):
-                gone |= {at}
-        for at in reversed(cheap):
-            fewer = gone - {at}
-            if found.may_fit(fewer) and self._rejection(fewer) is None:
-                gone = fewer
-        answer = self._evaluate(gone) if self._rejection(gone) is None else None
-        if answer is not None:
-            yield self._victim_set(gone, answer, least=False)
+        for index in cheap:
+            if self._search.allows(self._members(gone | {index})):
+                gone |= {index}
+        for index in reversed(cheap):
+            remaining = gone - {index}
+            if finder.may_fit(remaining) and self._rejection(remaining) is None:
+                gone = remaining
+        fit = self._evaluate(gone) if self._rejection(gone) is None else None
+        if fit is not None:
+            yield self._victim_set(gone, fit, least=False)
 
     def _rejection(self, gone: subsets.Members) -> allocator_types.NodeRejection | None:
         return filters.rejection(self._without(gone), self._node, self._search.query.workload)
@@ -192,70 +196,72 @@ class _NodeSearch:
         return self._search.view
 
     def _members(self, gone: subsets.Members) -> list[holders.DeviceHolder]:
-        return [one for at in sorted(gone) for one in self._groups[at]]
+        return [holder for index in sorted(gone) for holder in self._groups[index]]
 
     def _rank(self, gone: subsets.Members) -> subsets.Rank:
-        return self._cost(gone), tuple(one.key for one in self._members(gone))
+        return self._cost(gone), tuple(holder.key for holder in self._members(gone))
 
     def _cost(self, gone: subsets.Members) -> explain_cost.Cost:
         return self._search.cost_function.cost(self._members(gone))
 
-    def _victim_set(
-        self, gone: subsets.Members, answer: node_result.Fit, *, least: bool
-    ) -> VictimSet:
-        found = tuple(self._members(gone))
-        return VictimSet(self._node.name, found, self._cost(gone), answer, least)
+    def _victim_set(self, gone: subsets.Members, fit: node_result.Fit, *, least: bool) -> VictimSet:
+        victims = tuple(self._members(gone))
+        return VictimSet(self._node.name, victims, self._cost(gone), fit, least)
 
 
 @dataclass(frozen=True, slots=True)
 class BestVictims:
-    """The cheapest of all nodes, if any; `all_seen`: no node was left out for want of steps."""
+    """Cheapest set of all nodes, if any; `is_exhaustive`: no node was left out for its steps."""
 
     victims: VictimSet | None
     is_exhaustive: bool = True
 
 
 def find_best(
-    search: Search, found: Iterable[tuple[nodes.Node, Sequence[holders.DeviceHolder]]]
+    search: Search, candidates: Iterable[tuple[nodes.Node, Sequence[holders.DeviceHolder]]]
 ) -> BestVictims:
-    """Of nodes with their tenants, that on which it costs least; of equals the first one.
+    """Return the cheapest set of all nodes; of equals the first one.
 
-    Of nodes that are alike only the first is tried.
+    Of equivalent nodes only the first is tried.
     """
     chosen: VictimSet | None = None
     seen: set[Hashable] = set()
-    alike = _NodeEquivalence(search)
-    for node, there in found:
+    equivalence = _NodeEquivalence(search)
+    for node, node_holders in candidates:
         if search.budget.is_spent:
             return BestVictims(chosen, is_exhaustive=False)
         search.budget.spend(step_budget.NODE_STEPS)
-        look = alike.signature(node, there)
-        if look is not None and look in seen:
+        signature = equivalence.signature(node, node_holders)
+        if signature is not None and signature in seen:
             continue
-        seen.add(look)
-        one = next(victim_sets(search, node, there, chosen.cost if chosen else None), None)
-        chosen = one or chosen
+        seen.add(signature)
+        victim_set = next(
+            victim_sets(search, node, node_holders, chosen.cost if chosen else None), None
+        )
+        chosen = victim_set or chosen
     return BestVictims(chosen, is_exhaustive=not search.budget.is_spent)
 
 
 class _NodeEquivalence:
-    """What nodes have in common on which the same sets of pods do, at the same price."""
+    """Equivalence of nodes: the same sets of pods suffice, at the same cost."""
 
     def __init__(self, search: Search) -> None:
         self._search = search
         self._capacities = node_capacity.NodeCapacityCache()
         self._capacities.refresh(search.view)
-        asked = search.query
+        query = search.query
         self._is_distinct = node_signature.depends_on_uuids(
-            search.view, asked.workload.open_claims, asked.requests
+            search.view, query.workload.open_claims, query.requests
         )
-        # What pods of other nodes decide is another thing on each node.
+        # Filters across nodes have a different result on each node.
         self._is_distinct = self._is_distinct or domain_filters.is_relevant(
-            search.view, asked.workload.pod
+            search.view, query.workload.pod
         )
 
-    def signature(self, node: nodes.Node, there: Sequence[holders.DeviceHolder]) -> Hashable | None:
-        """None: like no other."""
+    def signature(
+        self, node: nodes.Node, node_holders: Sequence[holders.DeviceHolder]
+    ) -> Hashable | None:
+        """Return the signature of a node; None: equivalent to no other."""
         view = self._search.view
         devices = None if self._is_distinct else self._capacities.signature(view, node)
         if devices is None:
@@ -270,21 +276,25 @@ class _NodeEquivalence:
             tuple(sorted(use.requests.items())),
             use.ports,
             use.pod_count,
-            frozenset(_multiset(self._holder_signature(one) for one in there)),
+            frozenset(_multiset(self._holder_signature(holder) for holder in node_holders)),
         )
 
-    def _holder_signature(self, one: holders.DeviceHolder) -> Hashable:
+    def _holder_signature(self, holder: holders.DeviceHolder) -> Hashable:
         held = sorted(
             (result.device.device, sorted((key, n.nanos) for key, n in result.consumed.items()))
-            for lease in one.claims
-            for result in lease.results
+            for held_claim in holder.claims
+            for result in held_claim.results
         )
-        asks = one.pod.namespace, tuple(sorted(one.pod.requests.items())), one.pod.host_ports
-        return repr(held), asks, self._search.cost_function.signature(one)
+        requests = (
+            holder.pod.namespace,
+            tuple(sorted(holder.pod.requests.items())),
+            holder.pod.host_ports,
+        )
+        return repr(held), requests, self._search.cost_function.signature(holder)
 
 
-def _multiset(found: Iterable[Hashable]) -> Iterable[tuple[Hashable, int]]:
+def _multiset(items: Iterable[Hashable]) -> Iterable[tuple[Hashable, int]]:
     counts: dict[Hashable, int] = {}
-    for one in found:
-        counts[one] = counts.get(one, 0) + 1
+    for item in items:
+        counts[item] = counts.get(item, 0) + 1
     return counts.items()

@@ -1,4 +1,4 @@
-"""A view as it would be without some pods, or without any. Pure; what is below is not touched."""
+"""Snapshot overlays without some pods, or without any. Pure; the base is not modified."""
 
 import functools
 from collections.abc import Collection, Mapping, Sequence
@@ -17,68 +17,70 @@ _NO_DEVICES: frozenset[str] = frozenset()
 
 
 class WithoutPods(snapshot_overlay.WithoutHolders):
-    """A ClusterView once some tenants are gone, and the claims that nobody else has."""
+    """Snapshot without some holders, and without the claims that no other pod has."""
 
     def __init__(
-        self, below: snapshot.Snapshot, leaving: Collection[explain_holders.DeviceHolder]
+        self, base: snapshot.Snapshot, removed: Collection[explain_holders.DeviceHolder]
     ) -> None:
-        super().__init__(below, explain_holders.freed_claims(leaving))
-        self._pods = {one.key for one in leaving}
-        self._nodes = {one.node for one in leaving}
-        self._removed = leaving
+        super().__init__(base, explain_holders.freed_claims(removed))
+        self._pods = {holder.key for holder in removed}
+        self._nodes = {holder.node for holder in removed}
+        self._removed = removed
 
     def _build_population(self) -> pods_overlay.PopulationOverlay:
-        gone = ((tenant.pod, tenant.node) for tenant in self._removed)
-        return pods_overlay.PopulationOverlay(self._base.population, gone)
+        removed = ((holder.pod, holder.node) for holder in self._removed)
+        return pods_overlay.PopulationOverlay(self._base.population, removed)
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         return self._use
 
     @functools.cached_property
     def _use(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        found = dict(self._base.usage)
+        usage = dict(self._base.usage)
         for name in self._nodes:
-            there = self.pods_on(name)
-            if there:
+            node_pods = self.pods_on(name)
+            if node_pods:
                 arriving = self._base.usage.get(name, snapshot.NodeUsage()).placeholders
-                found[name] = replace(node_usage.sum_usage(there.values()), placeholders=arriving)
+                usage[name] = replace(
+                    node_usage.sum_usage(node_pods.values()), placeholders=arriving
+                )
             else:
-                found.pop(name, None)
-        return MappingProxyType(found)
+                usage.pop(name, None)
+        return MappingProxyType(usage)
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, those on their way to it included."""
-        there = self._base.pods_on(node)
+        """Return the pods of a node, including those assigned but not bound."""
+        node_pods = self._base.pods_on(node)
         if node not in self._nodes:
-            return there
-        return {key: pod for key, pod in there.items() if key not in self._pods}
+            return node_pods
+        return {key: pod for key, pod in node_pods.items() if key not in self._pods}
 
 
 class EmptyClusterView(snapshot_overlay.SnapshotOverlay):
-    """A ClusterView as it would be without any pod and any allocation."""
+    """Snapshot without pods and allocations."""
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """Nothing."""
+        """Return nothing."""
         return {}
 
     def pods_on(self, _node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """None."""
+        """Return nothing."""
         return {}
 
     def _build_population(self) -> pods_overlay.PopulationOverlay:
         return pods_overlay.EmptyPopulation(self._base.population)
 
     def holders(self, _device: claims.DeviceId) -> Sequence[snapshot.Holder]:
-        """Nobody."""
+        """Return nothing."""
         return ()
 
     def used_devices(self, _of: pools.Pool) -> AbstractSet[str]:
-        """None."""
+        """Return nothing."""
         return _NO_DEVICES
 
-    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
-        """All of it."""
-        return of.counters
+    def remaining_counters(self, pool: pools.Pool) -> snapshot.CounterAmounts:
+        """Return all counters of the pool."""
+        return pool.counters

@@ -1,7 +1,7 @@
-"""Which pods make up which gang, and what a gang asks for as a whole. Pure.
+"""Gang membership, and the requirements of a gang as a whole. Pure.
 
-Pods say it by the label `ration.dev/gang` and the annotation `ration.dev/gang-size`, or name a
-PodGroup, which says how many have to run at once.
+Pods declare it by the label `ration.dev/gang` and the annotation `ration.dev/gang-size`, or name a
+PodGroup with the number of pods that have to run at once.
 """
 
 from collections.abc import Iterable, Sequence
@@ -14,16 +14,16 @@ from driver.resources.core import pods
 from driver.scheduling.gangs import topology
 
 TIMEOUT_S = 120.0
-"""How long a gang has to be bound, once its devices are written."""
+"""Time for a gang to be bound, once its devices are written."""
 _MAX_SIZE = 4096
 _ANYWHERE = topology.Topology()
 
 
 @dataclass(frozen=True, slots=True)
 class Gang:
-    """The live pods of a gang, by name; `wanted` of them have to run at once.
+    """The live pods of a gang, by name; at least `min_members` have to run at once.
 
-    With `exact` there are to be no more than that.
+    With `is_exact` there are to be no more than that.
     """
 
     key: ids.Key
@@ -35,107 +35,113 @@ class Gang:
 
     @property
     def priority(self) -> int:
-        """The highest of its members."""
-        return max(one.priority for one in self.members)
+        """Highest priority of its members."""
+        return max(member.priority for member in self.members)
 
     @property
     def created(self) -> str:
-        """When its first member was made (RFC 3339)."""
-        return min(one.created for one in self.members)
+        """Creation time of its first member (RFC 3339)."""
+        return min(member.created for member in self.members)
 
 
 def gang_key(pod: pods.Pod) -> ids.Key | None:
-    """The key of a pod's gang, `namespace/name`; None for one that is in none."""
+    """Return the key of a pod's gang, `namespace/name`; None without a gang."""
     return ids.Key(f"{pod.namespace}/{pod.gang}") if pod.gang else None
 
 
 class GangIndex:
-    """Kept by the changes of pods."""
+    """Index of gang members, fed with every pod."""
 
     def __init__(self) -> None:
         self._members: dict[ids.Key, dict[ids.Key, pods.Pod]] = {}
         self._gangs: dict[ids.Key, ids.Key] = {}
 
     def __len__(self) -> int:
-        """How many gangs have live pods."""
+        """Number of gangs with live pods."""
         return len(self._members)
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
-        """A pod came, changed or went; one that ended or ends does not count."""
-        before = self._gangs.pop(key, None)
-        if before is not None:
-            there = self._members[before]
-            there.pop(key, None)
-            if not there:
-                del self._members[before]
+        """Set or delete a pod; finished and terminating pods do not count."""
+        previous = self._gangs.pop(key, None)
+        if previous is not None:
+            members = self._members[previous]
+            members.pop(key, None)
+            if not members:
+                del self._members[previous]
         gang = gang_key(pod) if pod is not None and not pod.finished and not pod.deleting else None
         if gang is not None and pod is not None:
             self._gangs[key] = gang
             self._members.setdefault(gang, {})[key] = pod
 
     def members(self, gang: ids.Key) -> tuple[pods.Pod, ...]:
-        """The live pods of a gang, by name."""
+        """Return the live pods of a gang, by name."""
         return tuple(pod for _, pod in sorted(self._members.get(gang, {}).items()))
 
 
 def read_gang(
     key: ids.Key, members: Sequence[pods.Pod], group: pod_groups.PodGroup | None
 ) -> Gang | None:
-    """A gang of its live pods; None where its PodGroup wants no gang.
+    """Return the gang of some live pods; None if its PodGroup requires no gang.
 
     Raises:
-        BadInput: what the pods or the group say of it makes no gang; the path is in the pods.
+        BadInput: the pods or the group are no valid gang; the path is in the pods.
     """
-    said = _declared_size(members)
-    if said is None and group is None:
-        where = f"metadata.annotations[{names.GANG_SIZE}]"
+    size = _declared_size(members)
+    if size is None and group is None:
+        path = f"metadata.annotations[{names.GANG_SIZE}]"
         expected = "how many pods the gang has, or a PodGroup of its name"
-        raise errors.BadInput(where, f"gang {key} does not say its size", expected)
-    if said is None and group is not None and group.least < 1:
+        raise errors.BadInput(path, f"gang {key} does not say its size", expected)
+    if size is None and group is not None and group.min_members < 1:
         return None
-    wanted = said if said is not None else group.least if group else 0
-    if said is not None and len(members) > said:
-        where = f"metadata.annotations[{names.GANG_SIZE}]"
-        problem = f"{said} is below the {len(members)} pods that gang {key} has"
-        raise errors.BadInput(where, problem, f"{len(members)}, or fewer pods")
-    near = _topology(members)
-    return Gang(key, tuple(members), wanted, said is not None, near, _timeout_s(members))
+    min_members = size if size is not None else group.min_members if group else 0
+    if size is not None and len(members) > size:
+        path = f"metadata.annotations[{names.GANG_SIZE}]"
+        problem = f"{size} is below the {len(members)} pods that gang {key} has"
+        raise errors.BadInput(path, problem, f"{len(members)}, or fewer pods")
+    topology_request = _topology(members)
+    return Gang(
+        key, tuple(members), min_members, size is not None, topology_request, _timeout_s(members)
+    )
 
 
 def _declared_size(members: Sequence[pods.Pod]) -> int | None:
-    where = f"metadata.annotations[{names.GANG_SIZE}]"
-    text = _common_value(where, (one.gang_size for one in members))
+    path = f"metadata.annotations[{names.GANG_SIZE}]"
+    text = _common_value(path, (member.gang_size for member in members))
     if not text:
         return None
     if not text.isascii() or not text.isdigit() or not 1 <= int(text) <= _MAX_SIZE:
-        raise errors.BadInput(where, f"{text!r} is no size", f"a number from 1 to {_MAX_SIZE}")
+        raise errors.BadInput(path, f"{text!r} is no size", f"a number from 1 to {_MAX_SIZE}")
     return int(text)
 
 
 def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
     required, preferred = (
-        _common_value(f"metadata.annotations[{key}]", (one.asks.get(key, "") for one in members))
+        _common_value(
+            f"metadata.annotations[{key}]", (member.has_requests.get(key, "") for member in members)
+        )
         for key in (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
     )
-    levels = tuple(one for one in (required, preferred) if one)
+    levels = tuple(member for member in (required, preferred) if member)
     if required and required == preferred:
         levels, preferred = (required,), ""
     return topology.Topology(levels, required or None, preferred or None)
 
 
 def _timeout_s(members: Sequence[pods.Pod]) -> float:
-    where = f"metadata.annotations[{names.GANG_TIMEOUT}]"
-    text = _common_value(where, (one.asks.get(names.GANG_TIMEOUT, "") for one in members))
+    path = f"metadata.annotations[{names.GANG_TIMEOUT}]"
+    text = _common_value(
+        path, (member.has_requests.get(names.GANG_TIMEOUT, "") for member in members)
+    )
     try:
         return crd.seconds(text) or TIMEOUT_S
     except ValueError as error:
-        raise errors.BadInput(where, str(error)) from error
+        raise errors.BadInput(path, str(error)) from error
 
 
-def _common_value(where: str, found: Iterable[str]) -> str:
-    """What all of them say; those that say nothing agree."""
-    said = sorted({one for one in found if one})
-    if len(said) > 1:
-        listed = ", ".join(repr(one) for one in said)
-        raise errors.BadInput(where, f"pods of one gang say {listed}", "one value")
-    return said[0] if said else ""
+def _common_value(path: str, texts: Iterable[str]) -> str:
+    """Return the value of all that have one; raise BadInput if they differ."""
+    values = sorted({text for text in texts if text})
+    if len(values) > 1:
+        listed = ", ".join(repr(text) for text in values)
+        raise errors.BadInput(path, f"pods of one gang say {listed}", "one value")
+    return values[0] if values else ""

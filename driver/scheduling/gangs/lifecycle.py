@@ -1,10 +1,10 @@
-"""What is due for a gang, now. Pure: objects in, a turn out.
+"""Next action for a gang. Pure: objects in, an action out.
 
 Members are written with the binding condition `ration.dev/GangReady` (KEP-5007): kube-scheduler
 takes each as far as its binding and waits there. Once it has all of them so far, the condition is
-set, and all are bound; if that does not come about in time none is: the failure condition is set,
-which ends kube-scheduler's waiting, and then the devices are freed. What is known is in the API
-objects alone, so that the next leader goes on where the last one died.
+set, and all are bound; otherwise, after a timeout, none is: the failure condition is set, which
+ends kube-scheduler's waiting, and then the devices are freed. All state is in the API objects, so
+that the next leader continues where the last one ended.
 """
 
 import datetime as dt
@@ -18,11 +18,11 @@ from driver.scheduling.gangs import index
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 LOST_AFTER_S = 30.0
-"""A pod that kube-scheduler has not taken out of reservedFor by then was forgotten by it."""
+"""After this time kube-scheduler has forgotten a pod that is still in reservedFor."""
 OBSERVED_AFTER_S = 6.0
-"""kube-scheduler looks at binding conditions every 5 s (dynamicresources.go, 1.36 and 1.37)."""
+"""kube-scheduler checks binding conditions every 5 s (dynamicresources.go, 1.36 and 1.37)."""
 SILENT_AFTER_S = 15.0
-"""After so long without a word, a member that no scheduler nominates counts as reached."""
+"""After this time without a refusal a member without nomination counts as reached."""
 _RECHECK_S = 1.0
 
 
@@ -36,18 +36,18 @@ class Member:
     @property
     def open_claims(self) -> tuple[claims.Claim, ...]:
         """Claims without an allocation."""
-        return tuple(one for one in self.pod_claims if one.allocation is None)
+        return tuple(claim for claim in self.pod_claims if claim.allocation is None)
 
     @property
     def allocated_claims(self) -> tuple[claims.Claim, ...]:
         """Claims with one."""
-        return tuple(one for one in self.pod_claims if one.allocation is not None)
+        return tuple(claim for claim in self.pod_claims if claim.allocation is not None)
 
     @property
     def held_claims(self) -> tuple[claims.Claim, ...]:
         """Claims that we allocated and that are held for the pod until it is bound."""
         return tuple(
-            one for one in self.allocated_claims if allocation_hold.has_hold(one, self.pod)
+            claim for claim in self.allocated_claims if allocation_hold.has_hold(claim, self.pod)
         )
 
     @property
@@ -60,40 +60,40 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Nothing:
-    """All members run, or are not ours to act for."""
+    """All members run, or are not ours to schedule."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """The gang cannot be placed yet, in words."""
+    """The gang cannot be placed yet."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """These are to be placed together; the others have their devices already."""
+    """Place these members together; the others have their devices already."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """All members have devices: kube-scheduler may have these."""
+    """All members have devices: remove the scheduling gate of these."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """All members of the gang can be bound: say so on these."""
+    """All members of the gang can be bound: set the condition on these."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The gang is given up: kube-scheduler is to let go of these; `started` run already."""
+    """The gang timed out: set the failure condition on these; `started` run already."""
 
     members: tuple[Member, ...]
     reason: str
@@ -102,21 +102,21 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Clear:
-    """kube-scheduler has let go of these: their devices are freed."""
+    """kube-scheduler has unreserved these: free their devices."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveReservation:
-    """Take these out of reservedFor: kube-scheduler should have, and did not."""
+    """Remove these from reservedFor: kube-scheduler should have, and did not."""
 
     members: tuple[Member, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """Look again in `after_s` seconds."""
+    """Check again in `after_s` seconds."""
 
     after_s: float
 
@@ -125,21 +125,21 @@ Action = Nothing | Wait | Place | Ungate | Ready | Fail | Clear | RemoveReservat
 
 
 def next_action(gang: index.Gang, members: Sequence[Member], now: dt.datetime) -> Action:
-    """The turn of a gang whose members' claims are all there."""
-    unbound = [one for one in members if one.pod.node is None]
-    written = tuple(one for one in unbound if one.held_claims)
+    """Return the next action for a gang whose members' claims all exist."""
+    unbound = [member for member in members if member.pod.node is None]
+    written = tuple(member for member in unbound if member.held_claims)
     failed = _failed_at(written)
     if failed is not None:
         return _release_failed(written, (now - failed).total_seconds())
     short = _pending_reason(gang, members, unbound)
-    begun = bool(written) and all(_is_ready(one) for one in written)
+    begun = bool(written) and all(_is_ready(member) for member in written)
     if short and begun:
-        # All could be bound, and one of them was done before the others were.
+        # The gang was ready, and one member finished before the others were bound.
         return _await_binding(gang, members, written, now)
     if short:
         return Fail(written, short) if written else Wait(short)
-    lacking = tuple(one for one in unbound if one.open_claims)
-    if any(claim.deleting for one in lacking for claim in one.open_claims):
+    lacking = tuple(member for member in unbound if member.open_claims)
+    if any(claim.deleting for member in lacking for claim in member.open_claims):
         return Nothing()
     enough = len(members) - len(lacking) >= gang.min_members
     if lacking and not (enough and written):
@@ -158,44 +158,50 @@ def _release_failed(written: tuple[Member, ...], age_s: float) -> Action:
 
 
 def _pending_reason(gang: index.Gang, members: Sequence[Member], unbound: Iterable[Member]) -> str:
-    """Why the gang cannot be placed as yet; empty where it can."""
+    """Return why the gang cannot be placed yet; empty if it can."""
     missing = gang.min_members - len(members)
     if missing > 0:
         return f"waits for {missing} more of its {gang.min_members} pods"
-    gates = {gate for one in unbound for gate in one.pod.gates} - {names.ALLOCATION_GATE}
+    gates = {gate for member in unbound for gate in member.pod.gates} - {names.ALLOCATION_GATE}
     return f"waits for scheduling gate {', '.join(sorted(gates))}" if gates else ""
 
 
 def _await_binding(
     gang: index.Gang, members: Sequence[Member], written: tuple[Member, ...], now: dt.datetime
 ) -> Action:
-    """All have devices, and these are not bound yet."""
-    gated = tuple(one for one in written if one.pod.gates)
+    """Return the action for a gang with devices and unbound members."""
+    gated = tuple(member for member in written if member.pod.gates)
     if gated:
         return Ungate(gated)
-    first = min(_allocated_at(one) for one in written)
+    first = min(_allocated_at(member) for member in written)
     age = (now - first).total_seconds()
     if age >= gang.timeout_s:
         late = len(written)
         why = f"{late} of {len(members)} pods were not bound within {gang.timeout_s:.0f} s"
-        started = (one for one in members if one.pod.node is not None and one.allocated_claims)
-        return Fail(written, why, tuple(one for one in started if _allocated_at(one) >= first))
-    if all(_is_ready(one) for one in written):
+        started = (
+            member for member in members if member.pod.node is not None and member.allocated_claims
+        )
+        return Fail(
+            written, why, tuple(member for member in started if _allocated_at(member) >= first)
+        )
+    if all(_is_ready(member) for member in written):
         return Recheck(gang.timeout_s - age)
-    if all(_is_reached(one, now) for one in written):
+    if all(_is_reached(member, now) for member in written):
         return Ready(written)
     return Recheck(_RECHECK_S)
 
 
 def _allocated_at(member: Member) -> dt.datetime:
-    """When its devices were written; what nobody can read counts as long ago."""
-    found = []
-    for text in (one.allocation.stamped for one in member.pod_claims if one.allocation is not None):
+    """Return when its devices were written; an unreadable time counts as the epoch."""
+    times = []
+    for text in (
+        claim.allocation.stamped for claim in member.pod_claims if claim.allocation is not None
+    ):
         try:
-            found.append(dt.datetime.fromisoformat(text))
+            times.append(dt.datetime.fromisoformat(text))
         except (ValueError, TypeError):
-            found.append(dt.datetime.fromtimestamp(0, dt.UTC))
-    return min(found)
+            times.append(dt.datetime.fromtimestamp(0, dt.UTC))
+    return min(times)
 
 
 def _is_ready(member: Member) -> bool:
@@ -207,23 +213,23 @@ def _is_ready(member: Member) -> bool:
 
 
 def _has_condition(claim: claims.Claim, kind: str) -> bool:
-    found = (one.condition(kind) for one in claim.said)
-    return any(one is not None and one.status == "True" for one in found)
+    conditions = (condition.condition(kind) for condition in claim.device_statuses)
+    return any(condition is not None and condition.status == "True" for condition in conditions)
 
 
 def has_binding_condition(claim: claims.Claim) -> bool:
-    """Whether the binding of a claim's pod waits for its gang."""
+    """Return whether the binding of a claim's pod waits for its gang."""
     results = claim.allocation.results if claim.allocation else ()
-    return any(names.GANG_READY in one.binding for one in results)
+    return any(names.GANG_READY in result.binding for result in results)
 
 
 def _is_reached(member: Member, now: dt.datetime) -> bool:
-    """Whether kube-scheduler has taken a member as far as its binding.
+    """Return whether kube-scheduler has taken a member as far as its binding.
 
-    It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not is
-    given some time to refuse.
+    It nominates the node then (KEP-5278, on by default from 1.35). A scheduler that does not has
+    `SILENT_AFTER_S` to refuse.
     """
-    node = next((snapshot.pinned_node(one) for one in member.held_claims), None)
+    node = next((snapshot.pinned_node(claim) for claim in member.held_claims), None)
     if node is None:
         return True
     silent = (
@@ -233,12 +239,16 @@ def _is_reached(member: Member, now: dt.datetime) -> bool:
 
 
 def _failed_at(written: Iterable[Member]) -> dt.datetime | None:
-    """When the gang was given up last, where it was."""
-    said = (
+    """Return when the gang failed last; None if it did not."""
+    conditions = (
         entry.condition(names.GANG_FAILED)
         for member in written
         for claim in member.held_claims
-        for entry in claim.said
+        for entry in claim.device_statuses
     )
-    since = (one.since for one in said if one is not None and one.status == "True")
-    return max((dt.datetime.fromisoformat(one) for one in since), default=None)
+    since = (
+        condition.since
+        for condition in conditions
+        if condition is not None and condition.status == "True"
+    )
+    return max((dt.datetime.fromisoformat(condition) for condition in since), default=None)

@@ -1,4 +1,4 @@
-"""A view with decisions on top that can be taken back: what is below is never touched. Pure."""
+"""Snapshot overlay with decisions that can be undone: the base is never modified. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -20,82 +20,84 @@ _NO_USAGE = snapshot.NodeUsage()
 
 
 class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
-    """A ClusterView. What is below must stand still as long as this is used."""
+    """Snapshot with decisions. Its base must not change while it is used."""
 
-    def __init__(self, below: snapshot.Snapshot) -> None:
-        super().__init__(below)
+    def __init__(self, base: snapshot.Snapshot) -> None:
+        super().__init__(base)
         self._decisions: list[snapshot.InFlight] = []
         self._allocated = allocated_devices.AllocatedDevices()
         self._node_usage = node_usage.NodeUsageIndex()
-        self._usage = dict(below.usage)
+        self._usage = dict(base.usage)
         self._remaining: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
-        self._placed = pods_overlay.PopulationOverlay(below.population)
+        self._placed = pods_overlay.PopulationOverlay(base.population)
 
     @property
     def population(self) -> placed_pods.Population:
-        """The pods of all nodes by kind, those of decisions on top included."""
+        """Pods of all nodes by kind, including those of decisions."""
         return self._placed
 
     def apply(self, decision: snapshot.InFlight) -> None:
-        """Let a decision count: the last one, for `undo`."""
+        """Apply a decision, to be undone by `undo`."""
         self._decisions.append(decision)
         self._placed.push(decision.pod, decision.node)
         self._node_usage.set_pod(decision.pod.key, decision.pod)
         self._node_usage.begin_write(decision.pod, decision.node)
         concerned = [
             device
-            for key, one in decision.allocations.items()
-            for device in self._allocated.begin_write(key, one)
+            for key, allocation in decision.allocations.items()
+            for device in self._allocated.begin_write(key, allocation)
         ]
         self._record_change(decision.node, concerned)
 
     def undo(self, count: int) -> None:
-        """Take the last decisions back."""
+        """Undo the last decisions."""
         for _ in range(count):
             decision = self._decisions.pop()
             self._placed.pop()
             self._node_usage.end_write(decision.pod)
             self._node_usage.set_pod(decision.pod.key, None)
-            concerned = [
+            released = [
                 device for key in decision.allocations for device in self._allocated.end_write(key)
             ]
-            self._record_change(decision.node, concerned)
+            self._record_change(decision.node, released)
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         return MappingProxyType(self._usage)
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, those on their way to it included."""
-        ours = self._node_usage.pods_on(node)
-        below = self._base.pods_on(node)
-        return {**below, **ours} if ours else below
+        """Return the pods of a node, including those assigned but not bound."""
+        applied = self._node_usage.pods_on(node)
+        base = self._base.pods_on(node)
+        return {**base, **applied} if applied else base
 
     def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
-        """Who has a device; administrative access does not count."""
-        found = self._allocated.holders(device)
-        below = self._base.holders(device)
-        return tuple(sorted((*below, *found), key=lambda one: one.claim)) if found else below
+        """Return the holders of a device; administrative access does not count."""
+        applied = self._allocated.holders(device)
+        base = self._base.holders(device)
+        return (
+            tuple(sorted((*base, *applied), key=lambda holder: holder.claim)) if applied else base
+        )
 
-    def used_devices(self, of: pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
-        found = self._allocated.pool_devices((of.driver, of.name))
-        return self._base.used_devices(of) | found if found else self._base.used_devices(of)
+    def used_devices(self, pool: pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
+        applied = self._allocated.pool_devices((pool.driver, pool.name))
+        return self._base.used_devices(pool) | applied if applied else self._base.used_devices(pool)
 
-    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
-        """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
-        key = (of.driver, of.name)
-        ours = self._allocated.pool_devices(key)
-        if not ours:
-            return self._base.remaining_counters(of)
+    def remaining_counters(self, pool: pools.Pool) -> snapshot.CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815): a device is charged once."""
+        key = (pool.driver, pool.name)
+        applied = self._allocated.pool_devices(key)
+        if not applied:
+            return self._base.remaining_counters(pool)
         if key not in self._remaining:
-            left = dict(self._base.remaining_counters(of))
+            remaining = dict(self._base.remaining_counters(pool))
             for counter, amount in snapshot_overlay.consumed_counters(
-                of, ours - self._base.used_devices(of)
+                pool, applied - self._base.used_devices(pool)
             ):
-                left[counter] -= amount
-            self._remaining[key] = left
+                remaining[counter] -= amount
+            self._remaining[key] = remaining
         return self._remaining[key]
 
     def _record_change(self, node: ids.NodeName, devices: Iterable[claims.DeviceId]) -> None:
@@ -103,20 +105,20 @@ class DecisionOverlay(snapshot_overlay.SnapshotOverlay):
         self._changes.add([node])
         for key in {(device.driver, device.pool) for device in devices}:
             self._remaining.pop(key, None)
-            if any(one.node != node for one in self._base.pools[key].slices):
+            if any(resource_slice.node != node for resource_slice in self._base.pools[key].slices):
                 self._changes.invalidate()
 
     def _update_usage(self, node: ids.NodeName) -> None:
-        ours, below = self._node_usage.usage.get(node), self._base.usage.get(node, _NO_USAGE)
-        if ours is None:
+        applied, base = self._node_usage.usage.get(node), self._base.usage.get(node, _NO_USAGE)
+        if applied is None:
             self._usage.pop(node, None)
             if node in self._base.usage:
-                self._usage[node] = below
+                self._usage[node] = base
             return
-        total = dict(below.requests)
-        for resource, amount in ours.requests.items():
+        total = dict(base.requests)
+        for resource, amount in applied.requests.items():
             total[resource] = total.get(resource, 0) + amount
-        count = below.pod_count + ours.pod_count
+        count = base.pod_count + applied.pod_count
         self._usage[node] = snapshot.NodeUsage(
-            total, below.ports | ours.ports, count, below.placeholders
+            total, base.ports | applied.ports, count, base.placeholders
         )

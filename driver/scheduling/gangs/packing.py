@@ -1,10 +1,10 @@
-"""How many pods of one shape go to which node, so that they are near each other. Pure.
+"""Number of pods of one shape per node, so that they are near each other. Pure.
 
-Of all ways that hold all of them the best is taken: the fewest domains of the coarsest level, then
-of each finer one, then the fewest nodes; of equal ways the one that leaves the least room in the
-domains that it enters, then the first by name. A domain or node that the gang is in already costs
-nothing. Exact for the figures it is given: a cost is a sum over what is entered, and the cheapest
-ways to hold ever more pods are combined from domain to domain.
+Of all options that hold all of them the best is taken: the fewest domains of the coarsest level,
+then of each finer one, then the fewest nodes; of equal options the one that leaves the least room
+in the domains that it enters, then the first by name. A domain or node that the gang is in already
+costs nothing. Exact for the figures it is given: a cost is a sum over what is entered, and the
+cheapest options to hold ever more pods are combined from domain to domain.
 """
 
 import bisect
@@ -19,19 +19,19 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.gangs import topology
 
 _DIGIT_BITS = 40
-"""Bits for each part of a cost, the most important first: one that never runs over."""
+"""Bits for each part of a cost, the most important first: enough for any sum."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slots:
-    """How many pods a node takes, and how good it is for the first (lower is better)."""
+    """Number of pods that a node takes, and the rank of the first (lower is better)."""
 
     count: int
     rank_key: node_result.RankKey
 
 
 class _Option(NamedTuple):
-    """A way to hold so many pods, made of two, or of a domain's own nodes."""
+    """Option to hold some pods: a combination of two, or a domain's own nodes."""
 
     cost: int
     capacity: int
@@ -45,43 +45,43 @@ _EMPTY = _Option(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How many pods go to each node, and what that costs: lower is nearer."""
+    """Number of pods per node, and the cost: lower is nearer."""
 
     cost: int
     counts: Mapping[ids.NodeName, int]
 
 
 class Packing:
-    """Of so many pods, `depth` levels deep; `entered` are the nodes that the gang is on."""
+    """Packing of `count` pods, `depth` levels deep; the gang is on `occupied` nodes already."""
 
     def __init__(
         self,
         slots: Mapping[ids.NodeName, Slots],
-        entered: AbstractSet[ids.NodeName],
-        wanted: int,
+        occupied: AbstractSet[ids.NodeName],
+        count: int,
         depth: int,
     ) -> None:
-        self._slots = {name: one for name, one in slots.items() if one.count}
-        self._entered = entered
-        self._count = wanted
+        self._slots = {name: node_slots for name, node_slots in slots.items() if node_slots.count}
+        self._entered = occupied
+        self._count = count
         self._depth = depth
 
     def plan(self, domain: topology.Domain) -> Plan | None:
-        """The best plan inside a domain; None where it has too few slots."""
-        ways = self._options(domain, self._bound(domain) if domain.subdomains else None)
-        best = next((way for way in ways if way.capacity >= self._count), None)
+        """Return the best plan inside a domain; None if it has too few slots."""
+        options = self._options(domain, self._bound(domain) if domain.subdomains else None)
+        best = next((option for option in options if option.capacity >= self._count), None)
         return None if best is None else Plan(best.cost, self._counts(best))
 
     def capacity(self, domain: topology.Domain) -> int:
-        """How many slots there are."""
+        """Return the number of slots."""
         return sum(self._slots[name].count for name in domain.nodes if name in self._slots)
 
     def _level_cost(self, level: int) -> int:
-        """What one more domain of a level costs; nodes come after the last one."""
+        """Return the cost of one more domain of a level; nodes come after the last one."""
         return 1 << _DIGIT_BITS * (2 * self._depth - level)
 
     def _entry_cost(self, domain: topology.Domain) -> int:
-        """What it costs to come into a domain."""
+        """Return the cost of entering a domain."""
         if not self._entered.isdisjoint(domain.nodes):
             return 0
         level = len(domain.path) - 1
@@ -89,48 +89,57 @@ class Packing:
         return self._level_cost(level) + left
 
     def _bound(self, domain: topology.Domain) -> "_Bound":
-        """What a way must keep to that can still be the best."""
+        """Return a bound that every option of the best plan keeps."""
         fresh = sorted(
-            (self.capacity(one) for one in domain.subdomains if self._entry_cost(one)), reverse=True
+            (
+                self.capacity(subdomain)
+                for subdomain in domain.subdomains
+                if self._entry_cost(subdomain)
+            ),
+            reverse=True,
         )
-        free = sum(self.capacity(one) for one in domain.subdomains if not self._entry_cost(one))
+        free = sum(
+            self.capacity(subdomain)
+            for subdomain in domain.subdomains
+            if not self._entry_cost(subdomain)
+        )
         most = [*itertools.accumulate(fresh, initial=free)]
-        fewest = next((at for at, held in enumerate(most) if held >= self._count), len(fresh))
+        fewest = next((index for index, held in enumerate(most) if held >= self._count), len(fresh))
         return _Bound(
             self._count, most[: fewest + 1], _DIGIT_BITS * (2 * self._depth - len(domain.path))
         )
 
     def _options(self, domain: topology.Domain, bound: "_Bound | None" = None) -> list[_Option]:
-        """The cheapest ways to hold ever more, up to all; the first costs nothing."""
+        """Return the cheapest options to hold ever more, up to all; the first costs nothing."""
         if not domain.subdomains:
             return self._node_options(domain)
-        found = [_EMPTY]
-        for one in domain.subdomains:
-            entering = self._entry_cost(one)
-            more = [way for way in self._options(one) if way.capacity]
-            for way in [*found]:
-                if way.capacity < self._count:
-                    found += _combine(way, more, entering, bound)
-            found = _pareto(found, self._count)
-        return found
+        options = [_EMPTY]
+        for subdomain in domain.subdomains:
+            entering = self._entry_cost(subdomain)
+            subdomain_options = [option for option in self._options(subdomain) if option.capacity]
+            for option in [*options]:
+                if option.capacity < self._count:
+                    options += _combine(option, subdomain_options, entering, bound)
+            options = _pareto(options, self._count)
+        return options
 
     def _node_options(self, domain: topology.Domain) -> list[_Option]:
-        """The largest nodes first: no other choice of as many holds more."""
+        """Return the options of a domain's nodes, largest first: no other choice holds more."""
         ordered = self._ordered_nodes(domain)
         held = sum(self._slots[name].count for name in ordered if name in self._entered)
-        found = [_Option(0, held, domain=domain)]
+        options = [_Option(0, held, domain=domain)]
         for name in ordered:
             if held >= self._count:
                 break
             if name not in self._entered:
                 held += self._slots[name].count
-                found.append(
-                    _Option(found[-1].cost + self._level_cost(self._depth), held, domain=domain)
+                options.append(
+                    _Option(options[-1].cost + self._level_cost(self._depth), held, domain=domain)
                 )
-        return found
+        return options
 
     def _ordered_nodes(self, domain: topology.Domain) -> list[ids.NodeName]:
-        """Nodes the gang is on first, then the largest, the best, the first by name."""
+        """Return nodes the gang is on first, then the largest, the best, the first by name."""
         names = [name for name in domain.nodes if name in self._slots]
         return sorted(
             names,
@@ -144,41 +153,41 @@ class Packing:
 
     def _counts(self, best: _Option) -> dict[ids.NodeName, int]:
         parts = [*_leaf_options(best)]
-        spare = sum(one.capacity for one in parts) - self._count
-        found: dict[ids.NodeName, int] = {}
-        for one in reversed(parts):
-            fewer = min(spare, one.capacity)
+        spare = sum(part.capacity for part in parts) - self._count
+        counts: dict[ids.NodeName, int] = {}
+        for part in reversed(parts):
+            fewer = min(spare, part.capacity)
             spare -= fewer
-            if one.domain is not None:
-                found |= self._fill_domain(one.domain, one.capacity - fewer)
-        return found
+            if part.domain is not None:
+                counts |= self._fill_domain(part.domain, part.capacity - fewer)
+        return counts
 
-    def _fill_domain(self, domain: topology.Domain, wanted: int) -> dict[ids.NodeName, int]:
-        """So many into a domain's nodes; the last goes where the least room is left."""
-        found: dict[ids.NodeName, int] = {}
+    def _fill_domain(self, domain: topology.Domain, pending: int) -> dict[ids.NodeName, int]:
+        """Distribute pods to a domain's nodes; the last goes where the least room is left."""
+        counts: dict[ids.NodeName, int] = {}
         left = self._ordered_nodes(domain)
-        while wanted:
+        while pending:
             name = left[0]
-            if self._slots[name].count >= wanted and name not in self._entered:
-                name = self._tightest_node(left, wanted)
-            found[name] = min(self._slots[name].count, wanted)
-            wanted -= found[name]
+            if self._slots[name].count >= pending and name not in self._entered:
+                name = self._tightest_node(left, pending)
+            counts[name] = min(self._slots[name].count, pending)
+            pending -= counts[name]
             left.remove(name)
-        return found
+        return counts
 
-    def _tightest_node(self, ordered: Sequence[ids.NodeName], wanted: int) -> ids.NodeName:
-        """Of nodes by size that with the least room for all of the rest, the best one."""
-        last = bisect.bisect_right(ordered, -wanted, key=lambda name: -self._slots[name].count)
+    def _tightest_node(self, ordered: Sequence[ids.NodeName], pending: int) -> ids.NodeName:
+        """Return the smallest node that holds all of the rest; of equals the best one."""
+        last = bisect.bisect_right(ordered, -pending, key=lambda name: -self._slots[name].count)
         size = self._slots[ordered[last - 1]].count
         return next(name for name in ordered if self._slots[name].count == size)
 
 
 @dataclass(frozen=True, slots=True)
 class _Bound:
-    """The fewest domains that can hold all are entered, so each has to hold its part.
+    """Bound by the fewest domains that can hold all, of which each has to hold its part.
 
-    `most` is what can be held by entering none, one, two and so on of them; `shift` is where their
-    number stands in a cost.
+    `capacities` is what can be held by entering none, one, two and so on of them; `shift` is the
+    position of their number in a cost.
     """
 
     count: int
@@ -186,36 +195,38 @@ class _Bound:
     shift: int
 
     def allows(self, cost: int, holds: int) -> bool:
-        """Whether a way may be part of the best one."""
+        """Return whether an option may be part of the best one."""
         more = len(self.capacities) - 1 - (cost >> self.shift)
         return more >= 0 and holds + self.capacities[more] >= self.count
 
 
 def _combine(
-    way: _Option, more: Sequence[_Option], entering: int, bound: _Bound | None
+    option: _Option, added_options: Sequence[_Option], entering: int, bound: _Bound | None
 ) -> Iterator[_Option]:
-    """Ways that add a domain; those of the domain hold more and cost more, one by one."""
-    for one in more:
-        cost, holds = way.cost + entering + one.cost, way.capacity + one.capacity
+    """Yield options that add a domain, whose options hold more and cost more, one by one."""
+    for added in added_options:
+        cost, holds = option.cost + entering + added.cost, option.capacity + added.capacity
         if bound is None or bound.allows(cost, holds):
-            yield _Option(cost, holds, way, one)
+            yield _Option(cost, holds, option, added)
         if bound is not None and holds >= bound.count:
             return
 
 
-def _pareto(found: Sequence[_Option], wanted: int) -> list[_Option]:
-    """By cost, each holding more than all before it; of equals the one found first."""
-    out: list[_Option] = []
-    for way in sorted(found, key=lambda one: (one.cost, -min(one.capacity, wanted))):
-        if not out or out[-1].capacity < min(way.capacity, wanted):
-            out.append(way)
-    return out
+def _pareto(options: Sequence[_Option], limit: int) -> list[_Option]:
+    """Return options by cost, each holding more than all before it; of equals the first found."""
+    front: list[_Option] = []
+    for option in sorted(
+        options, key=lambda candidate: (candidate.cost, -min(candidate.capacity, limit))
+    ):
+        if not front or front[-1].capacity < min(option.capacity, limit):
+            front.append(option)
+    return front
 
 
-def _leaf_options(way: _Option) -> Iterator[_Option]:
-    """The nodes' own ways that a way is made of, in the order of domains."""
-    if way.first is None or way.second is None:
-        yield way
+def _leaf_options(option: _Option) -> Iterator[_Option]:
+    """Yield the nodes' own options that an option is made of, in the order of domains."""
+    if option.first is None or option.second is None:
+        yield option
     else:
-        yield from _leaf_options(way.first)
-        yield from _leaf_options(way.second)
+        yield from _leaf_options(option.first)
+        yield from _leaf_options(option.second)

@@ -1,10 +1,10 @@
-"""place: a gang and a view in, a place for each member out, or why there is none. Pure (D4, D7).
+"""Gang placement: a gang and a snapshot in, placements or reasons out. Pure (D4, D7).
 
 The finest level is tried first: all in one domain of it, then in one of the next coarser level, up
-to the one that is required. Inside a domain members of one shape are planned together (`packing`),
-the shape that has the least to choose from first; if that fails the largest shape first. Alike
-members are placed as near each other as can be; of members that differ that is not promised, and
-where they share nodes tightly a place may be missed.
+to the required one. Inside a domain members of one shape are planned together (`packing`), the
+shape with the least choice first; if that fails the largest shape first. Equal members are placed
+as near each other as possible; for members that differ that is not guaranteed, and if they share
+nodes tightly a placement may be missed.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,17 +22,20 @@ _NodeFills = Mapping[ids.NodeName, tentative.NodeFill]
 def place_gang(
     pods: Sequence[allocator_types.Workload],
     view: snapshot.Snapshot,
-    asked: topology.Topology,
-    deciding: settings.Settings,
-    known: tentative.FillCache | None = None,
+    topology_request: topology.Topology,
+    allocator_settings: settings.Settings,
+    fill_cache: tentative.FillCache | None = None,
 ) -> gang_types.GangPlacement | gang_types.GangUnschedulable:
-    """All or nothing: places for all of a gang, near each other as `asked`.
+    """Place all of a gang near each other, or nothing.
 
-    The view is read and left as it is. The same gang on the same view gets the same places.
-    `known` is what nodes told before: it makes the answer quick and does not change it.
+    The snapshot is not modified. The same gang on the same snapshot gets the same placement.
+    `fill_cache` saves time and does not change the result.
     """
     return _GangPlacer(
-        pods, view, asked, tentative.TentativeState(view, pods, deciding, known)
+        pods,
+        view,
+        topology_request,
+        tentative.TentativeState(view, pods, allocator_settings, fill_cache),
     ).result()
 
 
@@ -41,13 +44,13 @@ class _GangPlacer:
         self,
         gang: Sequence[allocator_types.Workload],
         view: snapshot.Snapshot,
-        asked: topology.Topology,
-        tried: tentative.TentativeState,
+        topology_request: topology.Topology,
+        state: tentative.TentativeState,
     ) -> None:
         self._count = len(gang)
-        self._topology = asked
-        self._domains = topology.build_domains(view, asked)
-        self._state = tried
+        self._topology = topology_request
+        self._domains = topology.build_domains(view, topology_request)
+        self._state = state
         self._groups: list[tuple[Sequence[int], _NodeFills]] = []
         self._by_member: dict[int, tuple[Sequence[int], _NodeFills]] = {}
         self._orders: list[dict[int, int]] = []
@@ -61,44 +64,47 @@ class _GangPlacer:
         for depth in range(self._topology.depth, self._topology.required_depth - 1, -1):
             for domain in self._candidates(depth):
                 if any(self._place_in(domain, order) for order in self._orders):
-                    seats = tuple(
-                        seat for _, seat in sorted(self._state.placements, key=_member_index)
+                    placed = tuple(
+                        placed_member
+                        for _, placed_member in sorted(self._state.placements, key=_member_index)
                     )
-                    return gang_types.GangPlacement(seats, domain.path)
+                    return gang_types.GangPlacement(placed, domain.path)
         domains = self._domains.cluster.domains_at(self._topology.required_depth)
-        found = [self._shortages.get(one.path) or self._shortage(one) for one in domains]
-        found.sort(key=lambda one: (-one.fits, one.domain))
+        shortages = [
+            self._shortages.get(shortage.path) or self._shortage(shortage) for shortage in domains
+        ]
+        shortages.sort(key=lambda shortage: (-shortage.fits, shortage.domain))
         return gang_types.GangUnschedulable(
-            self._count, None, tuple(found), self._domains.unlabelled
+            self._count, None, tuple(shortages), self._domains.unlabelled
         )
 
     def _rank_groups(self) -> None:
-        """How many of each shape every node takes; the shape with the least choice comes first.
+        """Compute the members of each shape per node; the shape with the least choice is first.
 
-        Where that comes to nothing, the largest shape does.
+        If that fails, the largest shape is.
         """
-        whole = self._domains.cluster
-        found: list[tuple[Sequence[int], _NodeFills]] = [
-            (members, self._node_fills(members, whole))
+        cluster = self._domains.cluster
+        groups: list[tuple[Sequence[int], _NodeFills]] = [
+            (members, self._node_fills(members, cluster))
             for members in self._state.groups(range(self._count))
         ]
-        found.sort(key=lambda one: (_capacity(one[1], whole) / len(one[0]), one[0][0]))
-        self._groups = found
-        self._by_member = {at: one for one in found for at in one[0]}
-        tight = [members for members, _ in found]
-        large = sorted(tight, key=lambda one: self._state.size(one[0]), reverse=True)
+        groups.sort(key=lambda group: (_capacity(group[1], cluster) / len(group[0]), group[0][0]))
+        self._groups = groups
+        self._by_member = {member: group for group in groups for member in group[0]}
+        tight = [members for members, _ in groups]
+        large = sorted(tight, key=lambda group: self._state.size(group[0]), reverse=True)
         self._orders = [_group_ranks(tight), *([] if tight == large else [_group_ranks(large)])]
 
     def _node_fills(self, members: Sequence[int], domain: topology.Domain) -> _NodeFills:
         return {name: self._state.node_fill(members, name) for name in domain.nodes}
 
     def _current_fills(self, members: Sequence[int], domain: topology.Domain) -> _NodeFills:
-        """How many nodes take now: where nobody sits as many as at first.
+        """Return current fills: the initial ones for nodes without members.
 
-        That is not so any more of members that do not all wait still, of those that had claims
-        settled since, and once devices are taken that several nodes reach.
+        They are recomputed for groups that changed, for members with newly allocated claims, and
+        once network devices are taken.
         """
-        at_first, known = self._by_member[members[0]]
+        at_first, fills = self._by_member[members[0]]
         if (
             at_first != members
             or self._state.has_changed(members[0])
@@ -107,67 +113,70 @@ class _GangPlacer:
             return self._node_fills(members, domain)
         entered = self._state.occupied_nodes
         return {
-            name: self._state.node_fill(members, name) if name in entered else known[name]
+            name: self._state.node_fill(members, name) if name in entered else fills[name]
             for name in domain.nodes
         }
 
     def _candidates(self, depth: int) -> list[topology.Domain]:
-        """Domains that may have room for all, the one where the first shape is nearest first."""
-        found = [
+        """Return domains that may hold all, the one where the first shape is nearest first."""
+        domains = [
             domain
             for domain in self._domains.cluster.domains_at(depth)
-            if all(_capacity(known, domain) >= len(members) for members, known in self._groups)
+            if all(_capacity(fills, domain) >= len(members) for members, fills in self._groups)
         ]
-        if len(found) <= 1 or not self._groups:
-            return found
-        members, known = self._groups[0]
-        pack = self._packing(known, len(members))
-        plans = {one.path: plan for one in found if (plan := pack.plan(one)) is not None}
+        if len(domains) <= 1 or not self._groups:
+            return domains
+        members, fills = self._groups[0]
+        packer = self._packing(fills, len(members))
+        plans = {
+            domain.path: plan for domain in domains if (plan := packer.plan(domain)) is not None
+        }
         return sorted(
-            found,
-            key=lambda one: (
-                plans[one.path].cost,
-                pack.capacity(one),
-                sorted(known[name].rank_key for name in plans[one.path].counts),
-                one.path,
+            domains,
+            key=lambda domain: (
+                plans[domain.path].cost,
+                packer.capacity(domain),
+                sorted(fills[name].rank_key for name in plans[domain.path].counts),
+                domain.path,
             ),
         )
 
-    def _packing(self, known: _NodeFills, wanted: int) -> packing.Packing:
-        slots = {name: packing.Slots(one.count, one.rank_key) for name, one in known.items()}
-        return packing.Packing(slots, self._state.occupied_nodes, wanted, self._topology.depth)
+    def _packing(self, fills: _NodeFills, count: int) -> packing.Packing:
+        slots = {name: packing.Slots(fill.count, fill.rank_key) for name, fill in fills.items()}
+        return packing.Packing(slots, self._state.occupied_nodes, count, self._topology.depth)
 
     def _place_in(self, domain: topology.Domain, order: Mapping[int, int]) -> bool:
-        """Whether all found places in a domain; if not, none has one."""
-        left = [*range(self._count)]
-        while left:
-            members = min(self._state.groups(left), key=lambda one: (order[one[0]], one))
+        """Place all members in a domain; return False, with nothing placed, if one does not fit."""
+        unplaced = [*range(self._count)]
+        while unplaced:
+            members = min(self._state.groups(unplaced), key=lambda group: (order[group[0]], group))
             if self._state.is_sequential(members[0]):
                 members = members[:1]
-            known = self._current_fills(members, domain)
-            plan = self._packing(known, len(members)).plan(domain)
-            sat = self._apply_plan(members, plan, domain) if plan else ()
-            if not sat:
-                self._shortages[domain.path] = self._missed_shortage(domain, left, members, known)
+            fills = self._current_fills(members, domain)
+            plan = self._packing(fills, len(members)).plan(domain)
+            placed = self._apply_plan(members, plan, domain) if plan else ()
+            if not placed:
+                self._shortages[domain.path] = self._missed_shortage(
+                    domain, unplaced, members, fills
+                )
                 self._state.undo_placements(len(self._state.placements))
                 return False
-            left = [at for at in left if at not in sat]
+            unplaced = [member for member in unplaced if member not in placed]
         return True
 
     def _apply_plan(
         self, members: Sequence[int], plan: packing.Plan, domain: topology.Domain
     ) -> set[int]:
-        """The members that a plan found places for.
+        """Return the members that a plan found places for.
 
-        Devices that several nodes reach may be gone before a plan is through: what it was to give
-        on such a node is planned again.
+        Network devices may be gone before a plan is complete: the rest is planned again.
         """
-        where = topology.describe(self._topology, domain.path)
-        why = f"with all {self._count} of its gang in {where}"
+        location = topology.describe(self._topology, domain.path)
+        explanation = f"with all {self._count} of its gang in {location}"
         waiting = [*reversed(members)]
         for name in _ordered_nodes(domain):
             for _ in range(plan.counts.get(name, 0)):
-                if not self._state.try_place(waiting[-1], name, why):
+                if not self._state.try_place(waiting[-1], name, explanation):
                     break
                 waiting.pop()
         return {*members} - {*waiting}
@@ -175,60 +184,60 @@ class _GangPlacer:
     def _missed_shortage(
         self,
         domain: topology.Domain,
-        left: Sequence[int],
+        unplaced: Sequence[int],
         members: Sequence[int],
-        known: _NodeFills,
+        fills: _NodeFills,
     ) -> gang_types.DomainShortage:
-        """What an attempt came to: those that sit, those of the shape it failed at, and others."""
-        rest = {*left} - {*members}
-        fits = self._count - len(left) + min(_capacity(known, domain), len(members) - 1)
+        """Return the shortage of an attempt: placed members, the failed shape, and others."""
+        others = {*unplaced} - {*members}
+        fits = self._count - len(unplaced) + min(_capacity(fills, domain), len(members) - 1)
         return gang_types.DomainShortage(
-            domain.path, fits + self._upper_bound(domain, rest), _rejections(known)
+            domain.path, fits + self._upper_bound(domain, others), _rejections(fills)
         )
 
     def _shortage(self, domain: topology.Domain) -> gang_types.DomainShortage:
-        """Of a domain that was not tried, for a shape alone has not room enough in it."""
+        """Return the shortage of a domain that was not tried: a shape alone does not fit."""
         fits = self._upper_bound(domain, {*range(self._count)})
-        short = (
-            known for members, known in self._groups if _capacity(known, domain) < len(members)
+        lacking = (
+            fills for members, fills in self._groups if _capacity(fills, domain) < len(members)
         )
-        known = next(short, {})
-        inside = {name: known[name] for name in domain.nodes if name in known}
+        fills = next(lacking, {})
+        inside = {name: fills[name] for name in domain.nodes if name in fills}
         return gang_types.DomainShortage(domain.path, fits, _rejections(inside))
 
     def _upper_bound(self, domain: topology.Domain, members: set[int]) -> int:
         return sum(
-            min(_capacity(known, domain), sum(at in members for at in those))
-            for those, known in self._groups
+            min(_capacity(fills, domain), sum(member in members for member in group))
+            for group, fills in self._groups
         )
 
 
 def _group_ranks(groups: Sequence[Sequence[int]]) -> dict[int, int]:
-    """Of each member the place of its group."""
-    return {at: rank for rank, members in enumerate(groups) for at in members}
+    """Return the rank of each member's group."""
+    return {member: rank for rank, members in enumerate(groups) for member in members}
 
 
-def _member_index(one: tuple[int, gang_types.MemberPlacement]) -> int:
-    return one[0]
+def _member_index(entry: tuple[int, gang_types.MemberPlacement]) -> int:
+    return entry[0]
 
 
-def _capacity(known: _NodeFills, domain: topology.Domain) -> int:
-    return sum(known[name].count for name in domain.nodes)
+def _capacity(fills: _NodeFills, domain: topology.Domain) -> int:
+    return sum(fills[name].count for name in domain.nodes)
 
 
 def _ordered_nodes(domain: topology.Domain) -> Iterator[ids.NodeName]:
-    """Nodes near each other one after the other."""
+    """Yield nodes, near ones one after the other."""
     if not domain.subdomains:
         yield from domain.nodes
-    for one in domain.subdomains:
-        yield from _ordered_nodes(one)
+    for subdomain in domain.subdomains:
+        yield from _ordered_nodes(subdomain)
 
 
 def _rejections(
-    known: _NodeFills,
+    fills: _NodeFills,
 ) -> Mapping[allocator_types.NodeRejection, Sequence[ids.NodeName]]:
-    found: dict[allocator_types.NodeRejection, list[ids.NodeName]] = {}
-    for name, one in sorted(known.items()):
-        if one.rejection is not None:
-            found.setdefault(one.rejection, []).append(name)
-    return found
+    grouped: dict[allocator_types.NodeRejection, list[ids.NodeName]] = {}
+    for name, fill in sorted(fills.items()):
+        if fill.rejection is not None:
+            grouped.setdefault(fill.rejection, []).append(name)
+    return grouped

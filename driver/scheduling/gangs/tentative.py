@@ -1,7 +1,6 @@
-"""A gang being seated on trial: who has sat down where, and how many more a node would take. Pure.
+"""Tentative gang placement: members placed so far, and how many more a node takes. Pure.
 
-Every seat counts for those that come after it, and can be taken back. Of nodes that are alike one
-is filled for all.
+Every placement counts for later ones, and can be undone. Of equivalent nodes one is filled for all.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -26,10 +25,10 @@ _NO_RANK: node_result.RankKey = (0, 0, (), 0)
 
 @dataclass(frozen=True, slots=True)
 class NodeFill:
-    """How many members of one shape a node takes, and why not one more.
+    """Number of members of one shape that a node takes, and why not one more.
 
-    `standing` is that of the first. `refusal` is None where all of them were taken, and on a node
-    that reaches no device of ours.
+    `rank_key` is that of the first. `rejection` is None if all of them fit, and on a node that
+    reaches no device of ours.
     """
 
     count: int
@@ -38,9 +37,9 @@ class NodeFill:
 
 
 class FillCache:
-    """What nodes told to shapes of members, kept from gang to gang.
+    """Node results by member signature, retained from gang to gang.
 
-    For one view as it changes and what lies on it, and for one way of deciding.
+    For one snapshot as it changes, its overlays, and one set of allocator settings.
     """
 
     def __init__(self) -> None:
@@ -48,7 +47,7 @@ class FillCache:
         self._generation = -1
 
     def get(self, view: snapshot.Snapshot, shape: Hashable) -> node_result.SignatureResults:
-        """Of a shape."""
+        """Return the results of a signature."""
         if self._results is None or view.generation != self._generation:
             self._results = result_cache.ResultCache(view)
             self._generation = view.generation
@@ -56,19 +55,19 @@ class FillCache:
 
 
 class TentativeState:
-    """Of one gang, members called by their places in it."""
+    """State for one gang; members are identified by their indexes."""
 
     def __init__(
         self,
         view: snapshot.Snapshot,
         gang: Sequence[allocator_types.Workload],
-        deciding: settings.Settings,
-        known: FillCache | None = None,
+        allocator_settings: settings.Settings,
+        cache: FillCache | None = None,
     ) -> None:
-        self._cache = FillCache() if known is None else known
+        self._cache = FillCache() if cache is None else cache
         self._view = overlay.DecisionOverlay(view)
         self._gang = gang
-        self._settings = deciding
+        self._settings = allocator_settings
         self._capacities = node_capacity.NodeCapacityCache()
         self._placements: list[tuple[int, gang_types.MemberPlacement]] = []
         self._allocated: dict[ids.Key, claims.Claim] = {}
@@ -78,242 +77,260 @@ class TentativeState:
         self._uuid_dependent: dict[Hashable, bool] = {}
         self._signatures: dict[int, Hashable] = {}
         self._shared = _shared_claims(gang)
-        self._anti_affinity = frozenset(term for one in gang for term in one.pod.pod_affinity.anti)
+        self._anti_affinity = frozenset(
+            term for member in gang for term in member.pod.pod_affinity.anti
+        )
 
     @property
     def placements(self) -> tuple[tuple[int, gang_types.MemberPlacement], ...]:
-        """Who sits, in the order in which they sat down."""
+        """Placed members, in the order of placement."""
         return tuple(self._placements)
 
     @property
     def occupied_nodes(self) -> frozenset[ids.NodeName]:
-        """The nodes on which members sit."""
-        return frozenset(seat.placement.node for _, seat in self._placements)
+        """Nodes with placed members."""
+        return frozenset(member.placement.node for _, member in self._placements)
 
     @property
     def has_network_devices(self) -> bool:
-        """Whether one that sits has a device that other nodes may reach."""
-        picks = (pick for _, seat in self._placements for pick in seat.placement.assignments)
+        """True if a placed member has a device that other nodes may reach."""
+        picks = (pick for _, member in self._placements for pick in member.placement.assignments)
         return any(pick.reach.node is None for pick in picks)
 
-    def has_changed(self, at: int) -> bool:
-        """Whether a claim of a member was settled by one that sits."""
-        return self.member(at) is not self._gang[at]
+    def has_changed(self, index: int) -> bool:
+        """Return whether a claim of a member was allocated to a placed one."""
+        return self.member(index) is not self._gang[index]
 
-    def member(self, at: int) -> allocator_types.Workload:
-        """A member as it is now: claims that it has in common with one that sits are settled."""
-        found = self._gang[at]
-        given = [
-            self._allocated[one.key] for one in found.open_claims if one.key in self._allocated
+    def member(self, index: int) -> allocator_types.Workload:
+        """Return a member as it is now: claims shared with placed members are allocated."""
+        workload = self._gang[index]
+        allocated = [
+            self._allocated[open_claim.key]
+            for open_claim in workload.open_claims
+            if open_claim.key in self._allocated
         ]
-        if not given:
-            return found
-        rest = tuple(one for one in found.open_claims if one.key not in self._allocated)
-        return replace(found, open_claims=rest, allocated_claims=(*found.allocated_claims, *given))
+        if not allocated:
+            return workload
+        rest = tuple(
+            open_claim
+            for open_claim in workload.open_claims
+            if open_claim.key not in self._allocated
+        )
+        return replace(
+            workload, open_claims=rest, allocated_claims=(*workload.allocated_claims, *allocated)
+        )
 
     def is_sequential(self, member: int) -> bool:
-        """Tell whether each seat of its shape changes what all nodes take (topology spread)."""
-        return any(constraint.required for constraint in self._gang[member].pod.spread)
+        """Return whether each placement of its shape changes all nodes' fills (topology spread)."""
+        return any(constraint.required for constraint in self._gang[member].pod.spread_constraints)
 
-    def size(self, at: int) -> tuple[int, int]:
-        """How much a member asks: devices, then CPUs."""
-        asked_for = [
-            one.ways[0] for claim in self._gang[at].open_claims for one in claim.spec.requests
+    def size(self, index: int) -> tuple[int, int]:
+        """Return the size of a member: devices, then CPUs."""
+        requests = [
+            request.alternatives_or_self[0]
+            for claim in self._gang[index].open_claims
+            for request in claim.spec.requests
         ]
-        count = sum(claims.MAX_RESULTS if one.everything else one.count for one in asked_for)
-        return count, self._gang[at].pod.requests.get("cpu", 0)
+        count = sum(
+            claims.MAX_RESULTS if request.all_devices else request.count for request in requests
+        )
+        return count, self._gang[index].pod.requests.get("cpu", 0)
 
     def blocker(self) -> allocator_types.Unschedulable | None:
-        """What keeps a member from every node, whichever it is."""
+        """Return what makes a member unschedulable on every node; None if nothing does."""
         for members in self.groups(range(len(self._gang))):
-            found = allocator_requests.parse_requests(
+            requests = allocator_requests.parse_requests(
                 self._view, self._gang[members[0]].open_claims
             )
-            if isinstance(found, allocator_types.Unschedulable):
-                return found
+            if isinstance(requests, allocator_types.Unschedulable):
+                return requests
         return None
 
     def groups(self, members: Sequence[int]) -> list[list[int]]:
-        """Members that no node can tell apart, together.
+        """Return groups of members that no node distinguishes.
 
-        One that has an open claim in common with others stands alone.
+        A member that shares an open claim with others is a group of its own.
         """
-        found: dict[Hashable, list[int]] = {}
-        for at in members:
-            found.setdefault(self._group_key(at), []).append(at)
-        return [*found.values()]
+        by_key: dict[Hashable, list[int]] = {}
+        for member in members:
+            by_key.setdefault(self._group_key(member), []).append(member)
+        return [*by_key.values()]
 
     def node_fill(self, members: Sequence[int], name: ids.NodeName) -> NodeFill:
-        """How many of members of one shape a node takes."""
+        """Return how many members of one shape a node takes."""
         node, first = self._view.nodes[name], self.member(members[0])
         if name in first.avoided_nodes:
-            why = allocator_types.NodeRejection(
+            rejection = allocator_types.NodeRejection(
                 reasons.Reason.NODE_BACKED_OFF, first.avoided_nodes[name]
             )
-            return NodeFill(0, why)
-        question = self._node_query(first)
-        if first.open_claims and not node_result.reaches_driver(question, node):
+            return NodeFill(0, rejection)
+        query = self._node_query(first)
+        if first.open_claims and not node_result.reaches_driver(query, node):
             return NodeFill(0, None)
         refused = filters.node_rejection(self._view, node, first) or self._cross_node_rejection(
             members, node
         )
         if refused is not None:
             return NodeFill(0, refused)
-        found = self._device_fill(members, node)
-        most = filters.max_pods(self._view, node, first.pod)
+        fill = self._device_fill(members, node)
+        limit = filters.max_pods(self._view, node, first.pod)
         if domain_filters.is_self_limiting(first.pod):
-            most = min(most, self._self_limited_count(members[: found.count], node))
-        if most >= found.count:
-            return found
-        return NodeFill(most, self._full_rejection(members, node, most), found.rank_key)
+            limit = min(limit, self._self_limited_count(members[: fill.count], node))
+        if limit >= fill.count:
+            return fill
+        return NodeFill(limit, self._full_rejection(members, node, limit), fill.rank_key)
 
-    def try_place(self, at: int, name: ids.NodeName, why: str) -> bool:
-        """Whether a member found a place on a node; it sits there then."""
-        member, node = self.member(at), self._view.nodes[name]
+    def try_place(self, index: int, name: ids.NodeName, explanation: str) -> bool:
+        """Place a member on a node; return False if it does not fit."""
+        member, node = self.member(index), self._view.nodes[name]
         if filters.rejection(self._view, node, member) is not None:
             return False
-        question = self._node_query(member)
-        found = self._node_result(at, question, node)
-        if not isinstance(found, node_result.Fit):
+        query = self._node_query(member)
+        fit = self._node_result(index, query, node)
+        if not isinstance(fit, node_result.Fit):
             return False
-        picks = node_result.assignments(question, node, found)
-        placement = allocator_types.Placement(name, picks, why, found.steps)
-        made = allocation_result.build_allocations(self._view, member, placement, stamped="")
-        self._view.apply(snapshot.InFlight(member.pod, name, made))
-        for one in member.open_claims:
-            if one.key in self._shared:
-                self._allocated[one.key] = replace(one, allocation=made[one.key])
-        self._placements.append((at, gang_types.MemberPlacement(member, placement)))
+        picks = node_result.assignments(query, node, fit)
+        placement = allocator_types.Placement(name, picks, explanation, fit.steps)
+        allocations = allocation_result.build_allocations(
+            self._view, member, placement, timestamp=""
+        )
+        self._view.apply(snapshot.InFlight(member.pod, name, allocations))
+        for claim in member.open_claims:
+            if claim.key in self._shared:
+                self._allocated[claim.key] = replace(claim, allocation=allocations[claim.key])
+        self._placements.append((index, gang_types.MemberPlacement(member, placement)))
         return True
 
     def undo_placements(self, count: int) -> None:
-        """The last ones stand up again."""
+        """Undo the last placements."""
         self._view.undo(count)
         for _ in range(count):
-            _, seat = self._placements.pop()
-            for one in seat.workload.open_claims:
-                self._allocated.pop(one.key, None)
+            _, member = self._placements.pop()
+            for claim in member.workload.open_claims:
+                self._allocated.pop(claim.key, None)
         if self._shared:
             self._clear_results()
 
-    def _group_key(self, at: int) -> Hashable:
-        member = self.member(at)
-        if any(one.key in self._shared for one in member.open_claims):
-            return at
-        if at not in self._signatures:
-            told_apart = domain_filters.pod_signature(
-                self._view, self._gang[at].pod, self._anti_affinity
+    def _group_key(self, index: int) -> Hashable:
+        member = self.member(index)
+        if any(claim.key in self._shared for claim in member.open_claims):
+            return index
+        if index not in self._signatures:
+            distinction = domain_filters.pod_signature(
+                self._view, self._gang[index].pod, self._anti_affinity
             )
             avoided = frozenset(member.avoided_nodes.items())
-            self._signatures[at] = (
-                workload_signature.workload_signature(self._gang[at]),
+            self._signatures[index] = (
+                workload_signature.workload_signature(self._gang[index]),
                 avoided,
-                told_apart,
+                distinction,
             )
-        settled = tuple(one.key for one in member.allocated_claims)
-        return self._signatures[at], settled
+        settled = tuple(claim.key for claim in member.allocated_claims)
+        return self._signatures[index], settled
 
     def _node_query(self, member: allocator_types.Workload) -> node_result.NodeQuery:
-        """What is asked of nodes for a member, in the rooms as they are now."""
+        """Return the query for a member, with current capacities."""
         if self._capacities.refresh(self._view):
             self._clear_results()
         key = member.pod.key
-        found = self._queries.get(key)
-        if found is None or found.workload is not member:
-            wants = allocator_requests.parse_requests(self._view, member.open_claims)
-            # `blocker` was asked before, so what is open can be asked for.
-            known = () if isinstance(wants, allocator_types.Unschedulable) else wants
-            verdicts = self._settings.rules.for_workload(self._view, member)
-            found = self._queries[key] = node_result.NodeQuery(
-                self._view, self._capacities, member, known, self._settings, verdicts
+        query = self._queries.get(key)
+        if query is None or query.workload is not member:
+            requests = allocator_requests.parse_requests(self._view, member.open_claims)
+            # `blocker` was checked before, so the open claims can be parsed.
+            parsed = () if isinstance(requests, allocator_types.Unschedulable) else requests
+            workload_filters = self._settings.rules.for_workload(self._view, member)
+            query = self._queries[key] = node_result.NodeQuery(
+                self._view, self._capacities, member, parsed, self._settings, workload_filters
             )
-        return found
+        return query
 
     def _device_fill(self, members: Sequence[int], node: nodes.Node) -> NodeFill:
-        """As far as devices go; as nodes that are alike were filled, where they were."""
+        """Return the fill by devices alone; that of an equivalent node if cached."""
         first = self.member(members[0])
-        question = self._node_query(first)
-        look = (
+        query = self._node_query(first)
+        signature = (
             None
-            if self._depends_on_uuids(members[0], question)
-            else node_result.query_signature(question, node)
+            if self._depends_on_uuids(members[0], query)
+            else node_result.query_signature(query, node)
         )
-        if look is None:
+        if signature is None:
             return self._simulate_fill(members, node)
-        key = self._group_key(members[0]), look
-        known = self._fills.get(key)
-        if known is None or (known.rejection is None and known.count < len(members)):
-            known = self._fills[key] = self._simulate_fill(members, node)
-        if known.count < len(members):
-            return known
-        return NodeFill(len(members), None, known.rank_key)
+        key = self._group_key(members[0]), signature
+        fill = self._fills.get(key)
+        if fill is None or (fill.rejection is None and fill.count < len(members)):
+            fill = self._fills[key] = self._simulate_fill(members, node)
+        if fill.count < len(members):
+            return fill
+        return NodeFill(len(members), None, fill.rank_key)
 
     def _node_result(
-        self, at: int, question: node_result.NodeQuery, node: nodes.Node
+        self, index: int, query: node_result.NodeQuery, node: nodes.Node
     ) -> node_result.Fit | allocator_types.NodeRejection:
-        """Of a node to a member; as one that is alike told to one of its shape, where one did."""
-        if self._depends_on_uuids(at, question):
-            return node_result.evaluate_devices(question, node)
-        key = self._group_key(at)
+        """Return the result of a node for a member; cached by signature."""
+        if self._depends_on_uuids(index, query):
+            return node_result.evaluate_devices(query, node)
+        key = self._group_key(index)
         if key not in self._results:
             alone = isinstance(key, int)
             self._results[key] = (
                 node_result.SignatureResults() if alone else self._cache.get(self._view, key)
             )
-        return self._results[key].get(question, node)
+        return self._results[key].get(query, node)
 
-    def _depends_on_uuids(self, at: int, question: node_result.NodeQuery) -> bool:
-        """Whether a member may tell nodes apart that are alike."""
-        key = self._group_key(at)
+    def _depends_on_uuids(self, index: int, query: node_result.NodeQuery) -> bool:
+        """Return whether a member may distinguish equivalent nodes."""
+        key = self._group_key(index)
         if key not in self._uuid_dependent:
-            workload = question.workload
+            workload = query.workload
             self._uuid_dependent[key] = node_signature.depends_on_uuids(
-                self._view, workload.open_claims, question.requests
+                self._view, workload.open_claims, query.requests
             )
         return self._uuid_dependent[key]
 
     def _clear_results(self) -> None:
-        """Nothing that was told of a node holds any more."""
+        """Drop all cached results of nodes."""
         self._fills.clear()
         self._results.clear()
 
     def _simulate_fill(self, members: Sequence[int], node: nodes.Node) -> NodeFill:
-        """A node is filled and emptied again."""
-        standing, refusal = _NO_RANK, None
+        """Fill a node, and empty it again."""
+        standing, rejection = _NO_RANK, None
         count = 0
-        for at in members:
-            member = self.member(at)
-            question = self._node_query(member)
-            found = self._node_result(at, question, node)
-            if not isinstance(found, node_result.Fit):
-                refusal = found
+        for index in members:
+            member = self.member(index)
+            query = self._node_query(member)
+            result = self._node_result(index, query, node)
+            if not isinstance(result, node_result.Fit):
+                rejection = result
                 break
-            standing = standing if count else found.rank_key
-            made = allocator_types.Placement(
-                node.name, node_result.assignments(question, node, found), ""
+            standing = standing if count else result.rank_key
+            placement = allocator_types.Placement(
+                node.name, node_result.assignments(query, node, result), ""
             )
-            given = allocation_result.build_allocations(self._view, member, made, stamped="")
-            self._view.apply(snapshot.InFlight(member.pod, node.name, given))
+            allocations = allocation_result.build_allocations(
+                self._view, member, placement, timestamp=""
+            )
+            self._view.apply(snapshot.InFlight(member.pod, node.name, allocations))
             count += 1
         self._view.undo(count)
-        return NodeFill(count, refusal, standing)
+        return NodeFill(count, rejection, standing)
 
     def _cross_node_rejection(
         self, members: Sequence[int], node: nodes.Node
     ) -> allocator_types.NodeRejection | None:
-        """Say why pods of other nodes keep them away; the spread of several changes by each."""
-        asked_of = domain_filters.prefilter(self._view, self.member(members[0]))
-        if asked_of is None:
+        """Return why pods of other nodes exclude them; spread is left out for several."""
+        state = domain_filters.prefilter(self._view, self.member(members[0]))
+        if state is None:
             return None
-        return (asked_of if len(members) == 1 else asked_of.without_spread).rejection(node)
+        return (state if len(members) == 1 else state.without_spread).rejection(node)
 
     def _self_limited_count(self, members: Sequence[int], node: nodes.Node) -> int:
-        """Count how many of them their own affinity lets be on a node."""
+        """Return how many of them their own affinity admits on a node."""
         count = 0
         for number in members:
             member = self.member(number)
-            asked_of = domain_filters.prefilter(self._view, member)
-            if asked_of is not None and asked_of.without_spread.rejection(node) is not None:
+            state = domain_filters.prefilter(self._view, member)
+            if state is not None and state.without_spread.rejection(node) is not None:
                 break
             self._view.apply(snapshot.InFlight(member.pod, node.name, {}))
             count += 1
@@ -323,17 +340,17 @@ class TentativeState:
     def _full_rejection(
         self, members: Sequence[int], node: nodes.Node, count: int
     ) -> allocator_types.NodeRejection | None:
-        """Why a node with so many of them has no room for the next."""
-        for at in members[:count]:
-            self._view.apply(snapshot.InFlight(self._gang[at].pod, node.name, {}))
-        refused = filters.rejection(self._view, node, self.member(members[count]))
+        """Return why a node with that many of them has no room for the next."""
+        for member in members[:count]:
+            self._view.apply(snapshot.InFlight(self._gang[member].pod, node.name, {}))
+        rejection = filters.rejection(self._view, node, self.member(members[count]))
         self._view.undo(count)
-        return refused
+        return rejection
 
 
 def _shared_claims(gang: Sequence[allocator_types.Workload]) -> frozenset[ids.Key]:
-    """Open claims that more than one member has."""
-    return frozenset(_duplicates(one.key for member in gang for one in member.open_claims))
+    """Return open claims of more than one member."""
+    return frozenset(_duplicates(claim.key for member in gang for claim in member.open_claims))
 
 
 def _duplicates(keys: Iterator[ids.Key]) -> Iterator[ids.Key]:

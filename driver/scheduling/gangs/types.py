@@ -1,4 +1,4 @@
-"""A gang's answers: a place for every member, or how many find one in each domain and why."""
+"""Results of gang placement: a placement per member, or the shortage of each domain."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +10,10 @@ from driver.scheduling.gangs import topology
 
 @dataclass(frozen=True, slots=True)
 class MemberPlacement:
-    """A member's place.
+    """Placement of a member.
 
-    A claim that several members have is open in the one of them that gets devices for it; in the
-    others it is settled.
+    A claim shared by several members is open in the one that gets devices for it; in the others it
+    is allocated.
     """
 
     workload: allocator_types.Workload
@@ -22,20 +22,20 @@ class MemberPlacement:
 
 @dataclass(frozen=True, slots=True)
 class GangPlacement:
-    """All members have places, in the order in which they were given; all inside `domain`."""
+    """Placements of all members, in the given order; all inside `domain`."""
 
     members: tuple[MemberPlacement, ...]
     domain: topology.Path
 
     @property
     def placements(self) -> tuple[allocator_types.Placement, ...]:
-        """Where each goes and what it gets."""
-        return tuple(one.placement for one in self.members)
+        """Node and devices of each member."""
+        return tuple(member.placement for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class DomainShortage:
-    """At most so many members find a place in a domain; why its nodes take no more of one shape."""
+    """At most `fits` members fit in a domain; why its nodes take no more of one shape."""
 
     domain: topology.Path
     fits: int
@@ -44,10 +44,10 @@ class DomainShortage:
 
 @dataclass(frozen=True, slots=True)
 class GangUnschedulable:
-    """Not all find a place, so none has one.
+    """Not all members fit, so none is placed.
 
     `blocker` holds on every node, such as a missing class. Otherwise there is a shortage in each
-    domain of the required level (in the cluster, where none is required), the least one first.
+    domain of the required level (in the cluster, if none is required), the smallest first.
     `unlabelled` were left out: they have no label of that level, or of a coarser one.
     """
 

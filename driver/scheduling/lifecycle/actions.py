@@ -1,8 +1,8 @@
-"""Next action for a pod or a claim. Pure: objects and remembered moments in, a turn out.
+"""Next action for a pod or a claim. Pure: objects and recorded times in, an action out.
 
-A pod's turn: decide for it, wait, or take its unbound allocation back (D5, ADR 18); pods that are
-bound are `bound`'s. A claim's turn: drop holds that have served, or clear an allocation that nobody
-uses. Moments are monotonic seconds.
+For a pod: decide, wait, or release its unbound allocation (D5, ADR 18); bound pods are in
+`bound_pods`. For a claim: drop holds that have served, or clear an unused allocation. Times are
+monotonic seconds.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,18 +15,18 @@ from driver.scheduling.lifecycle import scheduler_message
 from driver.scheduling.snapshot import allocation_hold, snapshot
 
 STALE_RETRY_S = 1.0
-"""Until who allocates what may be known again."""
+"""Until the ownership of claims is known again."""
 
 
 @dataclass(frozen=True, slots=True)
 class BindTimeouts:
-    """How long to leave an unbound allocation alone, in seconds.
+    """Time to wait for the binding of an allocation, in seconds.
 
-    `refused_s` after the scheduler was seen to refuse the pod since our write, where its message
-    leaves open whether our node was meant; `awaiting_s` where pods that we placed elsewhere lift
-    the reason once kube-scheduler has bound them; `silent_s` after our write when the message did
-    not change, `unchanged_s` where that message names our node: kube-scheduler does not write the
-    same words twice, and tries again within 10 s; `unreserved_s` while reservedFor is empty.
+    `refused_s` after the scheduler was seen to refuse the pod since our write, if its message does
+    not say whether our node was meant; `awaiting_s` if pods that we placed elsewhere lift the
+    reason once kube-scheduler has bound them; `silent_s` after our write when the message did not
+    change, `unchanged_s` if that message names our node: kube-scheduler does not write the same
+    message twice, and tries again within 10 s; `unreserved_s` while reservedFor is empty.
     """
 
     refused_s: float = 30.0
@@ -38,7 +38,7 @@ class BindTimeouts:
 
 @dataclass(frozen=True, slots=True)
 class WrittenPod:
-    """What is remembered of a pod whose claims are written: when, and the scheduler's words then.
+    """Record of a pod whose claims are written: the time, and the scheduler's message then.
 
     `refused_at` is when the scheduler was first seen to refuse it since.
     """
@@ -56,7 +56,7 @@ class Nothing:
 
 @dataclass(frozen=True, slots=True)
 class Decide:
-    """These claims are to be allocated together; `settled` ones are already."""
+    """Allocate the open claims together; the others are allocated already."""
 
     open_claims: tuple[claims.Claim, ...]
     allocated_claims: tuple[claims.Claim, ...]
@@ -64,14 +64,14 @@ class Decide:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """Look again in `after_s` seconds: the pod is placed and not yet bound."""
+    """Check again in `after_s` seconds: the pod is placed and not yet bound."""
 
     after_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class ReleaseAllocation:
-    """The scheduler will not have the pod there: free the claims and say its words."""
+    """The scheduler refuses the pod there: free the claims and report its message."""
 
     claims: tuple[claims.Claim, ...]
     node: ids.NodeName
@@ -80,14 +80,14 @@ class ReleaseAllocation:
 
 @dataclass(frozen=True, slots=True)
 class RemoveReservation:
-    """Take the pod out of these claims first: a binding that saw it there would not write."""
+    """Remove the pod from these claims first: a binding that saw it there would not write."""
 
     claims: tuple[claims.Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Ungate:
-    """Nothing of the pod is left to allocate here: our scheduling gate goes."""
+    """Every claim of the pod is allocated: remove our scheduling gate."""
 
 
 Action = Nothing | Decide | Recheck | ReleaseAllocation | RemoveReservation | Ungate
@@ -96,16 +96,16 @@ Action = Nothing | Decide | Recheck | ReleaseAllocation | RemoveReservation | Un
 def observe(
     placed: WrittenPod | None, pod: pods.Pod, node: ids.NodeName, now: float, allocated: str = ""
 ) -> WrittenPod:
-    """Bring the memory of a placed pod up to date with what the scheduler says.
+    """Update the record of a placed pod with the scheduler's verdict.
 
-    A pod met without memory (a new leader) counts as written now; `allocated`, the moment of its
-    allocation in RFC 3339, tells whether the scheduler refused it since. With memory only the words
-    tell of a new refusal: the same words are not written twice. A nomination of our node means
+    A pod without record (a new leader) counts as written now; `allocated`, the time of its
+    allocation in RFC 3339, shows whether the scheduler refused it since. With a record only a new
+    message is a new refusal: the same message is not written twice. A nomination of our node means
     that room is being made there: that is no refusal.
     """
     if placed is None or placed.node != node:
-        refused = "" < allocated < pod.verdict.written and pod.nominated != node
-        return WrittenPod(node, now, pod.verdict.message, refused_at=now if refused else None)
+        was_refused = "" < allocated < pod.verdict.written and pod.nominated != node
+        return WrittenPod(node, now, pod.verdict.message, refused_at=now if was_refused else None)
     if pod.nominated == node:
         return replace(placed, refused_at=None, message=pod.verdict.message, written_at=now)
     refused_anew = pod.verdict.refused and pod.verdict.message != placed.message
@@ -116,16 +116,16 @@ def observe(
 
 def pod_action(
     pod: pods.Pod,
-    found: tuple[claims.Claim, ...],
+    pod_claims: tuple[claims.Claim, ...],
     placed: WrittenPod | None,
     now: float,
     patience: BindTimeouts,
 ) -> Action:
-    """The turn of an unbound pod whose claims are all there; nothing under another's gate (D23)."""
+    """Return the action for an unbound pod with all claims; none under a foreign gate (D23)."""
     if pod.node is not None or pod.deleting or pod.finished or _has_foreign_gate(pod):
         return Nothing()
-    open_claims = tuple(claim for claim in found if claim.allocation is None)
-    settled = tuple(claim for claim in found if claim.allocation is not None)
+    open_claims = tuple(claim for claim in pod_claims if claim.allocation is None)
+    settled = tuple(claim for claim in pod_claims if claim.allocation is not None)
     if any(claim.deleting for claim in open_claims):
         return Nothing()
     if open_claims:
@@ -139,10 +139,10 @@ def pod_action(
 
 
 def should_ungate(pod: pods.Pod, namespace_labels: Mapping[str, str]) -> bool:
-    """Tell whether our scheduling gate goes from a pod that fits nowhere now.
+    """Return whether our scheduling gate is removed from a pod that fits nowhere now.
 
     kube-scheduler then marks the pod Unschedulable, which cluster autoscalers act on. A namespace
-    whose label asks for the gate keeps it while its pods wait.
+    whose label requests the gate keeps it while its pods wait.
     """
     stays = namespace_labels.get(names.GATE_LABEL) == "true"
     return names.ALLOCATION_GATE in pod.gates and not stays
@@ -173,14 +173,14 @@ def _unbound_action(
 
 
 def _silent_s(message: str, patience: BindTimeouts) -> float:
-    """Seconds for which a message is left alone that may be older than our write."""
+    """Return the seconds for which a message that may predate our write is left alone."""
     if not scheduler_message.definite_reasons(message):
         return patience.silent_s
     return min(patience.unchanged_s, patience.silent_s)
 
 
 def _refused_s(message: str, patience: BindTimeouts) -> float:
-    """Seconds for which a refusal is left alone: it may pass."""
+    """Return the seconds for which a refusal is left alone: it may pass."""
     reasons = scheduler_message.definite_reasons(message)
     if not reasons:
         return patience.refused_s
@@ -190,9 +190,9 @@ def _refused_s(message: str, patience: BindTimeouts) -> float:
 
 
 def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.NodeName) -> Action:
-    """Clear what nobody has reserved; a pod that another binding may count on is parted first."""
+    """Clear unreserved claims; a pod that another binding may count on is unreserved first."""
     if any(entry.is_pod and entry.uid != pod.uid for claim in held for entry in claim.consumers):
-        return Nothing()  # another pod has it; its end changes the claim
+        return Nothing()  # another pod uses it; its end changes the claim
     reserved = tuple(claim for claim in held if allocation_hold.is_reserved_by(claim, pod))
     if reserved:
         return RemoveReservation(reserved)
@@ -200,7 +200,7 @@ def _release_action(pod: pods.Pod, held: tuple[claims.Claim, ...], node: ids.Nod
 
 
 def last_allocated(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
-    """Return the moment of the last allocation with the pod's hold, in RFC 3339; "": not told."""
+    """Return the time of the last allocation with the pod's hold, in RFC 3339; "": unknown."""
     return max(
         (
             claim.allocation.stamped
@@ -211,9 +211,9 @@ def last_allocated(pod: pods.Pod, held: Iterable[claims.Claim]) -> str:
     )
 
 
-def hold_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | None:
-    """The node that claims with the pod's hold are allocated on."""
-    for claim in found:
+def hold_node(pod: pods.Pod, pod_claims: Iterable[claims.Claim]) -> ids.NodeName | None:
+    """Return the node of claims with the pod's hold; None without one."""
+    for claim in pod_claims:
         if claim.allocation is not None and allocation_hold.has_hold(claim, pod):
             return snapshot.pinned_node(claim)
     return None
@@ -221,14 +221,14 @@ def hold_node(pod: pods.Pod, found: Iterable[claims.Claim]) -> ids.NodeName | No
 
 @dataclass(frozen=True, slots=True)
 class DropHolds:
-    """These holds have served: their pods are bound, or gone."""
+    """Drop these holds: their pods are bound, or gone."""
 
     holds: tuple[claims.Consumer, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class ClearUnused:
-    """Nobody uses the allocation, nor will: free the devices."""
+    """Free the devices: the allocation has no users, now or later."""
 
 
 ClaimAction = Nothing | DropHolds | ClearUnused | Recheck
@@ -241,11 +241,12 @@ def claim_action(
     now: float,
     patience: BindTimeouts,
 ) -> ClaimAction:
-    """The turn of a claim. `unreserved_since` is set while ours and without any pod."""
+    """Return the action for a claim. `unreserved_since` is set while ours and without any pod."""
     served = tuple(
-        one
-        for one in claim.consumers
-        if one.is_hold and _is_served(claim, one, find(ids.Key(f"{claim.namespace}/{one.name}")))
+        consumer
+        for consumer in claim.consumers
+        if consumer.is_hold
+        and _is_served(claim, consumer, find(ids.Key(f"{claim.namespace}/{consumer.name}")))
     )
     if served and len(served) == len(claim.consumers):
         # kube-controller-manager frees a claim only when it empties reservedFor itself.
@@ -259,7 +260,7 @@ def claim_action(
 
 
 def _is_served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None) -> bool:
-    """Tell whether a hold is over: of a bound pod, once the pod has reserved the claim."""
+    """Return whether a hold is over: for a bound pod, once the pod has reserved the claim."""
     if pod is None or not allocation_hold.is_hold_of(entry, pod) or pod.finished:
         return True
     if pod.node is None:
@@ -268,7 +269,7 @@ def _is_served(claim: claims.Claim, entry: claims.Consumer, pod: pods.Pod | None
 
 
 def is_unused(claim: claims.Claim, view: snapshot.Snapshot) -> bool:
-    """Whether an allocation of ours is for nobody: reservedFor is empty.
+    """Return whether an allocation of ours has no users: reservedFor is empty.
 
     Ours: every result is a device of our driver that only the controller allocates.
     """

@@ -1,7 +1,7 @@
-"""Devices planned for the first in line, and the bounds of that. Pure.
+"""Devices planned for the first pending workload, and their limits. Pure.
 
 Slurm's backfill scheduler calls such nodes PLANNED, EASY (Lifka, JSSPP 1995) a reservation. A plan
-always has an end: lists, pages, metrics and refusals say for whom it is and until when.
+always has an end: lists, pages, metrics and refusals show its workload and end.
 """
 
 import datetime as dt
@@ -20,16 +20,16 @@ from driver.scheduling.snapshot import snapshot
 KEY: Final = ids.Key("head:")
 """Holder of planned devices in a view; no claim has such a key."""
 PLAN_SENTENCE: Final = "Kept for it until"
-"""Begins the sentence on a pod's condition by which the API alone tells that it has a plan."""
+"""Begins the sentence on a pod's condition from which the API shows that it has a plan."""
 
 _PLAN_PATTERN = re.compile(rf"{PLAN_SENTENCE} (?P<until>\S+): (?P<gpus>.+)$", re.DOTALL)
 
 
 class PlanReason(enum.StrEnum):
-    """Grounds for a plan."""
+    """Reason for a plan."""
 
     KNOWN_END = "known-end"
-    """All in its way declares when it ends (ration.dev/max-run-time, activeDeadlineSeconds)."""
+    """All its blockers declare their end (ration.dev/max-run-time, activeDeadlineSeconds)."""
     STARVED = "starved"
     """It has waited longer than the starvation bound."""
 
@@ -63,7 +63,7 @@ class BackfillPlan:
 
     kind: str
     key: ids.Key
-    devices: tuple[reservations.Held, ...]
+    devices: tuple[reservations.HeldDevice, ...]
     since: dt.datetime
     until: dt.datetime
     reason: PlanReason
@@ -84,7 +84,7 @@ class BackfillPlan:
 
 
 class Sentence(NamedTuple):
-    """The sentence on the condition of a pod that devices are kept for: `gpus` counts, by node."""
+    """The sentence on the condition of a pod with planned devices: `gpus` counts, by node."""
 
     until: str
     gpus: str
@@ -97,12 +97,12 @@ def parse_plan_sentence(message: str) -> Sentence | None:
 
 
 def idle_gpus(plan: BackfillPlan, view: snapshot.Snapshot) -> Mapping[ids.NodeName, int]:
-    """Count the planned GPUs that nobody uses yet, by node; nodes without one left out."""
+    """Return the number of unused planned GPUs, by node; nodes without one left out."""
     used: set[tuple[ids.NodeName, str]] = set()
     every: set[tuple[ids.NodeName, str]] = set()
     for held in plan.devices:
-        card = held.node, faces.gpu_name(held.device.device) or held.device.device
-        every.add(card)
+        gpu = held.node, faces.gpu_name(held.device.device) or held.device.device
+        every.add(gpu)
         if any(holder.claim != KEY for holder in view.holders(held.device)):
-            used.add(card)
+            used.add(gpu)
     return dict(sorted(Counter(node for node, _ in every - used).items()))

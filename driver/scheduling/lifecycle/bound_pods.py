@@ -16,24 +16,24 @@ from driver.scheduling.snapshot import allocation_hold, snapshot
 GRACE_S = 1.0
 """Watches of pods and of claims are not in step: a claim's write may be seen after the binding."""
 REPAIR_BOUND_S = 15.0
-"""A pod bound away from its claims is repaired, or told why not, within this time."""
+"""A pod bound to another node than its claims is repaired, or the reason reported, within it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Consistent:
-    """Every claim is allocated where the pod is, or the pod is over this."""
+    """Every claim is allocated on the pod's node, or the pod needs none any more."""
 
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """Claims that are allocated where the pod is not, and that only this pod would use."""
+    """Claims that are allocated on another node, without other users."""
 
     claims: tuple[claims.Claim, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Blocked:
-    """A claim is allocated where the pod is not, and stays; `why` names who uses it."""
+    """A claim is allocated on another node, and stays; `reason` names its user."""
 
     claim: claims.Claim
     reason: str
@@ -41,7 +41,7 @@ class Blocked:
 
 @dataclass(frozen=True, slots=True)
 class Unallocated:
-    """These claims are to be allocated on the pod's node; `settled` ones are there already."""
+    """These claims are to be allocated on the pod's node; the others are there already."""
 
     open_claims: tuple[claims.Claim, ...]
     allocated_claims: tuple[claims.Claim, ...]
@@ -53,7 +53,7 @@ BindingState = Consistent | Misplaced | Blocked | Unallocated
 def binding_state(
     pod: pods.Pod, every: Iterable[claims.Claim], node: nodes.Node | None
 ) -> BindingState:
-    """Compare where a bound pod is with where its claims are allocated."""
+    """Compare the node of a bound pod with those of its claims."""
     if pod.node is None or pod.deleting or pod.phase != "Pending":
         return Consistent()
     held = tuple(every)
@@ -76,7 +76,7 @@ def bound_pod_message(pod: pods.Pod, words: str) -> str:
 
 
 def misplaced_message(state_now: Misplaced | Blocked) -> str:
-    """Words for claims that are allocated where the pod is not, and what becomes of them."""
+    """Return the message for claims on another node, and what happens to them."""
     if isinstance(state_now, Blocked):
         claim = state_now.claim
         return (
@@ -87,22 +87,22 @@ def misplaced_message(state_now: Misplaced | Blocked) -> str:
 
 
 def unknown_node_message(pod: pods.Pod) -> str:
-    """Words for a pod that names a node that does not exist."""
+    """Return the message for a pod on a node that does not exist."""
     return f"no node is called {pod.node}"
 
 
 def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -> bool:
-    """Tell whether the allocation of a claim, if it has one, can be used on a node."""
+    """Return whether the allocation of a claim, if it has one, can be used on a node."""
     selector = claim.allocation.selector if claim.allocation is not None else None
     return selector is None or selector.matches(name, node.labels if node is not None else {})
 
 
 def _other_user(claim: claims.Claim, pod: pods.Pod) -> str:
-    """Name who else uses a claim; "" where only the pod itself has reserved it, or has its hold."""
+    """Return another user of a claim; "" if only the pod has reserved it, or has its hold."""
     for entry in claim.consumers:
         if entry.uid != pod.uid and not allocation_hold.is_hold_of(entry, pod):
             return f"{entry.resource.removesuffix('s')} {entry.name} has it"
-    for device in claim.said:
+    for device in claim.device_statuses:
         ready = device.condition(names.CONDITION_READY)
         if ready is not None and ready.status == "True":
             return f"it is prepared on {snapshot.pinned_node(claim)}"

@@ -1,9 +1,8 @@
-"""What is done for the pods of a claim that its node refused, or that uses too much (D8). Pure.
+"""Remediation for pods of a claim that its node refused, or that exceeds its share (D8). Pure.
 
-The plugin says in `status.devices` how the claim is; what follows is decided from that and the
-pods alone, so that every leader decides the same. A refusal that has passed: the kubelet is asked
-to try again. One that never will, or a share that is exceeded: the pod is evicted where its owner
-makes another, and stays as it is where nobody would.
+The plugin reports claims in `status.devices`; actions follow from that and the pods alone, so that
+every leader decides the same. A refusal that was cleared: the kubelet retries. A permanent one, or
+an exceeded share: the pod is evicted if its owner would replace it, and stays otherwise.
 """
 
 import datetime as dt
@@ -15,16 +14,16 @@ from driver.resources.core import pods
 from driver.resources.dra import claims, device_status
 
 GRACE_S = 60.0
-"""How long a share may be exceeded before the pods go."""
+"""Time for which a share may be exceeded before the eviction."""
 _SAME_NODE_OWNERS = frozenset({"DaemonSet"})
-"""Owners whose next pod is for the same node and of the same template: refused again, for ever."""
+"""Owners that recreate the pod on the same node from the same template: refused again, forever."""
 _NO_REPLACEMENT_OWNERS = frozenset({"Node"})
-"""Owners that make no other pod through the API: of a static pod there is only a mirror."""
+"""Owners that create no other pod through the API: a static pod has only a mirror."""
 
 
 @dataclass(frozen=True, slots=True)
 class RemediationRules:
-    """Whose devices are looked at, and whether pods go that use more than their share."""
+    """The driver whose devices count, and whether pods that exceed their share are evicted."""
 
     driver: str
     evict_over_share: bool = False
@@ -33,7 +32,7 @@ class RemediationRules:
 
 @dataclass(frozen=True, slots=True)
 class RetryPrepare:
-    """Have the kubelet try again at once: a refusal was cleared at `stamp` (RFC 3339)."""
+    """Make the kubelet retry at once: a refusal was cleared at `cleared_at` (RFC 3339)."""
 
     pod: pods.Pod
     cleared_at: str
@@ -41,7 +40,7 @@ class RetryPrepare:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Have the pod leave; `owner` makes another."""
+    """Evict the pod; `owner` creates another."""
 
     pod: pods.Pod
     owner: pods.Owner
@@ -50,7 +49,10 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class ReportKept:
-    """The pod should leave, but nobody would make another: say so. `since` tells it apart."""
+    """Report a pod to be evicted without a controller that would replace it.
+
+    `since` identifies the report.
+    """
 
     pod: pods.Pod
     since: str
@@ -59,7 +61,7 @@ class ReportKept:
 
 @dataclass(frozen=True, slots=True)
 class Recheck:
-    """Look again in `after_s` seconds."""
+    """Check again in `after_s` seconds."""
 
     after_s: float
 
@@ -69,32 +71,40 @@ Action = RetryPrepare | Evict | ReportKept | Recheck
 
 def actions_for(
     claim: claims.Claim,
-    known: Mapping[ids.Key, pods.Pod],
+    pods_by_key: Mapping[ids.Key, pods.Pod],
     now: dt.datetime,
     rules: RemediationRules,
 ) -> tuple[Action, ...]:
-    """What is due for each pod that has reserved the claim and is on its node."""
-    said = [one for one in claim.said if one.device.driver == rules.driver]
-    if claim.allocation is None or not said:
+    """Return the actions for each pod that has reserved the claim and is on its node."""
+    device_statuses = [
+        device_status
+        for device_status in claim.device_statuses
+        if device_status.device.driver == rules.driver
+    ]
+    if claim.allocation is None or not device_statuses:
         return ()
-    on_node = [pod for pod in _users(claim, known) if pod.node and not _is_leaving(pod)]
+    on_node = [pod for pod in _users(claim, pods_by_key) if pod.node and not _is_leaving(pod)]
     waiting = [pod for pod in on_node if pod.phase == "Pending"]
     acts: list[Action] = []
-    if (never := _permanent_refusal(said)) is not None:
-        acts += _evictions(claim, never, waiting)
-    elif cleared := _refusal_cleared_at(said):
+    if (permanent := _permanent_refusal(device_statuses)) is not None:
+        acts += _evictions(claim, permanent, waiting)
+    elif cleared := _refusal_cleared_at(device_statuses):
         acts += [RetryPrepare(pod, cleared) for pod in waiting if pod.asked_again < cleared]
     if rules.evict_over_share and (
-        over := _find_condition(said, names.CONDITION_WITHIN_SHARE, "False")
+        exceeded := _find_condition(device_statuses, names.CONDITION_WITHIN_SHARE, "False")
     ):
-        acts += _over_share(claim, over, on_node, _age_s(over, now), rules.grace_s)
+        acts += _over_share(claim, exceeded, on_node, _age_s(exceeded, now), rules.grace_s)
     return tuple(acts)
 
 
-def _users(claim: claims.Claim, known: Mapping[ids.Key, pods.Pod]) -> Iterable[pods.Pod]:
-    for one in claim.consumers:
-        pod = known.get(ids.Key(f"{claim.namespace}/{one.name}")) if one.is_pod else None
-        if pod is not None and pod.uid == one.uid:
+def _users(claim: claims.Claim, pods_by_key: Mapping[ids.Key, pods.Pod]) -> Iterable[pods.Pod]:
+    for consumer in claim.consumers:
+        pod = (
+            pods_by_key.get(ids.Key(f"{claim.namespace}/{consumer.name}"))
+            if consumer.is_pod
+            else None
+        )
+        if pod is not None and pod.uid == consumer.uid:
             yield pod
 
 
@@ -103,10 +113,10 @@ def _is_leaving(pod: pods.Pod) -> bool:
 
 
 def _permanent_refusal(
-    said: Iterable[device_status.DeviceStatus],
+    device_statuses: Iterable[device_status.DeviceStatus],
 ) -> device_status.Condition | None:
-    """Why the claim will never be prepared as it is, where the plugin says so."""
-    for entry in said:
+    """Return why the claim will never be prepared, if the plugin says so."""
+    for entry in device_statuses:
         ready = entry.condition(names.CONDITION_READY)
         stalled = entry.condition(names.CONDITION_STALLED)
         if ready and stalled and (ready.status, stalled.status) == ("False", "True"):
@@ -114,26 +124,32 @@ def _permanent_refusal(
     return None
 
 
-def _refusal_cleared_at(said: Iterable[device_status.DeviceStatus]) -> str:
-    """When the last refusal was cleared; "" while there is another, or none was."""
-    ready = [found for one in said if (found := one.condition(names.CONDITION_READY))]
-    if any(one.status == "False" for one in ready):
+def _refusal_cleared_at(device_statuses: Iterable[device_status.DeviceStatus]) -> str:
+    """Return when the last refusal was cleared; "" while there is another, or without one."""
+    ready = [
+        condition
+        for entry in device_statuses
+        if (condition := entry.condition(names.CONDITION_READY))
+    ]
+    if any(entry.status == "False" for entry in ready):
         return ""
     cleared = reasons.Reason.REFUSAL_CLEARED.value
-    return max((one.since for one in ready if one.reason == cleared), default="")
+    return max((entry.since for entry in ready if entry.reason == cleared), default="")
 
 
 def _find_condition(
-    said: Iterable[device_status.DeviceStatus], kind: str, status: str
+    device_statuses: Iterable[device_status.DeviceStatus], kind: str, status: str
 ) -> device_status.Condition | None:
-    found = (one.condition(kind) for one in said)
-    return next((one for one in found if one is not None and one.status == status), None)
+    conditions = (entry.condition(kind) for entry in device_statuses)
+    return next(
+        (entry for entry in conditions if entry is not None and entry.status == status), None
+    )
 
 
 def _evictions(
-    claim: claims.Claim, why: device_status.Condition, found: Iterable[pods.Pod]
+    claim: claims.Claim, why: device_status.Condition, victims: Iterable[pods.Pod]
 ) -> Iterable[Evict]:
-    for pod in found:
+    for pod in victims:
         if (
             pod.owner is not None
             and pod.owner.kind not in _SAME_NODE_OWNERS | _NO_REPLACEMENT_OWNERS
@@ -144,14 +160,14 @@ def _evictions(
 def _over_share(
     claim: claims.Claim,
     why: device_status.Condition,
-    found: Iterable[pods.Pod],
+    victims: Iterable[pods.Pod],
     age_s: float,
     grace_s: float,
 ) -> Iterable[Action]:
     if age_s < grace_s:
         yield Recheck(min(grace_s - age_s, grace_s))
         return
-    for pod in found:
+    for pod in victims:
         if pod.owner is not None and pod.owner.kind not in _NO_REPLACEMENT_OWNERS:
             yield Evict(pod, pod.owner, _message(claim, why))
         else:
@@ -163,7 +179,7 @@ def _message(claim: claims.Claim, why: device_status.Condition) -> str:
 
 
 def _age_s(condition: device_status.Condition, now: dt.datetime) -> float:
-    """How long it has been so; 0 where its time cannot be read."""
+    """Return the age of a condition in seconds; 0 if its time cannot be read."""
     try:
         return (now - dt.datetime.fromisoformat(condition.since)).total_seconds()
     except (ValueError, TypeError):

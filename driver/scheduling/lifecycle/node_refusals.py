@@ -1,7 +1,7 @@
-"""Nodes that kube-scheduler refused for pods of one shape: not tried again until something changed.
+"""Nodes that kube-scheduler refused for pods of one shape: retried after a change or a back-off.
 
 The shape of a pod is its owner (a ReplicaSet has one template), else the pod itself. Pure but for
-its memory, which may be lost: then a refusal is learnt once more.
+its state, which may be lost: then a refusal is learnt once more.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,15 +18,15 @@ UNCHANGED_S = 60.0
 MAX_S = 600.0
 _MAX_DOUBLINGS = 10
 NodeState = Callable[[ids.NodeName, bool], object]
-"""The state of a node that a refusal depends on, of all nodes where the flag is set: it equals the
-state before while nothing changed."""
+"""State of a node that a refusal depends on, of all nodes if the flag is set: it equals the
+previous state while nothing changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A refused pair: `words` are kube-scheduler's; moments are monotonic seconds.
+    """A refused pair: `message` is kube-scheduler's; times are monotonic seconds.
 
-    `least` is when the pair may be tried again if its state changed, `until` if it did not.
+    `retry_if_changed` is when it may be tried again if its state changed, `retry_at` if it did not.
     """
 
     message: str
@@ -38,7 +38,7 @@ class Refusal:
 
 
 class NodeRefusals:
-    """Owned by one thread."""
+    """Back-offs of shape and node; owned by one thread."""
 
     def __init__(self) -> None:
         self._pairs: dict[str, dict[ids.NodeName, Refusal]] = {}
@@ -46,23 +46,23 @@ class NodeRefusals:
     def record(
         self, pod: pods.Pod, node: ids.NodeName, message: str, state_of: NodeState, now: float
     ) -> float:
-        """Remember a refusal; the seconds for which the node is left out at least."""
+        """Record a refusal; return the minimum back-off of the node in seconds."""
         self._prune(now)
         nodes = self._pairs.setdefault(pod_shape(pod), {})
         times = nodes[node].times + 1 if node in nodes else 0
         factor = 2.0 ** min(times, _MAX_DOUBLINGS)
         least_s = min(FIRST_S * factor, MAX_S)
         until_s = min(UNCHANGED_S * factor, MAX_S)
-        words = scheduler_message.definite_reasons(message) or message
-        spans = scheduler_message.spans_nodes(words)
+        reasons = scheduler_message.definite_reasons(message) or message
+        spans = scheduler_message.spans_nodes(reasons)
         state = state_of(node, spans)
-        nodes[node] = Refusal(words, spans, state, times, now + least_s, now + until_s)
+        nodes[node] = Refusal(reasons, spans, state, times, now + least_s, now + until_s)
         return least_s
 
     def avoided_nodes(
         self, pod: pods.Pod, state_of: NodeState, now: float
     ) -> Mapping[ids.NodeName, str]:
-        """The nodes to leave out for a pod now, with kube-scheduler's words."""
+        """Return the nodes to avoid for a pod now, with kube-scheduler's messages."""
         return {
             node: pair.message
             for node, pair in self._pairs.get(pod_shape(pod), {}).items()
@@ -71,13 +71,13 @@ class NodeRefusals:
         }
 
     def next_retry(self, pod: pods.Pod, now: float) -> float | None:
-        """The next moment at which a node may be tried again; None where none is left out."""
+        """Return when a node may be tried again next; None if none is avoided."""
         pairs = self._pairs.get(pod_shape(pod), {}).values()
         ends = (moment for pair in pairs for moment in (pair.retry_if_changed, pair.retry_at))
         return min((moment for moment in ends if moment > now), default=None)
 
     def _prune(self, now: float) -> None:
-        """Forget pairs whose back-off ended as long ago as the longest one lasts."""
+        """Drop pairs whose back-off ended `MAX_S` ago."""
         for key, nodes in [*self._pairs.items()]:
             fresh = {node: pair for node, pair in nodes.items() if now - pair.retry_at < MAX_S}
             if fresh:

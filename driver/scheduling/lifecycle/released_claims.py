@@ -1,8 +1,8 @@
-"""When claims lost their allocation: the next one, elsewhere, has to wait a little. Pure.
+"""Delay after claims lost their allocation, before they are allocated elsewhere. Pure.
 
 kube-scheduler's PreBind that met a conflict reads the claim again and writes the pod into
-reservedFor, without a look whether the allocation is still the one it filtered by (bindClaim,
-dynamicresources.go). So an allocation elsewhere is written only when such a try is over.
+reservedFor, without checking that the allocation is still the one it filtered by (bindClaim,
+dynamicresources.go). So an allocation elsewhere is written only when such an attempt is over.
 """
 
 from collections.abc import Iterable
@@ -16,9 +16,9 @@ SETTLE_S = 5.0
 
 
 class ReleasedClaims:
-    """Fed with every change of a claim; moments are seconds since the epoch.
+    """Fed with every change of a claim; times are seconds since the epoch.
 
-    What it remembers may be lost: see `put`.
+    Its state may be lost: see `set_claim`.
     """
 
     def __init__(self) -> None:
@@ -28,10 +28,10 @@ class ReleasedClaims:
         self._unreserved: dict[ids.Key, float] = {}
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None, now: float) -> None:
-        """Take a claim as it is now; None: it is gone.
+        """Set or delete a claim.
 
-        A claim that is met first without an allocation, but with the finalizer that goes before
-        every allocation, may have been released a moment ago, by another leader.
+        A claim first seen without an allocation, but with the finalizer that precedes every
+        allocation, may have been released a moment ago, by another leader.
         """
         if claim is None:
             self._held.pop(key, None)
@@ -59,7 +59,7 @@ class ReleasedClaims:
             self._reserved.discard(key)
 
     def clear_delay_s(self, held: Iterable[claims.Claim], now: float) -> float:
-        """Seconds until allocations that no pod reserves any more may be cleared; 0 or less: now.
+        """Return the seconds until unreserved allocations may be cleared; 0 or less: now.
 
         An attempt that saw the pod's entry binds without a write.
         """
@@ -69,9 +69,9 @@ class ReleasedClaims:
     def allocate_delay_s(
         self, open_claims: Iterable[claims.Claim], created: float, now: float
     ) -> float:
-        """Seconds until these claims may be allocated for a pod; 0 or less: now.
+        """Return the seconds until these claims may be allocated for a pod; 0 or less: now.
 
-        `created` is when the pod was made: no try for it can have begun before.
+        `created` is when the pod was made: no attempt for it can have begun before.
         """
         moments = (self._released.get(claim.key) for claim in open_claims)
         waits = (then + SETTLE_S - now for then in moments if then is not None and created <= then)

@@ -13,17 +13,17 @@ _SPLIT = re.compile(r", (?=\d+ )")
 _ELSEWHERE = "resourceclaim not available on the node"
 """A node that the allocation does not reach (dynamicresources.go, Filter)."""
 _UNALLOCATED = ("cannot allocate all claims", "in the process of being allocated", "timed out")
-"""The attempt began before it saw our allocation, or says nothing of it."""
+"""The attempt began before it saw our allocation, or does not show whether it did."""
 _ACROSS_NODES = ("topology spread", "affinity rules")
 """Reasons that depend on the pods of other nodes."""
 _BY_OTHER_PODS = ("topology spread", "pod affinity rules")
-"""Reasons that a pod lifts which comes to some node."""
+"""Reasons that a pod added to some node may lift."""
 
 
 def definite_reasons(message: str) -> str:
-    """Return the reasons for which our node was refused; "" where the message leaves that open.
+    """Return the reasons for which our node was refused; "" if the message leaves that open.
 
-    A reason that is definite does not pass by waiting: the filters saw the allocation and the node.
+    A definite reason does not pass by waiting: the filters saw the allocation and the node.
     """
     head = _HEAD.match(message)
     if head is None:
@@ -35,10 +35,10 @@ def definite_reasons(message: str) -> str:
 
 
 def spans_nodes(message: str) -> bool:
-    """Tell whether a reason may pass by what happens on other nodes."""
+    """Return whether a reason may pass by what happens on other nodes."""
     return any(marker in message for marker in _ACROSS_NODES)
 
 
 def awaits_pods(message: str) -> bool:
-    """Tell whether a reason passes once other pods are bound, as ours in flight soon are."""
+    """Return whether a reason passes once other pods are bound, as ours in flight soon are."""
     return any(marker in message for marker in _BY_OTHER_PODS)

@@ -1,1 +1,1 @@
-"""Preemption: who may be evicted, and which victims cost least."""
+"""Preemption: eligibility of victims, and the victims that cost least."""

@@ -1,8 +1,7 @@
-"""Where and when a waiting pod or gang starts soonest if nobody is evicted: what is kept. Pure.
+"""Earliest start of a pending pod or gang without evictions, and the devices to reserve. Pure.
 
-A pod ends at the latest when the run time that it declared is over. Of pods that declare none the
-end is not known: only where those that do leave too little room it is waited for as few of the
-others as could be found.
+A pod ends at the latest when its declared run time is over. The end of a pod without one is not
+known: only if the others leave too little room, as few of these as could be found are waited for.
 """
 
 import datetime as dt
@@ -22,10 +21,10 @@ from driver.scheduling.preemption import victims
 
 @dataclass(frozen=True, slots=True)
 class PlannedStart:
-    """What each member gets, and when all of it is free: None where that is not known.
+    """Devices of each member, and when all of them are free: None if that is not known.
 
-    `waits_for` are the pods without a known end that have to end before, by name; `least`: one
-    fewer would not do.
+    `waits_for` are the pods without a known end that have to end before, by name; `is_optimal`: one
+    fewer would not suffice.
     """
 
     members: tuple[gang_types.MemberPlacement, ...]
@@ -35,160 +34,169 @@ class PlannedStart:
 
     @property
     def assignments(self) -> Mapping[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]]:
-        """The devices to keep, by node."""
-        found: dict[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]] = {}
-        for seat in self.members:
-            node = seat.placement.node
-            found[node] = (*found.get(node, ()), *seat.placement.assignments)
-        return found
+        """Devices to reserve, by node."""
+        by_node: dict[ids.NodeName, tuple[allocator_types.DeviceAssignment, ...]] = {}
+        for member in self.members:
+            node = member.placement.node
+            by_node[node] = (*by_node.get(node, ()), *member.placement.assignments)
+        return by_node
 
 
 def find_earliest_start(
-    ask: preemption_types.PreemptionRequest,
-    people: Iterable[holders.DeviceHolder],
+    request: preemption_types.PreemptionRequest,
+    all_holders: Iterable[holders.DeviceHolder],
     now: dt.datetime,
-    meter: step_budget.StepBudget,
+    budget: step_budget.StepBudget,
 ) -> PlannedStart | None:
-    """None where it would fit at no time, whoever ends; or the steps ended."""
-    mine = [
-        one
-        for one in people
-        if one.pod.uid not in ask.uids and not holders.returns_to_node(one.pod)
+    """Return the earliest start; None if it never fits, or the steps ended."""
+    others = [
+        holder
+        for holder in all_holders
+        if holder.pod.uid not in request.uids and not holders.returns_to_node(holder.pod)
     ]
-    ends = {one.key: latest_end(one.pod, now) for one in mine}
-    known = sorted(
-        (one for one in mine if ends[one.key] is not None),
-        key=lambda one: (ends[one.key] or now, one.key),
+    ends = {holder.key: latest_end(holder.pod, now) for holder in others}
+    known_ends = sorted(
+        (holder for holder in others if ends[holder.key] is not None),
+        key=lambda holder: (ends[holder.key] or now, holder.key),
     )
     unknown = sorted(
-        (one for one in mine if ends[one.key] is None),
-        key=lambda one: (victims.start_time(one.pod) or 0.0, one.key),
+        (holder for holder in others if ends[holder.key] is None),
+        key=lambda holder: (victims.start_time(holder.pod) or 0.0, holder.key),
     )
-    return _Search(ask, known, unknown, meter).result(lambda one: ends[one.key] or now, now)
+    return _Search(request, known_ends, unknown, budget).result(
+        lambda holder: ends[holder.key] or now, now
+    )
 
 
 def latest_end(pod: pods.Pod, now: dt.datetime) -> dt.datetime | None:
-    """When a pod ends at the latest; not before `now`. None: not known.
+    """Return when a pod ends at the latest; not before `now`. None: not known.
 
-    One that is being deleted ends now; one that has not started yet as if it started now.
+    A terminating pod ends now; a pod that has not started counts as starting now.
     """
     if pod.deleting:
         return now
-    if pod.most_s is None:
+    if pod.max_runtime_s is None:
         return None
     started = victims.parse_time(pod.started)
     since = now.timestamp() if started is None else started
-    return dt.datetime.fromtimestamp(max(since + pod.most_s, now.timestamp()), dt.UTC)
+    return dt.datetime.fromtimestamp(max(since + pod.max_runtime_s, now.timestamp()), dt.UTC)
 
 
 class _Search:
-    """More who are gone never fit worse, so that halving finds the first that do."""
+    """Search by bisection: with more pods gone nothing fits worse."""
 
     def __init__(
         self,
-        ask: preemption_types.PreemptionRequest,
-        known: Sequence[holders.DeviceHolder],
-        unknown: Sequence[holders.DeviceHolder],
-        meter: step_budget.StepBudget,
+        request: preemption_types.PreemptionRequest,
+        known_ends: Sequence[holders.DeviceHolder],
+        unknown_ends: Sequence[holders.DeviceHolder],
+        budget: step_budget.StepBudget,
     ) -> None:
-        self._request = ask
-        self._known_ends = known
-        self._unknown_ends = unknown
-        self._budget = meter
+        self._request = request
+        self._known_ends = known_ends
+        self._unknown_ends = unknown_ends
+        self._budget = budget
         self._fill_cache = tentative.FillCache()
 
     def result(
         self, ends: Callable[[holders.DeviceHolder], dt.datetime], now: dt.datetime
     ) -> PlannedStart | None:
-        seats = self._place_without(self._known_ends)
-        if seats is None:
+        members = self._place_without(self._known_ends)
+        if members is None:
             return self._after_unknown_ends()
         if not self._known_ends:
-            return PlannedStart(seats, now)
+            return PlannedStart(members, now)
         count = self._fewest_gone(self._known_ends, ())
-        # All who end at that moment are gone then.
+        # All pods that end at that moment are gone then.
         start = ends(self._known_ends[count - 1]) if count else now
-        gone = [one for one in self._known_ends if ends(one) <= start]
-        found = self._place_without(gone if count else ())
-        return PlannedStart(found or seats, start)
+        gone = [holder for holder in self._known_ends if ends(holder) <= start]
+        placed = self._place_without(gone if count else ())
+        return PlannedStart(placed or members, start)
 
     def _after_unknown_ends(self) -> PlannedStart | None:
-        """The longest running first, as many as it takes; then without those who may stay."""
+        """Return a start after unknown ends: longest running pods first, then without spares."""
         if self._place_without([*self._known_ends, *self._unknown_ends]) is None:
             return None
-        alone = self._single_node_start()
-        if alone is not None:
-            return alone
+        single = self._single_node_start()
+        if single is not None:
+            return single
         count = self._fewest_gone(self._unknown_ends, self._known_ends)
         gone = [*self._unknown_ends[:count]]
-        for one in self._unknown_ends[:count]:
+        for holder in self._unknown_ends[:count]:
             if self._budget.is_spent:
                 break
-            fewer = [other for other in gone if other is not one]
+            fewer = [other for other in gone if other is not holder]
             if self._place_without([*self._known_ends, *fewer]) is not None:
                 gone = fewer
-        seats = self._place_without([*self._known_ends, *gone])
-        if seats is None:
+        members = self._place_without([*self._known_ends, *gone])
+        if members is None:
             return None
         least = not self._budget.is_spent
-        return PlannedStart(seats, None, tuple(sorted(one.key for one in gone)), least)
+        return PlannedStart(members, None, tuple(sorted(holder.key for holder in gone)), least)
 
     def _single_node_start(self) -> PlannedStart | None:
-        """For one pod, where the fewest have to end; None where the steps ended."""
-        ask, view = self._request, without_pods.WithoutPods(self._request.view, self._known_ends)
-        asked = (
-            step_budget.workload_query(view, ask.single, ask.allocator_settings)
-            if ask.single
+        """Return the start of one pod with the fewest unknown ends; None if the steps ended."""
+        request, view = (
+            self._request,
+            without_pods.WithoutPods(self._request.view, self._known_ends),
+        )
+        query = (
+            step_budget.workload_query(view, request.single, request.allocator_settings)
+            if request.single
             else None
         )
-        if asked is None or self._budget.is_spent:
+        if query is None or self._budget.is_spent:
             return None
-        search = victim_search.Search(view, asked, cost.FewestPods(view), self._budget)
-        there = [
-            (view.nodes[name], [one for one in self._unknown_ends if one.node == name])
+        search = victim_search.Search(view, query, cost.FewestPods(view), self._budget)
+        candidates = [
+            (view.nodes[name], [holder for holder in self._unknown_ends if holder.node == name])
             for name in sorted(
-                {one.node for one in self._unknown_ends} - {*asked.workload.avoided_nodes}
+                {holder.node for holder in self._unknown_ends} - {*query.workload.avoided_nodes}
             )
             if name in view.nodes
         ]
-        best = victim_search.find_best(search, there)
+        best = victim_search.find_best(search, candidates)
         if best.victims is None:
             return None
         without = without_pods.WithoutPods(view, best.victims.victims)
-        picks = asked.assignments(without, view.nodes[best.victims.node], best.victims.fit)
+        picks = query.assignments(without, view.nodes[best.victims.node], best.victims.fit)
         placement = allocator_types.Placement(
             best.victims.node, picks, "once those in its way have ended"
         )
-        seat = gang_types.MemberPlacement(asked.workload, placement)
+        member = gang_types.MemberPlacement(query.workload, placement)
         return PlannedStart(
-            (seat,), None, best.victims.names, best.victims.is_optimal and best.is_exhaustive
+            (member,), None, best.victims.names, best.victims.is_optimal and best.is_exhaustive
         )
 
     def _fewest_gone(
-        self, found: Sequence[holders.DeviceHolder], gone: Sequence[holders.DeviceHolder]
+        self, ordered: Sequence[holders.DeviceHolder], removed: Sequence[holders.DeviceHolder]
     ) -> int:
-        """How many of those in order have to go, beside some who are gone."""
-        low, high = 0, len(found)
+        """Return how many pods, in order, have to go beside those that are gone."""
+        low, high = 0, len(ordered)
         while low < high:
             middle = (low + high) // 2
-            if self._place_without([*gone, *found[:middle]]) is None:
+            if self._place_without([*removed, *ordered[:middle]]) is None:
                 low = middle + 1
             else:
                 high = middle
         return low
 
     def _place_without(
-        self, gone: Sequence[holders.DeviceHolder]
+        self, removed: Sequence[holders.DeviceHolder]
     ) -> tuple[gang_types.MemberPlacement, ...] | None:
-        """In the view without these. What nodes told before is remembered from view to view."""
-        ask = self._request
-        self._budget.spend(step_budget.EVALUATE_STEPS * len(ask.members))
-        view = without_pods.WithoutPods(ask.view, gone)
-        seated = gang_placement.place_gang(
-            ask.members, view, ask.topology_request, ask.allocator_settings, self._fill_cache
+        """Return the placement without these pods. Node results are cached between snapshots."""
+        request = self._request
+        self._budget.spend(step_budget.EVALUATE_STEPS * len(request.members))
+        view = without_pods.WithoutPods(request.view, removed)
+        placement = gang_placement.place_gang(
+            request.members,
+            view,
+            request.topology_request,
+            request.allocator_settings,
+            self._fill_cache,
         )
         return (
-            preemption_types.member_order(ask, seated)
-            if isinstance(seated, gang_types.GangPlacement)
+            preemption_types.member_order(request, placement)
+            if isinstance(placement, gang_types.GangPlacement)
             else None
         )

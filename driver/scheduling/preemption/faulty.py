@@ -1,8 +1,8 @@
-"""Which workloads are on GPUs that failed, and which of them are to run elsewhere. Pure.
+"""Workloads on failed GPUs, and those to run elsewhere. Pure.
 
-A GPU failed whose devices have a taint of a reset-, node- or hardware-class fault; what is only
-told of it (effect None), a quarantine of what works again and a call that hangs are none. On a node
-that is about to be taken away all of them fail at once.
+A GPU has failed if its devices have a taint of a reset-, node- or hardware-class fault, but not if
+that is informational (effect None), a quarantine of a working GPU, or a call that hangs. On a node
+that is about to be removed all of them fail at once.
 """
 
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ REPLACE, KEEP = "replace", "keep"
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What is wrong with a device, in words; `interrupted`: its whole node goes."""
+    """Fault of a device, in words; `is_interrupted`: its whole node is removed."""
 
     device: claims.DeviceId
     message: str
@@ -28,17 +28,17 @@ class Fault:
 
     @property
     def eviction_reason(self) -> reasons.Reason:
-        """Why pods on it are evicted."""
+        """Reason for the eviction of its pods."""
         return reasons.Reason.NODE_INTERRUPTED if self.is_interrupted else reasons.Reason.PREEMPTED
 
     @property
     def kept_reason(self) -> reasons.Reason:
-        """What those are told that stay."""
+        """Reason reported on pods that are not evicted."""
         return reasons.Reason.NODE_INTERRUPTED if self.is_interrupted else reasons.Reason.FAULT_KEPT
 
 
 def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:
-    """Devices of a node that somebody has and that failed, with what is wrong with them."""
+    """Yield the allocated devices of a node that failed, with their faults."""
     if node not in view.nodes:
         return
     leaving = view.nodes[node].leaving
@@ -48,12 +48,15 @@ def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Faul
         if pool.driver != view.driver:
             continue
         for name in sorted(view.used_devices(pool)):
-            device, found = claims.DeviceId(pool.driver, pool.name, name), pool.devices.get(name)
-            why = _fault_description(found) if found is not None else ""
+            device, published = (
+                claims.DeviceId(pool.driver, pool.name, name),
+                pool.devices.get(name),
+            )
+            description = _fault_description(published) if published is not None else ""
             if leaving:
                 yield Fault(device, goes, is_interrupted=True)
-            elif why:
-                yield Fault(device, f"{name} on {node} failed ({why})")
+            elif description:
+                yield Fault(device, f"{name} on {node} failed ({description})")
 
 
 def _fault_description(device: slices.Device) -> str:
@@ -66,27 +69,28 @@ def _fault_description(device: slices.Device) -> str:
 
 
 def _may_pass(taint: slices.Taint) -> bool:
-    """Whether it may go by itself: a call hangs, which one that is grave tells by an Xid, too."""
+    """Return whether the fault may pass: a hanging call; if grave, an Xid reports it too."""
     return taint.key == names.TAINT_LOST and taint.value in names.LOST_FOR_NOW
 
 
-def should_replace(unit: victims.Victim) -> bool:
-    """Whether a workload is to be placed elsewhere: a gang unless it says keep, a pod if it asks.
+def should_replace(victim: victims.Victim) -> bool:
+    """Return whether a workload is to be placed elsewhere: gangs unless opted out, pods on opt-in.
 
-    What its pods say is the annotation `ration.dev/on-fault`.
+    Its pods say so by the annotation `ration.dev/on-fault`.
     """
-    said = {one.pod.on_fault for one in unit.pods}
-    if KEEP in said:
+    annotations = {holder.pod.on_fault for holder in victim.pods}
+    if KEEP in annotations:
         return False
-    return REPLACE in said or any(one.pod.gang for one in unit.pods)
+    return REPLACE in annotations or any(holder.pod.gang for holder in victim.pods)
 
 
-def irreplaceable_reason(unit: victims.Victim) -> str:
-    """Why it cannot be: nobody would make a pod of it again elsewhere; "" where all would be."""
+def irreplaceable_reason(victim: victims.Victim) -> str:
+    """Return why it cannot be: no controller would recreate a pod of it elsewhere; "" if it can."""
     lost = (
-        one.pod.key
-        for one in unit.pods
-        if holders.returns_to_node(one.pod) or (one.pod.owner is None and not one.pod.preemptible)
+        holder.pod.key
+        for holder in victim.pods
+        if holders.returns_to_node(holder.pod)
+        or (holder.pod.owner is None and not holder.pod.preemptible)
     )
     pod = next(lost, None)
     return f"nobody would make pod {pod} again elsewhere" if pod is not None else ""

@@ -1,8 +1,8 @@
-"""For a gang the units in the way of the devices that cost least, node by node. Pure.
+"""Greedy lower bound for gang preemption: per node, the victims of the cheapest devices. Pure.
 
-Each member takes so many devices of one node; the next one there takes dearer ones. So the cheapest
-places for members of one shape are found one by one. What they cost at least no set of units can
-undercut; whether they do together is for seating to say.
+Each member takes some devices of one node; the next one there takes costlier ones. So the cheapest
+devices for members of one shape are found one by one. No set of victims costs less than their lower
+bound; whether they suffice together is for placement to check.
 """
 
 import heapq
@@ -18,12 +18,12 @@ from driver.scheduling.preemption import lower_bounds, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 _COST_PARTS = 720_720
-"""A cost in parts: 1 to 16 divide it."""
+"""Parts of a cost: divisible by 1 to 16."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Members of one shape, and the nodes that could take them, as they are for one of them."""
+    """Members of one shape, and the sites that could take one of them."""
 
     count: int
     sites: Mapping[ids.NodeName, lower_bounds.Site]
@@ -31,9 +31,10 @@ class Group:
 
 @dataclass(slots=True)
 class Guess:
-    """Units whose going may do in a domain, and how many devices each node gives then.
+    """Victims that may suffice in a domain, and the devices that each node frees.
 
-    With `bound` nothing that does there costs less than `least`; not `full`: nothing does at all.
+    With `is_bound` nothing sufficient there costs less than `minimum_cost`; not `is_complete`:
+    nothing suffices at all.
     """
 
     domain: topology.Domain
@@ -45,29 +46,29 @@ class Guess:
 
 
 def find_sites(
-    ask: preemption_types.PreemptionRequest,
-    asked: step_budget.WorkloadQuery,
-    book: victims.VictimIndex,
-    known: lower_bounds.NodeCostsCache,
-    meter: step_budget.StepBudget,
+    request: preemption_types.PreemptionRequest,
+    query: step_budget.WorkloadQuery,
+    victim_index: victims.VictimIndex,
+    costs_cache: lower_bounds.NodeCostsCache,
+    budget: step_budget.StepBudget,
 ) -> Mapping[ids.NodeName, lower_bounds.Site] | None:
-    """The nodes that a member could be on if there were room; None: not known of all of them."""
-    known.refresh(ask.view, asked)
-    found: dict[ids.NodeName, lower_bounds.Site] = {}
-    for name, node in ask.view.nodes.items():
-        if name in asked.workload.avoided_nodes:
+    """Return the nodes that a member could use if it had room; None: not known of all of them."""
+    costs_cache.refresh(request.view, query)
+    sites: dict[ids.NodeName, lower_bounds.Site] = {}
+    for name, node in request.view.nodes.items():
+        if name in query.workload.avoided_nodes:
             continue
-        refused = filters.rejection(ask.view, node, asked.workload)
+        refused = filters.rejection(request.view, node, query.workload)
         if refused is None or refused.node_reason in victim_search.EVICTION_CURABLE:
-            site = known.get(ask.view, book, asked, node, meter)
+            site = costs_cache.get(request.view, victim_index, query, node, budget)
             if site.costs is None or site.costs.is_shared:
                 return None
-            found[name] = site
-    return found
+            sites[name] = site
+    return sites
 
 
 class _Step(NamedTuple):
-    """One more member on a node: what that costs at least; the places of the devices it takes."""
+    """One more member on a node: its minimum cost, and the indexes of its devices."""
 
     price: int
     node: ids.NodeName
@@ -76,38 +77,44 @@ class _Step(NamedTuple):
 
 
 class VictimCosts:
-    """What units cost: first in haste, then by the law, for those that were chosen."""
+    """Costs of victims: first lower bounds, then the policy's for chosen victims."""
 
-    def __init__(self, right: policy.PreemptionPolicy, groups: Sequence[Group]) -> None:
-        self._policy = right
+    def __init__(self, eviction_policy: policy.PreemptionPolicy, groups: Sequence[Group]) -> None:
+        self._policy = eviction_policy
         self._by_node: dict[ids.NodeName, list[int]] = {}
         self._refined: set[victims.VictimKey] = set()
         self.parts = _part_counts(groups)
 
     def site_costs(self, site: lower_bounds.Site) -> list[int]:
-        """Of the units of a node; of one on several nodes its part on this one."""
+        """Return the costs of a node's victims; for one on several nodes its part on this one."""
         name = site.node.name
         if name not in self._by_node:
             self._by_node[name] = self._compute_costs(site)
         return self._by_node[name]
 
     def _compute_costs(self, site: lower_bounds.Site) -> list[int]:
-        found = lower_bounds.cost_floors(self._policy, site.victims)
+        costs = lower_bounds.cost_floors(self._policy, site.victims)
         if not self._refined and not self.parts:
-            return found
-        for at, one in enumerate(site.victims):
-            if one.key in self._refined:
-                found[at] = lower_bounds.victim_cost(self._policy.eligibility(one))
-            whole = self.parts.get(one.key) if len(one.pods) > 1 else None
-            if whole is not None and found[at] < lower_bounds.INFINITE and site.costs is not None:
-                found[at] = found[at] * site.costs.parts[at] // whole
-        return found
+            return costs
+        for index, victim in enumerate(site.victims):
+            if victim.key in self._refined:
+                costs[index] = lower_bounds.victim_cost(self._policy.eligibility(victim))
+            whole = self.parts.get(victim.key) if len(victim.pods) > 1 else None
+            if (
+                whole is not None
+                and costs[index] < lower_bounds.INFINITE
+                and site.costs is not None
+            ):
+                costs[index] = costs[index] * site.costs.parts[index] // whole
+        return costs
 
-    def refine(self, found: Iterable[victims.Victim]) -> bool:
-        """Ask the law; whether that changes what any costs."""
-        new = {one.key: one for one in found if one.key not in self._refined}
+    def refine(self, chosen: Iterable[victims.Victim]) -> bool:
+        """Evaluate the policy; return whether that changes any cost."""
+        new = {victim.key: victim for victim in chosen if victim.key not in self._refined}
         floors = lower_bounds.cost_floors(self._policy, [*new.values()])
-        real = [lower_bounds.victim_cost(self._policy.eligibility(one)) for one in new.values()]
+        real = [
+            lower_bounds.victim_cost(self._policy.eligibility(victim)) for victim in new.values()
+        ]
         self._refined |= {*new}
         if real != floors:
             self._by_node.clear()
@@ -115,48 +122,50 @@ class VictimCosts:
 
 
 def _part_counts(groups: Sequence[Group]) -> dict[victims.VictimKey, int]:
-    """Of units on several nodes: in how many parts they are counted in all."""
-    found: dict[victims.VictimKey, int] = {}
+    """Return the total number of parts of each victim on several nodes."""
+    counts: dict[victims.VictimKey, int] = {}
     for site in groups[0].sites.values() if groups else ():
-        for unit, parts in zip(site.victims, site.costs.parts if site.costs else (), strict=False):
-            if len(unit.pods) > 1:
-                found[unit.key] = found.get(unit.key, 0) + parts
-    return found
+        for victim, parts in zip(
+            site.victims, site.costs.parts if site.costs else (), strict=False
+        ):
+            if len(victim.pods) > 1:
+                counts[victim.key] = counts.get(victim.key, 0) + parts
+    return counts
 
 
 def guess_victims(
     domain: topology.Domain,
     groups: Sequence[Group],
     costs: VictimCosts,
-    right: policy.PreemptionPolicy,
+    eviction_policy: policy.PreemptionPolicy,
 ) -> Guess:
-    """Who would go in a domain."""
-    made = _build_guess(domain, groups, costs, right)
-    if not costs.refine(made.chosen.values()):
-        return made
+    """Return the cheapest victims in a domain."""
+    guess = _build_guess(domain, groups, costs, eviction_policy)
+    if not costs.refine(guess.chosen.values()):
+        return guess
     for group in groups:
-        found = (group.sites[name].victims for name in domain.nodes if name in group.sites)
-        costs.refine([unit for there in found for unit in there])
-    return _build_guess(domain, groups, costs, right)
+        node_victims = (group.sites[name].victims for name in domain.nodes if name in group.sites)
+        costs.refine([victim for on_node in node_victims for victim in on_node])
+    return _build_guess(domain, groups, costs, eviction_policy)
 
 
 def _build_guess(
     domain: topology.Domain,
     groups: Sequence[Group],
     costs: VictimCosts,
-    right: policy.PreemptionPolicy,
+    eviction_policy: policy.PreemptionPolicy,
 ) -> Guess:
-    made = Guess(domain, is_bound=True)
+    guess = Guess(domain, is_bound=True)
     for group in groups:
-        made.is_complete = made.is_complete and _add_group(made, group, costs, right)
+        guess.is_complete = guess.is_complete and _add_group(guess, group, costs, eviction_policy)
     if len(groups) > 1:
-        made.is_bound = made.is_bound and is_uniform(groups)
-        made.minimum_cost = _minimum_cost(domain, groups, costs)
-    return made
+        guess.is_bound = guess.is_bound and is_uniform(groups)
+        guess.minimum_cost = _minimum_cost(domain, groups, costs)
+    return guess
 
 
 def is_uniform(groups: Sequence[Group]) -> bool:
-    """Whether all groups ask for the same devices, though not for as many a member."""
+    """Return whether all groups request equal devices, though not as many a member."""
     first = groups[0].sites
     return all(
         group.sites.keys() == first.keys()
@@ -165,32 +174,32 @@ def is_uniform(groups: Sequence[Group]) -> bool:
     )
 
 
-def _is_same_site(one: lower_bounds.Site, other: lower_bounds.Site) -> bool:
+def _is_same_site(site: lower_bounds.Site, other: lower_bounds.Site) -> bool:
     return (
-        one.costs is not None
+        site.costs is not None
         and other.costs is not None
-        and one.costs.devices == other.costs.devices
+        and site.costs.devices == other.costs.devices
     )
 
 
 def _minimum_cost(domain: topology.Domain, groups: Sequence[Group], costs: VictimCosts) -> int:
-    """What as many devices cost at least as all groups want that are alike, wherever they are."""
-    found: list[int] = []
+    """Return the minimum cost of as many devices as all groups need, wherever they are."""
+    prices: list[int] = []
     for name in domain.nodes:
         site = groups[0].sites.get(name)
         if site is not None and site.costs is not None:
             scale = site.costs.scale
-            prices = site.costs.prices(costs.site_costs(site))
-            found += [price * _COST_PARTS // scale for price, _ in prices]
-    return -(-sum(heapq.nsmallest(_requested_devices(groups), found)) // _COST_PARTS)
+            device_prices = site.costs.prices(costs.site_costs(site))
+            prices += [price * _COST_PARTS // scale for price, _ in device_prices]
+    return -(-sum(heapq.nsmallest(_requested_devices(groups), prices)) // _COST_PARTS)
 
 
 def is_possible(
-    domain: topology.Domain, groups: Sequence[Group], right: policy.PreemptionPolicy
+    domain: topology.Domain, groups: Sequence[Group], eviction_policy: policy.PreemptionPolicy
 ) -> bool:
-    """Whether limits leave devices enough for each group, taken for itself; False is certain."""
+    """Return whether limits leave enough devices for each group by itself; False is certain."""
     return all(
-        lower_bounds.max_free_devices(right, sites) // count >= group.count
+        lower_bounds.max_free_devices(eviction_policy, sites) // count >= group.count
         for group in groups
         if (sites := [group.sites[name] for name in domain.nodes if name in group.sites])
         and (count := min(site.costs.count for site in sites if site.costs))
@@ -198,11 +207,11 @@ def is_possible(
 
 
 def _add_group(
-    made: Guess, group: Group, costs: VictimCosts, right: policy.PreemptionPolicy
+    guess: Guess, group: Group, costs: VictimCosts, eviction_policy: policy.PreemptionPolicy
 ) -> bool:
-    """Whether places were found for all of a group."""
-    sites = [group.sites[name] for name in made.domain.nodes if name in group.sites]
-    steps = _cheapest_steps(made, sites, group.count, costs)
+    """Add a group to the guess; return whether all of it fits."""
+    sites = [group.sites[name] for name in guess.domain.nodes if name in group.sites]
+    steps = _cheapest_steps(guess, sites, group.count, costs)
     left, total = group.count, 0
     barred: set[ids.NodeName] = set()
     for step in steps:
@@ -211,37 +220,39 @@ def _add_group(
         if step.node in barred:
             continue
         site = group.sites[step.node]
-        gone = _blocking_victims(site, step.devices, costs)
-        if not _is_allowed(made, gone, right):
+        blocking = _blocking_victims(site, step.devices, costs)
+        if not _is_allowed(guess, blocking, eviction_policy):
             barred.add(step.node)
-            made.is_bound = False
+            guess.is_bound = False
             continue
         left -= 1
         total += step.price
-        made.chosen |= {one.key: one for one in gone}
-        made.devices_by_node[step.node] = made.devices_by_node.get(step.node, 0) + len(step.devices)
-    made.minimum_cost += -(-total // _COST_PARTS)
+        guess.chosen |= {victim.key: victim for victim in blocking}
+        guess.devices_by_node[step.node] = guess.devices_by_node.get(step.node, 0) + len(
+            step.devices
+        )
+    guess.minimum_cost += -(-total // _COST_PARTS)
     return not left
 
 
 def _is_allowed(
-    made: Guess, gone: Sequence[victims.Victim], right: policy.PreemptionPolicy
+    guess: Guess, added: Sequence[victims.Victim], eviction_policy: policy.PreemptionPolicy
 ) -> bool:
-    """Whether those who go for one more may go beside those who go already."""
-    new = [one for one in gone if one.key not in made.chosen]
-    return not new or right.may_add(made.chosen.values(), new)
+    """Return whether further victims may be evicted beside those of the guess."""
+    new = [victim for victim in added if victim.key not in guess.chosen]
+    return not new or eviction_policy.may_add(guess.chosen.values(), new)
 
 
 def _cheapest_steps(
-    made: Guess, sites: Iterable[lower_bounds.Site], most: int, costs: VictimCosts
+    guess: Guess, sites: Iterable[lower_bounds.Site], most: int, costs: VictimCosts
 ) -> Iterator[_Step]:
-    """Of all nodes the cheapest first: one is looked into when its turn may have come."""
-    unseen = [(_site_floor(made, site, costs), site.node.name, site) for site in sites]
-    unseen.sort(key=lambda one: one[:2], reverse=True)
+    """Yield the steps of all nodes, cheapest first: a node is expanded when it may be next."""
+    unseen = [(_site_floor(guess, site, costs), site.node.name, site) for site in sites]
+    unseen.sort(key=lambda entry: entry[:2], reverse=True)
     steps: list[tuple[_Step, Iterator[_Step]]] = []
     while unseen or steps:
         while unseen and (not steps or unseen[-1][0] <= steps[0][0].price):
-            _push_next(steps, _site_steps(made, unseen.pop()[2], most, costs))
+            _push_next(steps, _site_steps(guess, unseen.pop()[2], most, costs))
         if steps:
             step, rest = heapq.heappop(steps)
             yield step
@@ -249,68 +260,69 @@ def _cheapest_steps(
 
 
 def _push_next(steps: list[tuple[_Step, Iterator[_Step]]], rest: Iterator[_Step]) -> None:
-    """The next step of a node, where there is one; no two are equal."""
+    """Push the next step of a node, if there is one; no two are equal."""
     step = next(rest, None)
     if step is not None:
         heapq.heappush(steps, (step, rest))
 
 
-def _site_floor(made: Guess, site: lower_bounds.Site, costs: VictimCosts) -> int:
-    """What a member on a node costs at least."""
-    if site.costs is None or made.chosen or site.costs.free_devices:
+def _site_floor(guess: Guess, site: lower_bounds.Site, costs: VictimCosts) -> int:
+    """Return the minimum cost of a member on a node."""
+    if site.costs is None or guess.chosen or site.costs.free_devices:
         return 0
     return min(costs.site_costs(site), default=0) * _COST_PARTS // max(site.costs.parts, default=1)
 
 
 def _site_steps(
-    made: Guess, site: lower_bounds.Site, most: int, costs: VictimCosts
+    guess: Guess, site: lower_bounds.Site, most: int, costs: VictimCosts
 ) -> Iterator[_Step]:
-    """The cheapest first, as things are when the first is asked for."""
-    ground, before, given = (
+    """Yield the steps of a node, cheapest first, as of the first step."""
+    ground, chosen, taken = (
         site.costs,
-        dict(made.chosen),
-        made.devices_by_node.get(site.node.name, 0),
+        dict(guess.chosen),
+        guess.devices_by_node.get(site.node.name, 0),
     )
     if ground is None:
         return
     priced = costs.site_costs(site)
-    if before:
+    if chosen:
         priced = [
-            0 if one.key in before else cost for one, cost in zip(site.victims, priced, strict=True)
+            0 if victim.key in chosen else cost
+            for victim, cost in zip(site.victims, priced, strict=True)
         ]
-    prices = ground.prices(priced)[given:]
+    prices = ground.prices(priced)[taken:]
     count, part, name = ground.count, _COST_PARTS // ground.scale, site.node.name
     for number in range(min(len(prices) // count, most)):
-        mine = prices[number * count : (number + 1) * count]
-        price = sum([price for price, _ in mine])
-        # Rounded down where the scale does not divide: still nothing costs less.
+        step_devices = prices[number * count : (number + 1) * count]
+        price = sum([price for price, _ in step_devices])
+        # Rounded down if the scale does not divide: it remains a lower bound.
         price = (
             price * part
             if part * ground.scale == _COST_PARTS
             else price * _COST_PARTS // ground.scale
         )
-        yield _Step(price, name, number, [at for _, at in mine])
+        yield _Step(price, name, number, [device for _, device in step_devices])
 
 
 def _blocking_victims(
     site: lower_bounds.Site, places: Sequence[int], costs: VictimCosts
 ) -> list[victims.Victim]:
-    """The units in the way of devices."""
-    found: set[int] = set()
+    """Return the victims that block devices."""
+    indexes: set[int] = set()
     priced = costs.site_costs(site)
-    for place in places:
-        bar = site.costs.devices[place] if site.costs else None
+    for device in places:
+        bar = site.costs.devices[device] if site.costs else None
         if bar is not None:
-            found |= bar.required
+            indexes |= bar.required
         if bar is not None and bar.alternatives:
-            found.add(min(bar.alternatives, key=lambda at: (priced[at], at)))
-    return [site.victims[at] for at in sorted(found)]
+            indexes.add(min(bar.alternatives, key=lambda index: (priced[index], index)))
+    return [site.victims[index] for index in sorted(indexes)]
 
 
 def may_be_enough(
     groups: Sequence[Group], domains: Sequence[topology.Domain], gone: Collection[victims.VictimKey]
 ) -> bool:
-    """Whether a domain may have room for each group, or for all alike; False is certain."""
+    """Return whether a domain may have room for each group, or all if uniform; False is certain."""
     joint = len(groups) > 1 and is_uniform(groups)
     return any(
         all(_free_slots(group, domain, gone) >= group.count for group in groups)
@@ -320,12 +332,12 @@ def may_be_enough(
 
 
 def _requested_devices(groups: Sequence[Group]) -> int:
-    """The devices that all groups want together."""
-    found = 0
+    """Return the number of devices that all groups request together."""
+    total = 0
     for group in groups:
         counts = {site.costs.count for site in group.sites.values() if site.costs}
-        found += group.count * min(counts, default=0)
-    return found
+        total += group.count * min(counts, default=0)
+    return total
 
 
 def _free_devices(
@@ -341,12 +353,13 @@ def _free_slots(group: Group, domain: topology.Domain, gone: Collection[victims.
 
 
 def _site_free_devices(site: lower_bounds.Site, gone: Collection[victims.VictimKey]) -> int:
-    """The devices that a node may give at most."""
+    """Return the maximum number of devices that a node may free."""
     ground = site.costs
     if ground is None:
         return 0
-    left = {at for at, one in enumerate(site.victims) if one.key not in gone}
+    remaining = {index for index, victim in enumerate(site.victims) if victim.key not in gone}
     return sum(
-        left.isdisjoint(bar.required) and not (bar.alternatives and bar.alternatives <= left)
+        remaining.isdisjoint(bar.required)
+        and not (bar.alternatives and bar.alternatives <= remaining)
         for bar in ground.devices
     )

@@ -1,4 +1,4 @@
-"""Since when a workload's GPUs do nothing, by what the plugins say of its claims. Pure."""
+"""Idle time of a workload's GPUs, by what the plugins report on its claims. Pure."""
 
 import datetime as dt
 from collections.abc import Callable, Iterable
@@ -10,25 +10,25 @@ from driver.scheduling.preemption import victims
 FindClaim = Callable[[ids.Key], claims.Claim | None]
 
 
-def idle_since(unit: victims.Victim, find: FindClaim) -> dt.datetime | None:
-    """When the last of its devices was at work; None where one is, or nothing is told of one."""
-    found = [_device_idle_since(entry) for entry in _device_statuses(unit, find)]
-    known = [one for one in found if one is not None]
-    return max(known, default=None) if len(known) == len(found) else None
+def idle_since(victim: victims.Victim, find: FindClaim) -> dt.datetime | None:
+    """Return when the last of its devices became idle; None if one is busy or not reported."""
+    times = [_device_idle_since(entry) for entry in _device_statuses(victim, find)]
+    known_times = [time for time in times if time is not None]
+    return max(known_times, default=None) if len(known_times) == len(times) else None
 
 
 def _device_statuses(
-    unit: victims.Victim, find: FindClaim
+    victim: victims.Victim, find: FindClaim
 ) -> Iterable[device_status.DeviceStatus | None]:
-    """What is said of each device that it has; None where nothing is."""
-    for key in {key for one in unit.pods for key in one.pod.claim_keys}:
+    """Yield the status of each of its devices; None for a device without one."""
+    for key in {key for holder in victim.pods for key in holder.pod.claim_keys}:
         claim = find(key)
         if claim is None or claim.allocation is None:
             continue
-        said = {one.device: one for one in claim.said}
+        by_device = {holder.device: holder for holder in claim.device_statuses}
         for result in claim.allocation.results:
             if not result.admin_access:
-                yield said.get(device_status.Device(*result.device, result.share_id))
+                yield by_device.get(device_status.Device(*result.device, result.share_id))
 
 
 def _device_idle_since(entry: device_status.DeviceStatus | None) -> dt.datetime | None:
@@ -36,7 +36,7 @@ def _device_idle_since(entry: device_status.DeviceStatus | None) -> dt.datetime 
     if activity is None or not activity.idle_since:
         return None
     try:
-        found = dt.datetime.fromisoformat(activity.idle_since)
+        time = dt.datetime.fromisoformat(activity.idle_since)
     except ValueError:
         return None
-    return found if found.tzinfo is not None else None
+    return time if time.tzinfo is not None else None

@@ -1,9 +1,9 @@
-"""What units cost at least, node by node, before any set of them is tried. Pure.
+"""Lower bounds of victims' costs, node by node, before any set is tried. Pure.
 
-For each device that a request could have some units have to go, whoever else goes. A unit that is
-in the way of several devices is counted in parts, so that the cheapest devices together never cost
-more than any set of units that frees as many. Where every unit is in the way of devices that are
-all wanted, that is what the cheapest set costs.
+Each device that a request could have requires some victims, whichever others are evicted. A victim
+that blocks several devices is counted in parts, so that the cheapest devices together never cost
+more than any set of victims that frees as many. If every victim blocks requested devices only, that
+is the cost of the cheapest set.
 """
 
 import math
@@ -20,18 +20,18 @@ from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.snapshot import snapshot
 
 INFINITE = 1 << 200
-"""What it costs that a unit goes which may not, and what a node costs that cannot do."""
+"""Cost of an ineligible victim, and of a node that cannot suffice."""
 _MAX_SITES = 4096
 _MAX_SHAPES = 64
 
 
 @dataclass(frozen=True, slots=True)
 class NodeCosts:
-    """Of one node: the units on it in an order that nodes that are alike have in common.
+    """Costs on one node: its victims in an order that equivalent nodes share.
 
-    `parts` says of each unit in how many parts it is counted, `scale` makes them whole numbers.
-    `count` are the devices that are wanted; `single` is who is in the way of each device, where
-    that is one unit for all of them. `shared`: one device may be had by several.
+    `parts` is, per victim, the number of parts it is counted in, `scale` makes them whole numbers.
+    `count` is the number of devices needed; `single_blockers` is the only victim that blocks each
+    device, if that holds for all of them. `is_shared`: one device may serve several requests.
     """
 
     count: int
@@ -43,13 +43,13 @@ class NodeCosts:
 
     @property
     def free_devices(self) -> int:
-        """The devices in whose way nobody is."""
+        """Number of devices without blockers."""
         return sum(not bar.required and not bar.alternatives for bar in self.devices)
 
     def prices(self, costs: Sequence[int]) -> list[tuple[int, int]]:
-        """Of each device what it costs at least, `scale` times, and its place; the cheapest first.
+        """Return each device's minimum cost, times `scale`, and its index; the cheapest first.
 
-        `costs` are those of the units, NEVER of one that may not go.
+        `costs` are those of the victims, INFINITE for ineligible ones.
         """
         share = costs
         if self.scale > 1:
@@ -60,25 +60,25 @@ class NodeCosts:
         if self.single_blockers is not None:
             return sorted(
                 [
-                    (share[one], at)
-                    for at, one in enumerate(self.single_blockers)
-                    if share[one] < INFINITE
+                    (share[index], device)
+                    for device, index in enumerate(self.single_blockers)
+                    if share[index] < INFINITE
                 ]
             )
-        found: list[tuple[int, int]] = []
-        for at, bar in enumerate(self.devices):
-            price = sum([share[one] for one in bar.required])
+        prices: list[tuple[int, int]] = []
+        for device, bar in enumerate(self.devices):
+            price = sum([share[index] for index in bar.required])
             if bar.alternatives:
-                price += min([share[one] for one in bar.alternatives])
+                price += min([share[index] for index in bar.alternatives])
             if price < INFINITE:
-                found.append((price, at))
-        found.sort()
-        return found
+                prices.append((price, device))
+        prices.sort()
+        return prices
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A node with its units in the order of its ground; None: what they cost is not known."""
+    """A node with its victims in the order of its costs; None: the costs are not known."""
 
     node: nodes.Node
     victims: Sequence[victims.Victim]
@@ -87,7 +87,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class _NodeVictims:
-    """`known` are the sites of the node by shape, as long as it looks like that."""
+    """Victims of a node. `sites` are by signature, as long as the node does not change."""
 
     indexed: Sequence[victims.Victim]
     device_signature: Hashable | None
@@ -99,37 +99,43 @@ class _NodeVictims:
 _Orders = dict[ids.NodeName, _NodeVictims]
 
 
-def max_free_devices(right: policy.PreemptionPolicy, sites: Iterable[Site]) -> int:
-    """How many devices are free at most on some nodes, once all are gone who may go together."""
+def max_free_devices(eviction_policy: policy.PreemptionPolicy, sites: Iterable[Site]) -> int:
+    """Return the maximum of free devices on some nodes without all eligible victims."""
     free = 0
     worth: dict[victims.VictimKey, tuple[victims.Victim, int]] = {}
     for site in sites:
         if site.costs is not None:
             free += site.costs.free_devices
-            for one, parts in zip(site.victims, site.costs.parts, strict=True):
-                worth[one.key] = (one, worth.get(one.key, (one, 0))[1] + parts)
-    return free + right.max_worth((right.eligibility(one), parts) for one, parts in worth.values())
+            for victim, parts in zip(site.victims, site.costs.parts, strict=True):
+                worth[victim.key] = (victim, worth.get(victim.key, (victim, 0))[1] + parts)
+    return free + eviction_policy.max_worth(
+        (eviction_policy.eligibility(victim), parts) for victim, parts in worth.values()
+    )
 
 
-def victim_cost(one: policy.VictimEligibility) -> int:
-    """What it costs that a unit goes, as one number; NEVER of one that may not."""
-    if one.ineligible is not None:
+def victim_cost(candidate: policy.VictimEligibility) -> int:
+    """Return the cost of a victim as one number; INFINITE if it is ineligible."""
+    if candidate.ineligible is not None:
         return INFINITE
-    return preemption_types.cost_number(*preemption_types.plan_cost([one]))
+    return preemption_types.cost_number(*preemption_types.plan_cost([candidate]))
 
 
-def cost_floors(right: policy.PreemptionPolicy, there: Sequence[victims.Victim]) -> list[int]:
-    """What it costs at least that units go, before the law is asked whether they may."""
+def cost_floors(
+    eviction_policy: policy.PreemptionPolicy, node_victims: Sequence[victims.Victim]
+) -> list[int]:
+    """Return a lower bound of each victim's cost, before eligibility is evaluated."""
     return [
-        preemption_types.cost_number(lost, len(one.pods))
-        for lost, one in zip(right.loss_floors(there), there, strict=True)
+        preemption_types.cost_number(lost, len(victim.pods))
+        for lost, victim in zip(
+            eviction_policy.loss_floors(node_victims), node_victims, strict=True
+        )
     ]
 
 
 class NodeCostsCache:
-    """Kept from plan to plan, for one view that changes: of nodes that are alike one is looked at.
+    """Retained from plan to plan, for one changing snapshot: equivalent nodes share an entry.
 
-    `renew` comes before `of`, once for each who asks.
+    `refresh` precedes `get`, once per query.
     """
 
     def __init__(self) -> None:
@@ -138,114 +144,125 @@ class NodeCostsCache:
         self._costs: dict[Hashable, NodeCosts | None] = {}
         self._shape: Hashable = None
 
-    def refresh(self, view: snapshot.Snapshot, asked: step_budget.WorkloadQuery) -> None:
-        """Look again at the nodes that changed."""
+    def refresh(self, view: snapshot.Snapshot, query: step_budget.WorkloadQuery) -> None:
+        """Drop the nodes that changed, and select the query's signature."""
         if self._capacities.refresh(view) or len(self._costs) > _MAX_SITES:
             self._costs.clear()
             self._by_node.clear()
-        apart = node_signature.depends_on_uuids(view, asked.workload.open_claims, asked.requests)
-        self._shape = None if apart else workload_signature.device_signature(asked.workload)
+        apart = node_signature.depends_on_uuids(view, query.workload.open_claims, query.requests)
+        self._shape = None if apart else workload_signature.device_signature(query.workload)
 
     def get(
         self,
         view: snapshot.Snapshot,
-        book: victims.VictimIndex,
-        asked: step_budget.WorkloadQuery,
+        victim_index: victims.VictimIndex,
+        query: step_budget.WorkloadQuery,
         node: nodes.Node,
-        meter: step_budget.StepBudget,
+        budget: step_budget.StepBudget,
     ) -> Site:
-        """A node for the one who asks."""
-        order = self._node_victims(view, book, node)
-        known = order.sites.get(self._shape)
-        if known is not None:
-            return known
+        """Return the site of a node for the query."""
+        order = self._node_victims(view, victim_index, node)
+        site = order.sites.get(self._shape)
+        if site is not None:
+            return site
         if self._shape is None or order.device_signature is None or order.signature is None:
             return Site(
-                node, order.victims, _compute_ground(view, asked, node, order.victims, meter)
+                node, order.victims, _compute_ground(view, query, node, order.victims, budget)
             )
         key = self._shape, order.device_signature, order.signature
         if key not in self._costs:
-            self._costs[key] = _compute_ground(view, asked, node, order.victims, meter)
+            self._costs[key] = _compute_ground(view, query, node, order.victims, budget)
         if len(order.sites) >= _MAX_SHAPES:
             order.sites.clear()
-        found = order.sites[self._shape] = Site(node, order.victims, self._costs[key])
-        return found
+        new_site = order.sites[self._shape] = Site(node, order.victims, self._costs[key])
+        return new_site
 
     def _node_victims(
-        self, view: snapshot.Snapshot, book: victims.VictimIndex, node: nodes.Node
+        self, view: snapshot.Snapshot, victim_index: victims.VictimIndex, node: nodes.Node
     ) -> _NodeVictims:
-        found, look = book.node_victims(view, node), self._capacities.signature(view, node)
-        known = self._by_node.get(node.name)
-        if known is None or known.indexed is not found or known.device_signature is not look:
-            there, signature = _order_victims(view, node, found)
-            known = self._by_node[node.name] = _NodeVictims(found, look, there, signature, {})
-        return known
+        indexed, device_signature = (
+            victim_index.node_victims(view, node),
+            self._capacities.signature(view, node),
+        )
+        cached = self._by_node.get(node.name)
+        if (
+            cached is None
+            or cached.indexed is not indexed
+            or cached.device_signature is not device_signature
+        ):
+            ordered, signature = _order_victims(view, node, indexed)
+            cached = self._by_node[node.name] = _NodeVictims(
+                indexed, device_signature, ordered, signature, {}
+            )
+        return cached
 
 
 def _order_victims(
-    view: snapshot.Snapshot, node: nodes.Node, found: Sequence[victims.Victim]
+    view: snapshot.Snapshot, node: nodes.Node, indexed: Sequence[victims.Victim]
 ) -> tuple[Sequence[victims.Victim], Hashable | None]:
-    """Units with devices first, by what they have there."""
+    """Return victims with devices first, by their devices, and a signature."""
     reached = {
-        (one.pool.driver, one.pool.name): at
-        for at, one in enumerate(view.reachable_pools(node.name))
+        (entry.pool.driver, entry.pool.name): index
+        for index, entry in enumerate(view.reachable_pools(node.name))
     }
-    held = [(_held_devices(one, reached), one) for one in found]
-    held.sort(key=lambda one: (not one[0], repr(one[0])))
-    there = [one for _, one in held]
-    local = all(_frees_claims(one) for one in found)
-    return there, tuple(has for has, _ in held) if local else None
+    held = [(_held_devices(entry, reached), entry) for entry in indexed]
+    held.sort(key=lambda entry: (not entry[0], repr(entry[0])))
+    ordered = [entry for _, entry in held]
+    local = all(_frees_claims(entry) for entry in indexed)
+    return ordered, tuple(has for has, _ in held) if local else None
 
 
 def _held_devices(
-    unit: victims.Victim, reached: dict[snapshot.PoolKey, int]
+    victim: victims.Victim, reached: dict[snapshot.PoolKey, int]
 ) -> tuple[Hashable, ...]:
-    """What a unit has of a node's devices."""
-    found = [
+    """Return a victim's devices of a node."""
+    held = [
         (
             reached[result.device.driver, result.device.pool],
             result.device.device,
-            one.pod.namespace,
-            lease.claim if len(lease.users) > 1 else "",
+            holder.pod.namespace,
+            held_claim.claim if len(held_claim.users) > 1 else "",
             tuple(sorted((key, amount.nanos) for key, amount in result.consumed.items())),
         )
-        for one in unit.pods
-        for lease in one.claims
-        for result in lease.results
+        for holder in victim.pods
+        for held_claim in holder.claims
+        for result in held_claim.results
         if (result.device.driver, result.device.pool) in reached
     ]
-    return tuple(sorted(found))
+    return tuple(sorted(held))
 
 
-def _frees_claims(unit: victims.Victim) -> bool:
-    """Whether its claims are free once it is gone."""
-    mine = {one.pod.uid for one in unit.pods}
-    return all(lease.users <= mine for one in unit.pods for lease in one.claims)
+def _frees_claims(victim: victims.Victim) -> bool:
+    """Return whether its claims are free once it is gone."""
+    own_uids = {holder.pod.uid for holder in victim.pods}
+    return all(
+        held_claim.users <= own_uids for holder in victim.pods for held_claim in holder.claims
+    )
 
 
 def _compute_ground(
     view: snapshot.Snapshot,
-    asked: step_budget.WorkloadQuery,
+    query: step_budget.WorkloadQuery,
     node: nodes.Node,
-    there: Sequence[victims.Victim],
-    meter: step_budget.StepBudget,
+    node_victims: Sequence[victims.Victim],
+    budget: step_budget.StepBudget,
 ) -> NodeCosts | None:
-    parties: list[holders.HolderGroup] = [one.pods for one in there]
-    found = blockers.BlockerFinder(view, asked, node, parties, meter).node_blockers()
-    if found is None:
+    groups: list[holders.HolderGroup] = [item.pods for item in node_victims]
+    node_blockers = blockers.BlockerFinder(view, query, node, groups, budget).node_blockers()
+    if node_blockers is None:
         return None
     parts = [
-        sum(at in bar.required or at in bar.alternatives for bar in found.devices)
-        for at in range(len(there))
+        sum(index in bar.required or index in bar.alternatives for bar in node_blockers.devices)
+        for index in range(len(node_victims))
     ]
-    parts = [max(one, 1) for one in parts]
-    single = [min(bar.required, default=-1) for bar in found.devices]
-    alone = all(len(bar.required) == 1 and not bar.alternatives for bar in found.devices)
+    parts = [max(item, 1) for item in parts]
+    single = [min(bar.required, default=-1) for bar in node_blockers.devices]
+    alone = all(len(bar.required) == 1 and not bar.alternatives for bar in node_blockers.devices)
     return NodeCosts(
-        found.count,
-        found.devices,
+        node_blockers.count,
+        node_blockers.devices,
         parts,
         math.lcm(*parts),
         single if alone else None,
-        found.is_shared,
+        node_blockers.is_shared,
     )

@@ -1,4 +1,4 @@
-"""A plan in words, for events (D19). Pure."""
+"""Messages of preemption plans, for events (D19). Pure."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,63 +12,75 @@ _MAX_NAMED = 4
 _HOUR = 3600
 
 
-def preemptor_message(plan: preemption_types.Plan, right: policy.PreemptionPolicy) -> str:
+def preemptor_message(plan: preemption_types.Plan, eviction_policy: policy.PreemptionPolicy) -> str:
     """`Evicts 2 pods of queue batch on node-3, 1.5 GPU-hours lost: team/a, team/b`."""
     count = len(plan.pods)
-    nodes = sorted({one.node for found in plan.victims for one in found.victim.pods})
-    leaves = sorted(
-        {name for one in plan.victims for name in right.victim_queues(one.victim) if name}
+    nodes = sorted({entry.node for candidate in plan.victims for entry in candidate.victim.pods})
+    queue_names = sorted(
+        {
+            name
+            for entry in plan.victims
+            for name in eviction_policy.victim_queues(entry.victim)
+            if name
+        }
     )
-    of = f" of {'queue' if len(leaves) == 1 else 'queues'} {_listed(leaves)}" if leaves else ""
+    of_queues = (
+        f" of {'queue' if len(queue_names) == 1 else 'queues'} {_listed(queue_names)}"
+        if queue_names
+        else ""
+    )
     pods = f"{count} pod{'' if count == 1 else 's'}"
-    return f"Evicts {pods}{of} on {_listed(nodes)}, {_lost_hours(plan)} lost: {_listed(plan.pods)}"
+    lost = _lost_hours(plan)
+    return f"Evicts {pods}{of_queues} on {_listed(nodes)}, {lost} lost: {_listed(plan.pods)}"
 
 
 def victim_message(
     plan: preemption_types.Plan,
-    one: policy.VictimEligibility,
-    right: policy.PreemptionPolicy,
+    candidate: policy.VictimEligibility,
+    eviction_policy: policy.PreemptionPolicy,
     name: str,
 ) -> str:
     """`Evicted for pod team/x (priority 1000 > 0), which needs gpu-0000-18-00-0 on node-3`.
 
-    `name` is who it is evicted for: `pod team/x`, `gang team/g`.
+    `name` is the preemptor: `pod team/x`, `gang team/g`.
     """
-    where = "; ".join(_needed_devices(plan.members, one))
-    needs = f", which needs {where}" if where else ""
-    with_all = f" with all of {one.victim.description}" if len(one.victim.pods) > 1 else ""
-    return f"Evicted{with_all} for {name} ({right.grounds(one)}){needs}"
+    location = "; ".join(_needed_devices(plan.members, candidate))
+    needs = f", which needs {location}" if location else ""
+    with_all = (
+        f" with all of {candidate.victim.description}" if len(candidate.victim.pods) > 1 else ""
+    )
+    return f"Evicted{with_all} for {name} ({eviction_policy.grounds(candidate)}){needs}"
 
 
-def no_plan_message(found: preemption_types.NoPlan) -> str:
+def no_plan_message(no_plan: preemption_types.NoPlan) -> str:
     """`Nobody can be evicted for it: of 12 pods and gangs 8 PriorityNotLower, 4 NotMadeAgain`."""
-    match found.reason:
+    match no_plan.reason:
         case preemption_types.NoPlanReason.NEVER:
             return "Nobody is evicted for it: its preemptionPolicy is Never"
         case preemption_types.NoPlanReason.BUDGET_EXCEEDED:
-            said = "Whom to evict for it was not found in as many steps as are taken"
+            text = "Whom to evict for it was not found in as many steps as are taken"
         case preemption_types.NoPlanReason.NOT_HELPFUL:
-            said = "Evicting all who may go would not make room for it"
-    told = ", ".join(f"{count} {reason}" for reason, count in found.ineligible.items())
-    return f"{said}: of {found.victim_count} pods and gangs {told}" if told else said
+            text = "Evicting all who may go would not make room for it"
+    counts = ", ".join(f"{count} {reason}" for reason, count in no_plan.ineligible.items())
+    return f"{text}: of {no_plan.victim_count} pods and gangs {counts}" if counts else text
 
 
 def _needed_devices(
-    seats: Sequence[gang_types.MemberPlacement], one: policy.VictimEligibility
+    members: Sequence[gang_types.MemberPlacement], candidate: policy.VictimEligibility
 ) -> Iterator[str]:
-    """What the members get on the nodes of a unit: of its own devices, where they get such."""
+    """Yield the members' devices on the victim's nodes: its own ones, if they get such."""
     has = {
-        (tenant.node, found.device)
-        for tenant in one.victim.pods
-        for lease in tenant.claims
-        for found in lease.results
+        (holder.node, result.device)
+        for holder in candidate.victim.pods
+        for held_claim in holder.claims
+        for result in held_claim.results
     }
-    for node in sorted({tenant.node for tenant in one.victim.pods}):
+    for node in sorted({holder.node for holder in candidate.victim.pods}):
         picks = [
             pick
-            for seat in seats
-            if seat.placement.node == node
-            for pick in seat.placement.assignments
+            for member in members
+            if member.placement.node == node
+            for pick in member.placement.assignments
         ]
         same = [pick for pick in picks if (node, pick.device) in has] or picks
         if same:
@@ -76,10 +88,10 @@ def _needed_devices(
 
 
 def _lost_hours(plan: preemption_types.Plan) -> str:
-    hours = sum(one.lost for one in plan.victims) / queues.THOUSAND / _HOUR
+    hours = sum(candidate.lost for candidate in plan.victims) / queues.THOUSAND / _HOUR
     return f"{hours:.1f} GPU-hours"
 
 
-def _listed(found: Sequence[str | ids.Key]) -> str:
-    rest = len(found) - _MAX_NAMED
-    return ", ".join([*found[:_MAX_NAMED], *([f"{rest} more"] if rest > 0 else [])])
+def _listed(items: Sequence[str | ids.Key]) -> str:
+    rest = len(items) - _MAX_NAMED
+    return ", ".join([*items[:_MAX_NAMED], *([f"{rest} more"] if rest > 0 else [])])

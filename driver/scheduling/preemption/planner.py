@@ -1,8 +1,8 @@
-"""plan: who goes so that a waiting pod or gang can be placed, and where it is placed then. Pure.
+"""Preemption planner: victims for a pending pod or gang, and its placement then. Pure.
 
-Of all that the law allows what throws the least GPU-seconds away is taken, then the fewest pods,
-then the first by name. Steps are counted: past them the best that was found is told, and that it
-may not be the least.
+Of all eligible victims those with the fewest GPU-seconds lost are taken, then the fewest pods, then
+the first by name. Steps are counted: past them the best plan so far is returned, not known to be
+optimal.
 """
 
 from driver.scheduling.allocator import dra_allocator, settings
@@ -14,14 +14,14 @@ from driver.scheduling.preemption import gang_plan, pod_plan, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 MAX_STEPS = 50_000
-"""About a second, where all of them are needed."""
+"""About 1 s if all of them are needed."""
 
 
 class Planner:
-    """Remembers what nodes are like: that makes the next plan quick and changes none."""
+    """Caches what nodes are like: that makes the next plan quick and changes none."""
 
-    def __init__(self, deciding: settings.Settings) -> None:
-        self._deciding = deciding
+    def __init__(self, allocator_settings: settings.Settings) -> None:
+        self._deciding = allocator_settings
         self._snapshot: object = None
         self._reset()
 
@@ -31,72 +31,76 @@ class Planner:
 
     def plan(
         self,
-        ask: preemption_types.PreemptionRequest,
-        right: policy.PreemptionPolicy,
-        book: victims.VictimIndex,
-        meter: step_budget.StepBudget | None = None,
+        request: preemption_types.PreemptionRequest,
+        eviction_policy: policy.PreemptionPolicy,
+        victim_index: victims.VictimIndex,
+        budget: step_budget.StepBudget | None = None,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        """All or nothing for all members; nobody leaves where they fit as it is.
+        """Plan for all members or none; without victims if they fit as it is.
 
-        The view is left as it is. Pods that are being deleted have what they have: where their end
-        is waited for, ask of the view without them (`absence.Absence`).
+        The snapshot is not modified. Terminating pods still have their devices: to wait for their
+        end, pass a snapshot without them (`without_pods.WithoutPods`).
         """
-        if ask.view is not self._snapshot:
+        if request.view is not self._snapshot:
             self._reset()
-            self._snapshot = ask.view
-        meter = step_budget.StepBudget(MAX_STEPS) if meter is None else meter
-        if ask.single is None:
-            return self._plan_gang(ask, right, book, meter)
-        return self._plan_pod(ask, ask.single, right, book, meter)
+            self._snapshot = request.view
+        budget = step_budget.StepBudget(MAX_STEPS) if budget is None else budget
+        if request.single is None:
+            return self._plan_gang(request, eviction_policy, victim_index, budget)
+        return self._plan_pod(request, request.single, eviction_policy, victim_index, budget)
 
     def _plan_gang(
         self,
-        ask: preemption_types.PreemptionRequest,
-        right: policy.PreemptionPolicy,
-        book: victims.VictimIndex,
-        meter: step_budget.StepBudget,
+        request: preemption_types.PreemptionRequest,
+        eviction_policy: policy.PreemptionPolicy,
+        victim_index: victims.VictimIndex,
+        budget: step_budget.StepBudget,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        if not ask.is_unschedulable:
-            seated = gang_placement.place_gang(
-                ask.members,
-                ask.view,
-                ask.topology_request,
-                ask.allocator_settings,
+        if not request.is_unschedulable:
+            placement = gang_placement.place_gang(
+                request.members,
+                request.view,
+                request.topology_request,
+                request.allocator_settings,
                 self._cache.fills,
             )
-            if isinstance(seated, gang_types.GangPlacement):
-                return preemption_types.Plan((), preemption_types.member_order(ask, seated))
-            if seated.blocker is not None:
+            if isinstance(placement, gang_types.GangPlacement):
+                return preemption_types.Plan((), preemption_types.member_order(request, placement))
+            if placement.blocker is not None:
                 return preemption_types.NoPlan(preemption_types.NoPlanReason.NOT_HELPFUL)
-        if not right.preemptor.preempts:
+        if not eviction_policy.preemptor.preempts:
             return preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
-        return gang_plan.Search(ask, right, book, self._cache, meter).result()
+        return gang_plan.Search(
+            request, eviction_policy, victim_index, self._cache, budget
+        ).result()
 
     def _plan_pod(
         self,
-        ask: preemption_types.PreemptionRequest,
+        request: preemption_types.PreemptionRequest,
         workload: allocator_types.Workload,
-        right: policy.PreemptionPolicy,
-        book: victims.VictimIndex,
-        meter: step_budget.StepBudget,
+        eviction_policy: policy.PreemptionPolicy,
+        victim_index: victims.VictimIndex,
+        budget: step_budget.StepBudget,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
-        if not ask.is_unschedulable:
-            answer = self._allocator.decide(ask.view, workload)
-            if isinstance(answer, allocator_types.Placement):
-                return preemption_types.Plan((), (gang_types.MemberPlacement(workload, answer),))
-        asked = pod_plan.workload_query(ask, workload, self._cache.policies)
-        if asked is None:
+        if not request.is_unschedulable:
+            result = self._allocator.decide(request.view, workload)
+            if isinstance(result, allocator_types.Placement):
+                return preemption_types.Plan((), (gang_types.MemberPlacement(workload, result),))
+        query = pod_plan.workload_query(request, workload, self._cache.policies)
+        if query is None:
             return preemption_types.NoPlan(preemption_types.NoPlanReason.NOT_HELPFUL)
-        if not right.preemptor.preempts:
+        if not eviction_policy.preemptor.preempts:
             return preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
-        return pod_plan.Search(ask, asked, right, book, self._cache.blockers, meter).result()
+        return pod_plan.Search(
+            request, query, eviction_policy, victim_index, self._cache.blockers, budget
+        ).result()
 
 
 def make_plan(
-    ask: preemption_types.PreemptionRequest,
-    right: policy.PreemptionPolicy,
-    book: victims.VictimIndex,
-    meter: step_budget.StepBudget | None = None,
+    request: preemption_types.PreemptionRequest,
+    eviction_policy: policy.PreemptionPolicy,
+    victim_index: victims.VictimIndex,
+    budget: step_budget.StepBudget | None = None,
 ) -> preemption_types.Plan | preemption_types.NoPlan:
-    """A plan without remembering anything."""
-    return Planner(ask.allocator_settings).plan(ask, right, book, meter)
+    """Return a plan, without a cache."""
+    return Planner(request.allocator_settings).plan(request, eviction_policy, victim_index, budget)

@@ -1,7 +1,7 @@
-"""A plan for one pod: the cheapest set of units on the best node. Pure.
+"""Preemption plan for one pod: the cheapest set of victims on the best node. Pure.
 
-Nodes are looked at in the order of what they cost at least, so the first that costs no more than
-that, or less than all others could, is the best one.
+Nodes are visited in the order of their lower bounds, so the first that costs no more than its
+bound, or less than all others could, is the best one.
 """
 
 import heapq
@@ -20,44 +20,46 @@ from driver.scheduling.preemption import lower_bounds, policy, victims
 from driver.scheduling.preemption import types as preemption_types
 
 _NodeTurn = tuple[int, str, ids.NodeName, bool]
-"""What a node costs at least, who goes there first, its name; whether the law was asked."""
+"""Lower bound of a node's cost, its first victim, its name; whether eligibility was evaluated."""
 
 
 def workload_query(
-    ask: preemption_types.PreemptionRequest,
+    request: preemption_types.PreemptionRequest,
     workload: allocator_types.Workload,
-    judge: policy_selector.PolicySelector,
+    policies: policy_selector.PolicySelector,
 ) -> step_budget.WorkloadQuery | None:
-    """By the policies that decide about a workload, so that devices are chosen as later."""
-    found = step_budget.workload_query(ask.view, workload, ask.allocator_settings)
-    if found is None:
+    """Return the query with the workload's own policies, so that devices are chosen as later."""
+    query = step_budget.workload_query(request.view, workload, request.allocator_settings)
+    if query is None:
         return None
-    chosen = judge.select(ask.view, found.requests)
-    if isinstance(chosen, allocator_types.Unschedulable):
+    policy_chain = policies.select(request.view, query.requests)
+    if isinstance(policy_chain, allocator_types.Unschedulable):
         return None
-    return replace(found, allocator_settings=replace(found.allocator_settings, policy_chain=chosen))
+    return replace(
+        query, allocator_settings=replace(query.allocator_settings, policy_chain=policy_chain)
+    )
 
 
 class Search:
-    """For one pod that fits nowhere as it is."""
+    """Search for one unschedulable pod."""
 
     def __init__(
         self,
-        ask: preemption_types.PreemptionRequest,
-        asked_for: step_budget.WorkloadQuery,
-        right: policy.PreemptionPolicy,
-        book: victims.VictimIndex,
-        known: lower_bounds.NodeCostsCache,
-        meter: step_budget.StepBudget,
+        request: preemption_types.PreemptionRequest,
+        query: step_budget.WorkloadQuery,
+        eviction_policy: policy.PreemptionPolicy,
+        victim_index: victims.VictimIndex,
+        costs_cache: lower_bounds.NodeCostsCache,
+        budget: step_budget.StepBudget,
     ) -> None:
-        self._snapshot = ask.view
-        self._query = asked_for
-        self._policy = right
-        self._victims = book
-        self._node_costs = known
-        self._eligibility = preemption_types.EligibilityIndex(right)
+        self._snapshot = request.view
+        self._query = query
+        self._policy = eviction_policy
+        self._victims = victim_index
+        self._node_costs = costs_cache
+        self._eligibility = preemption_types.EligibilityIndex(eviction_policy)
         self._search = victim_search.Search(
-            ask.view, asked_for, self._eligibility, meter, self._eligibility.may_evict
+            request.view, query, self._eligibility, budget, self._eligibility.may_evict
         )
 
     def result(self) -> preemption_types.Plan | preemption_types.NoPlan:
@@ -78,7 +80,7 @@ class Search:
         return self._build_plan(self._minimize(best), least=False)
 
     def _find_best(self) -> tuple[victim_search.VictimSet | None, bool]:
-        """The cheapest way, and whether it is known that no node has a cheaper one."""
+        """Return the cheapest set, and whether it is known that no node has a cheaper one."""
         best: victim_search.VictimSet | None = None
         turns = self._turns()
         heapq.heapify(turns)
@@ -100,12 +102,12 @@ class Search:
 
     def _turns(self) -> list[_NodeTurn]:
         avoid = self._query.workload.avoided_nodes
-        found = (
+        turns = (
             self._node_turn(self._node_site(name), asked_law=False)
             for name in self._snapshot.nodes
             if name not in avoid
         )
-        return [one for one in found if one is not None]
+        return [turn for turn in turns if turn is not None]
 
     def _node_site(self, name: ids.NodeName) -> lower_bounds.Site:
         node = self._snapshot.nodes[name]
@@ -114,7 +116,7 @@ class Search:
         )
 
     def _node_turn(self, site: lower_bounds.Site, *, asked_law: bool) -> _NodeTurn | None:
-        """A node in the order of what it costs at least; None where nothing would do there."""
+        """Return a node's place in the order of lower bounds; None if nothing suffices there."""
         costs = self._victim_costs(site, asked_law=asked_law)
         cheapest = min(costs, default=lower_bounds.INFINITE)
         if cheapest >= lower_bounds.INFINITE:
@@ -131,40 +133,43 @@ class Search:
         return least, site.victims[costs.index(cheapest)].name, site.node.name, asked_law
 
     def _victim_costs(self, site: lower_bounds.Site, *, asked_law: bool) -> list[int]:
-        """What each unit costs; before the law was asked, at least."""
+        """Return the cost of each victim; before eligibility was evaluated, a lower bound."""
         if asked_law:
             return [
-                lower_bounds.victim_cost(one) for one in map(self._policy.eligibility, site.victims)
+                lower_bounds.victim_cost(candidate)
+                for candidate in map(self._policy.eligibility, site.victims)
             ]
         return lower_bounds.cost_floors(self._policy, site.victims)
 
     def _best_on_node(
         self, site: lower_bounds.Site, least: int, best: victim_search.VictimSet | None
     ) -> victim_search.VictimSet | None:
-        """The cheapest way on a node, if it is cheaper than the best so far."""
-        judged = [
-            one for one in map(self._policy.eligibility, site.victims) if one.ineligible is None
+        """Return the cheapest set on a node, if it is cheaper than the best so far."""
+        eligible = [
+            candidate
+            for candidate in map(self._policy.eligibility, site.victims)
+            if candidate.ineligible is None
         ]
-        parties = {one.victim.key: self._eligibility.add(one) for one in judged}
+        groups = {candidate.victim.key: self._eligibility.add(candidate) for candidate in eligible}
         quick = self._greedy_set(site, least)
         if quick is not None:
             return quick
         under = best.cost if best else None
-        by_name = [parties[one.victim.key] for one in sorted(judged, key=_victim_rank)]
+        by_name = [groups[candidate.victim.key] for candidate in sorted(eligible, key=_victim_rank)]
         return next(victim_search.group_victim_sets(self._search, site.node, by_name, under), None)
 
     def _greedy_set(self, site: lower_bounds.Site, least: int) -> victim_search.VictimSet | None:
-        """Those in the way of the cheapest devices, if they do and cost no more than they must."""
+        """Return the victims of the cheapest devices, if they suffice at the lower bound."""
         if site.costs is None:
             return None
         costs = self._victim_costs(site, asked_law=True)
-        chosen = [at for _, at in site.costs.prices(costs)[: site.costs.count]]
-        if any(site.costs.devices[at].alternatives for at in chosen):
+        chosen = [device for _, device in site.costs.prices(costs)[: site.costs.count]]
+        if any(site.costs.devices[device].alternatives for device in chosen):
             return None
-        gone = sorted({one for at in chosen for one in site.costs.devices[at].required})
-        if not gone or sum(costs[one] for one in gone) > least:
+        gone = sorted({index for device in chosen for index in site.costs.devices[device].required})
+        if not gone or sum(costs[index] for index in gone) > least:
             return None
-        leaving = tuple(tenant for one in gone for tenant in site.victims[one].pods)
+        leaving = tuple(holder for index in gone for holder in site.victims[index].pods)
         if not self._eligibility.may_evict(leaving):
             return None
         return self._victim_set(site.node, leaving, least=True)
@@ -172,7 +177,7 @@ class Search:
     def _victim_set(
         self, node: nodes.Node, leaving: Sequence[holders.DeviceHolder], *, least: bool
     ) -> victim_search.VictimSet | None:
-        """A node without some, where it does then."""
+        """Return a node's set of some holders, if it suffices."""
         self._search.budget.spend(step_budget.EVALUATE_STEPS)
         without = without_pods.WithoutPods(self._snapshot, leaving)
         if filters.rejection(without, node, self._query.workload) is not None:
@@ -184,33 +189,41 @@ class Search:
             node.name, tuple(leaving), self._eligibility.cost(leaving), fit, least
         )
 
-    def _minimize(self, freed: victim_search.VictimSet) -> victim_search.VictimSet:
-        """Without those who may stay after all: on another node less may have to go."""
-        names = sorted({one.node for one in freed.victims} - {*self._query.workload.avoided_nodes})
-        for unit in sorted(
-            self._eligibility.victims(freed.victims), key=_victim_rank, reverse=True
+    def _minimize(self, victim_set: victim_search.VictimSet) -> victim_search.VictimSet:
+        """Return the set without victims that may stay after all, on any of its nodes."""
+        names = sorted(
+            {holder.node for holder in victim_set.victims} - {*self._query.workload.avoided_nodes}
+        )
+        for candidate in sorted(
+            self._eligibility.victims(victim_set.victims), key=_victim_rank, reverse=True
         ):
-            rest = [one for one in freed.victims if one not in unit.victim.pods]
-            freed = next(self._victim_sets(names, rest), freed)
-        return freed
+            rest = [holder for holder in victim_set.victims if holder not in candidate.victim.pods]
+            victim_set = next(self._victim_sets(names, rest), victim_set)
+        return victim_set
 
     def _victim_sets(
         self, names: Iterable[ids.NodeName], rest: Sequence[holders.DeviceHolder]
     ) -> Iterator[victim_search.VictimSet]:
         for name in names:
-            found = self._victim_set(self._snapshot.nodes[name], rest, least=False)
-            if found is not None:
-                yield found
+            victim_set = self._victim_set(self._snapshot.nodes[name], rest, least=False)
+            if victim_set is not None:
+                yield victim_set
 
-    def _build_plan(self, freed: victim_search.VictimSet, *, least: bool) -> preemption_types.Plan:
-        without = without_pods.WithoutPods(self._snapshot, freed.victims)
-        picks = self._query.assignments(without, self._snapshot.nodes[freed.node], freed.fit)
-        placement = allocator_types.Placement(freed.node, picks, "once those in its way are gone")
-        leaving = tuple(self._eligibility.victims(freed.victims))
+    def _build_plan(
+        self, victim_set: victim_search.VictimSet, *, least: bool
+    ) -> preemption_types.Plan:
+        without = without_pods.WithoutPods(self._snapshot, victim_set.victims)
+        picks = self._query.assignments(
+            without, self._snapshot.nodes[victim_set.node], victim_set.fit
+        )
+        placement = allocator_types.Placement(
+            victim_set.node, picks, "once those in its way are gone"
+        )
+        leaving = tuple(self._eligibility.victims(victim_set.victims))
         return preemption_types.Plan(
             leaving, (gang_types.MemberPlacement(self._query.workload, placement),), least
         )
 
 
-def _victim_rank(one: policy.VictimEligibility) -> tuple[int, int, str]:
-    return one.rank
+def _victim_rank(candidate: policy.VictimEligibility) -> tuple[int, int, str]:
+    return candidate.rank

@@ -1,9 +1,9 @@
-"""Who may go for whom. Pure.
+"""Preemption eligibility rules. Pure.
 
-In one queue, and where there are none: who has strictly lower priority. In another queue: who has
-what that queue has beyond its fair share, as long as the waiting queue stays within its own; the
-other queue says whether for anyone or for higher priority only, or for nobody. Whoever goes is made
-again elsewhere, has run long enough, and is let go by its PodDisruptionBudgets.
+Within one queue, and without queues: a victim has strictly lower priority. Across queues: the
+victim's queue has more than its fair share, as long as the pending queue stays within its own; the
+victim's queue allows it for any priority, for higher priority only, or never. A victim is recreated
+elsewhere, has run long enough, and its PodDisruptionBudgets allow the eviction.
 """
 
 import datetime as dt
@@ -21,10 +21,11 @@ from driver.scheduling.preemption import victims
 
 @dataclass(frozen=True, slots=True)
 class Preemptor:
-    """Who waits: `leaf` is its queue, "" none.
+    """The pending workload: `queue` is its queue, "" for none.
 
-    `preempts`: not by its preemptionPolicy Never. `within`: its queue has no more than its fair
-    share even once it is placed. `own` are the units that it is part of, which never go for it.
+    `preempts`: its preemptionPolicy is not Never. `is_within_fair_share`: its queue has no more
+    than its fair share even once it is placed. `own_victims` are the victims that it is part of,
+    which are never evicted for it.
     """
 
     priority: int
@@ -36,10 +37,10 @@ class Preemptor:
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """A queue as far as its pods may go. `surplus` is what it has beyond its fair share.
+    """A queue as far as its pods may be evicted. `surplus` is its usage beyond its fair share.
 
-    That is in thousandths of a GPU, below 0 where it has less. With `idle` the pod does nothing
-    and its queue wants such to go first: nothing is lost with it.
+    That is in thousandths of a GPU, below 0 if it has less. With `is_idle` the pod is idle and its
+    queue lets idle pods go first: nothing is lost with it.
     """
 
     name: str = ""
@@ -51,10 +52,10 @@ class QueueState:
 
 
 class Queues(Protocol):
-    """What the queue engine knows."""
+    """State of the queues, by the queue engine."""
 
     def queue_state(self, pod: pods.Pod) -> QueueState:
-        """The queue of a pod that has something; name "" where it is in none."""
+        """Return the queue of a pod with devices; name "" if it is in none."""
         ...
 
 
@@ -65,46 +66,47 @@ class NoQueues:
         self._none = QueueState()
 
     def queue_state(self, _pod: pods.Pod) -> QueueState:
-        """None."""
+        """Return the state without a queue."""
         return self._none
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How much may be drawn together: up to `most`; with `last`, what is largest is not counted.
+    """Limit on a sum of amounts: `most`; with `excludes_largest` the largest is not counted.
 
-    The former is a PodDisruptionBudget's. The latter is a queue's surplus: each may go while some
-    of it is left, so that it is never taken further than one unit below.
+    The former is a PodDisruptionBudget's. The latter is a queue's surplus: each may be evicted
+    while some of it is left, so that it is never exceeded by more than one victim.
     """
 
     most: int
     excludes_largest: bool = False
 
     def allows(self, draws: Sequence[int]) -> bool:
-        """Whether all of these may be drawn; if so then some of them as well."""
+        """Return whether all amounts are allowed together; then every subset is as well."""
         if self.excludes_largest:
             return sum(draws) - max(draws, default=0) < self.most
         return sum(draws) <= self.most
 
-    def max_worth(self, found: Sequence[tuple[int, int]]) -> int:
-        """Of what is worth so much and draws so much: what is within the limit is worth at most."""
-        left = self.most
+    def max_worth(self, items: Sequence[tuple[int, int]]) -> int:
+        """Return the maximum total worth within the limit, given pairs of worth and amount."""
+        remaining = self.most
         if self.excludes_largest:
-            left += max((draw for _, draw in found), default=0) - 1
+            remaining += max((draw for _, draw in items), default=0) - 1
         total = 0
-        for worth, draw in sorted(found, key=lambda one: -one[0] / one[1]):
-            if draw > left:
-                return total + worth * max(left, 0) // draw
-            left -= draw
+        for worth, draw in sorted(items, key=lambda item: -item[0] / item[1]):
+            if draw > remaining:
+                return total + worth * max(remaining, 0) // draw
+            remaining -= draw
             total += worth
         return total
 
 
 @dataclass(frozen=True, slots=True)
 class VictimEligibility:
-    """A unit for one who waits: what is lost with it, what it draws on which limit.
+    """Eligibility of a victim for a preemptor: what is lost with it, its usage of which limit.
 
-    `lost` is in thousandths of a GPU times seconds. `barred`: it may not go, as `why` says.
+    `lost` is in thousandths of a GPU times seconds. `ineligible`: it may not be evicted, as
+    `message` says.
     """
 
     victim: victims.Victim
@@ -115,12 +117,12 @@ class VictimEligibility:
 
     @property
     def lost_s(self) -> float:
-        """GPU-seconds."""
+        """GPU-seconds lost."""
         return self.lost / queues.THOUSAND
 
     @property
     def rank(self) -> tuple[int, int, str]:
-        """Less goes first: what is lost, pods, name."""
+        """Sort key, lowest first: what is lost, pods, name."""
         return self.lost, len(self.victim.pods), self.victim.name
 
 
@@ -128,175 +130,185 @@ _Ineligibility = tuple[reasons.Reason, str]
 
 
 class PreemptionPolicy:
-    """For one who waits, at one moment. `guards` are the cluster's PodDisruptionBudgets.
+    """Policy for one preemptor, at one moment. `budgets` are the PodDisruptionBudgets.
 
-    `idles`: whether any `Leaf` may be `idle`. Where none is, plans are quicker if that is said.
+    `idles`: False if no `QueueState` is `is_idle`; plans are quicker then.
     """
 
     def __init__(
         self,
         preemptor: Preemptor,
-        turns: Queues,
-        guards: disruption_budgets.Guards,
+        queues_by_pod: Queues,
+        budgets: disruption_budgets.BudgetIndex,
         now: dt.datetime,
         *,
         idles: bool = True,
     ) -> None:
         self._has_idle = idles
         self._preemptor = preemptor
-        self._queues = turns
-        self._budgets = guards
+        self._queues = queues_by_pod
+        self._budgets = budgets
         self._now = now.timestamp()
         self._limits: dict[Hashable, Limit] = {
-            ("budget", key): Limit(allowed) for key, allowed in guards.allowed.items()
+            ("budget", key): Limit(allowed) for key, allowed in budgets.allowed.items()
         }
         self._evaluated: dict[victims.VictimKey, VictimEligibility] = {}
 
     @property
     def preemptor(self) -> Preemptor:
-        """Who waits."""
+        """The pending workload."""
         return self._preemptor
 
-    def eligibility(self, unit: victims.Victim) -> VictimEligibility:
-        """Whether a unit may go, and what that would take."""
-        known = self._evaluated.get(unit.key)
-        if known is None or known.victim is not unit:
-            known = self._evaluated[unit.key] = self._evaluate(unit)
-        return known
+    def eligibility(self, victim: victims.Victim) -> VictimEligibility:
+        """Return whether a victim may be evicted, and the cost."""
+        eligibility = self._evaluated.get(victim.key)
+        if eligibility is None or eligibility.victim is not victim:
+            eligibility = self._evaluated[victim.key] = self._evaluate(victim)
+        return eligibility
 
     def loss_floors(self, found: Iterable[victims.Victim]) -> list[int]:
-        """What is lost with each unit at least, found quickly: it may not be allowed to go."""
+        """Return a quick lower bound of each victim's loss; it may be ineligible."""
         now, idle = self._now, self._queues.queue_state
         if not self._has_idle:
-            return [unit.lost_at(now) for unit in found]
-        return [0 if idle(unit.pods[0].pod).is_idle else unit.lost_at(now) for unit in found]
+            return [victim.lost_at(now) for victim in found]
+        return [0 if idle(victim.pods[0].pod).is_idle else victim.lost_at(now) for victim in found]
 
-    def may_evict(self, leaving: Iterable[VictimEligibility]) -> bool:
-        """Whether all of these may go together; if so then some of them as well."""
+    def may_evict(self, candidates: Iterable[VictimEligibility]) -> bool:
+        """Return whether all of these may be evicted together; then every subset may as well."""
         drawn: dict[Hashable, list[int]] = {}
-        for one in leaving:
-            if one.ineligible is not None:
+        for candidate in candidates:
+            if candidate.ineligible is not None:
                 return False
-            for key, amount in one.usage.items():
+            for key, amount in candidate.usage.items():
                 drawn.setdefault(key, []).append(amount)
-        return all(self._limits[key].allows(found) for key, found in drawn.items())
+        return all(self._limits[key].allows(amounts) for key, amounts in drawn.items())
 
-    def may_add(self, gone: Iterable[victims.Victim], new: Sequence[victims.Victim]) -> bool:
-        """Whether limits let some go beside others; quick where none limits them.
+    def may_add(self, removed: Iterable[victims.Victim], new: Sequence[victims.Victim]) -> bool:
+        """Return whether limits allow some victims beside others; quick without limits.
 
-        Whether each of them may go for itself is not asked.
+        The eligibility of each by itself is not checked.
         """
-        found = [one for one in map(self.eligibility, new) if one.ineligible is None]
-        if not any(one.usage for one in found):
+        eligible = [
+            candidate for candidate in map(self.eligibility, new) if candidate.ineligible is None
+        ]
+        if not any(candidate.usage for candidate in eligible):
             return True
-        there = (one for one in map(self.eligibility, gone) if one.ineligible is None)
-        return self.may_evict([*there, *found])
+        current = (
+            candidate
+            for candidate in map(self.eligibility, removed)
+            if candidate.ineligible is None
+        )
+        return self.may_evict([*current, *eligible])
 
-    def max_worth(self, found: Iterable[tuple[VictimEligibility, int]]) -> int:
-        """Of units that are worth so much each, what those that go together are worth at most.
+    def max_worth(self, candidates: Iterable[tuple[VictimEligibility, int]]) -> int:
+        """Return the maximum total worth of victims that may be evicted together.
 
-        Each counts with the tightest of its limits alone, so that it may be less in truth.
+        Each counts with the tightest of its limits alone, so that the truth may be less.
         """
         total = 0
         limited: dict[Hashable, list[tuple[int, int]]] = {}
-        for one, worth in found:
-            if one.ineligible is not None:
+        for candidate, worth in candidates:
+            if candidate.ineligible is not None:
                 continue
-            drawn = [key for key, amount in one.usage.items() if amount]
+            drawn = [key for key, amount in candidate.usage.items() if amount]
             if drawn:
                 key = min(drawn, key=lambda key: self._limits[key].most)
-                limited.setdefault(key, []).append((worth, one.usage[key]))
+                limited.setdefault(key, []).append((worth, candidate.usage[key]))
             else:
                 total += worth
         return total + sum(self._limits[key].max_worth(each) for key, each in limited.items())
 
-    def grounds(self, one: VictimEligibility) -> str:
-        """By what right a unit goes.
+    def grounds(self, candidate: VictimEligibility) -> str:
+        """Return the grounds for an eviction.
 
         `priority 1000 > 0`, `queue batch has 4 GPUs more than its fair share`.
         """
-        leaf = self._queues.queue_state(one.victim.pods[0].pod)
-        if self._is_own(leaf):
-            return f"priority {self._preemptor.priority} > {one.victim.priority}"
-        return f"queue {leaf.name} has {format_gpus(leaf.surplus)} more than its fair share"
+        queue = self._queues.queue_state(candidate.victim.pods[0].pod)
+        if self._is_own(queue):
+            return f"priority {self._preemptor.priority} > {candidate.victim.priority}"
+        return f"queue {queue.name} has {format_gpus(queue.surplus)} more than its fair share"
 
-    def victim_queues(self, unit: victims.Victim) -> frozenset[str]:
-        """The queues that a unit's pods are in, by name."""
-        return frozenset(self._queues.queue_state(one.pod).name for one in unit.pods)
+    def victim_queues(self, victim: victims.Victim) -> frozenset[str]:
+        """Return the queues of a victim's pods, by name."""
+        return frozenset(self._queues.queue_state(holder.pod).name for holder in victim.pods)
 
-    def _evaluate(self, unit: victims.Victim) -> VictimEligibility:
-        leaves = [self._queues.queue_state(one.pod) for one in unit.pods]
-        objection = self._ineligibility(unit, leaves)
-        if objection is not None:
-            return VictimEligibility(unit, ineligible=objection[0], message=objection[1])
+    def _evaluate(self, victim: victims.Victim) -> VictimEligibility:
+        queue_states = [self._queues.queue_state(holder.pod) for holder in victim.pods]
+        ineligible = self._ineligibility(victim, queue_states)
+        if ineligible is not None:
+            return VictimEligibility(victim, ineligible=ineligible[0], message=ineligible[1])
         draws: dict[Hashable, int] = {}
-        for leaf in leaves:
-            if not self._is_own(leaf):
-                draws["queue", leaf.name] = unit.thousandths
-                self._limits["queue", leaf.name] = Limit(leaf.surplus, excludes_largest=True)
-        for one in unit.pods:
-            for budget in self._budgets.of(one.pod):
+        for queue_state in queue_states:
+            if not self._is_own(queue_state):
+                draws["queue", queue_state.name] = victim.thousandths
+                self._limits["queue", queue_state.name] = Limit(
+                    queue_state.surplus, excludes_largest=True
+                )
+        for holder in victim.pods:
+            for budget in self._budgets.pod_budgets(holder.pod):
                 key = ("budget", budget.key)
                 draws[key] = draws.get(key, 0) + 1
         if not all(self._limits[key].allows([amount]) for key, amount in draws.items()):
             why = ", ".join(sorted(str(key[1]) for key in draws if isinstance(key, tuple)))
-            return VictimEligibility(unit, ineligible=reasons.Reason.DISRUPTION_BUDGET, message=why)
-        idle = all(leaf.is_idle for leaf in leaves)
-        return VictimEligibility(unit, 0 if idle else unit.lost_at(self._now), draws)
+            return VictimEligibility(
+                victim, ineligible=reasons.Reason.DISRUPTION_BUDGET, message=why
+            )
+        idle = all(queue_state.is_idle for queue_state in queue_states)
+        return VictimEligibility(victim, 0 if idle else victim.lost_at(self._now), draws)
 
     def _ineligibility(
-        self, unit: victims.Victim, leaves: Sequence[QueueState]
+        self, victim: victims.Victim, queue_states: Sequence[QueueState]
     ) -> _Ineligibility | None:
-        if unit.key in self._preemptor.own_victims:
+        if victim.key in self._preemptor.own_victims:
             return reasons.Reason.PRIORITY_NOT_LOWER, "it is part of what waits"
-        found = (
-            one
-            for tenant, leaf in zip(unit.pods, leaves, strict=True)
-            for one in self._ineligibilities(unit, tenant.pod, leaf)
+        ineligibilities = (
+            ineligible
+            for holder, queue_state in zip(victim.pods, queue_states, strict=True)
+            for ineligible in self._ineligibilities(victim, holder.pod, queue_state)
         )
-        return next(found, None)
+        return next(ineligibilities, None)
 
     def _ineligibilities(
-        self, unit: victims.Victim, pod: pods.Pod, leaf: QueueState
+        self, victim: victims.Victim, pod: pods.Pod, queue: QueueState
     ) -> Iterator[_Ineligibility]:
-        """In the order in which they are told."""
+        """Yield reasons in reporting order."""
         if pod.deleting or pod.finished:
             yield reasons.Reason.GOING_ALREADY, f"pod {pod.key}"
         if holders.returns_to_node(pod) or (pod.owner is None and not pod.preemptible):
             yield reasons.Reason.NOT_MADE_AGAIN, f"pod {pod.key}"
-        if not leaf.preemptible:
-            yield reasons.Reason.QUEUE_NOT_PREEMPTIBLE, f"queue {leaf.name}"
-        yield from self._queue_ineligibilities(unit, leaf)
+        if not queue.preemptible:
+            yield reasons.Reason.QUEUE_NOT_PREEMPTIBLE, f"queue {queue.name}"
+        yield from self._queue_ineligibilities(victim, queue)
         started = victims.parse_time(pod.started)
         ran = 0.0 if started is None else self._now - started
-        if ran < leaf.min_run_s:
-            text = f"pod {pod.key} ran {max(int(ran), 0)} s of {leaf.min_run_s:g}"
+        if ran < queue.min_run_s:
+            text = f"pod {pod.key} ran {max(int(ran), 0)} s of {queue.min_run_s:g}"
             yield reasons.Reason.RAN_TOO_SHORTLY, text
-        guards = self._budgets.of(pod)
-        if len(guards) > 1:
-            text = " and ".join(one.key for one in guards)
+        budgets = self._budgets.pod_budgets(pod)
+        if len(budgets) > 1:
+            text = " and ".join(budget.key for budget in budgets)
             yield reasons.Reason.DISRUPTION_BUDGET, f"pod {pod.key} is guarded by {text}"
 
     def _queue_ineligibilities(
-        self, unit: victims.Victim, leaf: QueueState
+        self, victim: victims.Victim, queue: QueueState
     ) -> Iterator[_Ineligibility]:
-        lower = unit.priority < self._preemptor.priority
-        text = f"priority {unit.priority}, not below {self._preemptor.priority}"
-        if self._is_own(leaf):
+        lower = victim.priority < self._preemptor.priority
+        text = f"priority {victim.priority}, not below {self._preemptor.priority}"
+        if self._is_own(queue):
             if not lower:
                 yield reasons.Reason.PRIORITY_NOT_LOWER, text
             return
         if not self._preemptor.is_within_fair_share:
             yield reasons.Reason.BEYOND_FAIR_SHARE, f"queue {self._preemptor.queue}"
-        if leaf.reclaim == "Never":
-            yield reasons.Reason.RECLAIM_NEVER, f"queue {leaf.name}"
-        if leaf.surplus <= 0:
-            yield reasons.Reason.WITHIN_FAIR_SHARE, f"queue {leaf.name}"
-        if leaf.reclaim == "LowerPriority" and not lower:
+        if queue.reclaim == "Never":
+            yield reasons.Reason.RECLAIM_NEVER, f"queue {queue.name}"
+        if queue.surplus <= 0:
+            yield reasons.Reason.WITHIN_FAIR_SHARE, f"queue {queue.name}"
+        if queue.reclaim == "LowerPriority" and not lower:
             yield reasons.Reason.PRIORITY_NOT_LOWER, text
 
-    def _is_own(self, leaf: QueueState) -> bool:
-        return leaf.name == self._preemptor.queue
+    def _is_own(self, queue: QueueState) -> bool:
+        return queue.name == self._preemptor.queue
 
 
 def format_gpus(thousandths: int) -> str:

@@ -1,4 +1,4 @@
-"""What a plan is asked for, and what it answers. Pure."""
+"""Request for a preemption plan, and its results. Pure."""
 
 import collections
 import enum
@@ -23,9 +23,9 @@ _PODS = 32
 
 @dataclass(frozen=True, slots=True)
 class PreemptionRequest:
-    """A pod, or the pods of a gang, that find no place in a view.
+    """An unschedulable pod, or the pods of a gang.
 
-    `refused`: that they find none is known, so that it is not tried again.
+    `is_unschedulable`: placement failed already, so that it is not tried again.
     """
 
     view: snapshot.Snapshot
@@ -36,7 +36,7 @@ class PreemptionRequest:
 
     @property
     def single(self) -> allocator_types.Workload | None:
-        """The one pod, where it is one and nothing is asked of where."""
+        """The only pod, if there is one without topology requirement."""
         return (
             self.members[0]
             if len(self.members) == 1 and not self.topology_request.required_depth
@@ -45,16 +45,17 @@ class PreemptionRequest:
 
     @property
     def uids(self) -> frozenset[ids.PodUid]:
-        """Its pods."""
-        return frozenset(one.pod.uid for one in self.members)
+        """UIDs of its pods."""
+        return frozenset(member.pod.uid for member in self.members)
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Without `leaving` each member has its seat; none of them may stay. By name.
+    """Victims, and the placement of each member without them; no victim may stay.
 
-    `seats` are in the order of the members, in the view without those who leave. `least`: nothing
-    that is allowed costs less; otherwise the steps ended before that was known.
+    `members` are in the order of the request, in the snapshot without the victims, which are sorted
+    by name. `is_optimal`: nothing eligible costs less; otherwise the steps ended before that was
+    known.
     """
 
     victims: tuple[policy.VictimEligibility, ...]
@@ -63,13 +64,15 @@ class Plan:
 
     @property
     def lost_s(self) -> float:
-        """The GPU-seconds that are lost."""
-        return sum(one.lost for one in self.victims) / queues.THOUSAND
+        """GPU-seconds lost."""
+        return sum(candidate.lost for candidate in self.victims) / queues.THOUSAND
 
     @property
     def pods(self) -> tuple[ids.Key, ...]:
         """The pods to evict."""
-        return tuple(sorted(one.key for found in self.victims for one in found.victim.pods))
+        return tuple(
+            sorted(holder.key for candidate in self.victims for holder in candidate.victim.pods)
+        )
 
     @property
     def cost(self) -> explain_cost.Cost:
@@ -78,79 +81,84 @@ class Plan:
 
 
 class NoPlanReason(enum.Enum):
-    """Why there is no plan."""
+    """Reason for a missing plan."""
 
     NEVER = "never"
     """Its preemptionPolicy is Never."""
     NOT_HELPFUL = "in vain"
-    """Even without all who may go it would not fit; or not all that would have to may go."""
+    """It would not fit even without all eligible victims."""
     BUDGET_EXCEEDED = "spent"
     """The steps ended before one was found."""
 
 
 @dataclass(frozen=True, slots=True)
 class NoPlan:
-    """None. `units` is how many there are, `barred` how many of them may not go and why."""
+    """No plan. `victim_count` counts all victims, `ineligible` the ineligible ones by reason."""
 
     reason: NoPlanReason
     victim_count: int = 0
     ineligible: Mapping[reasons.Reason, int] = field(default_factory=dict)
 
 
-def plan_cost(leaving: Iterable[policy.VictimEligibility]) -> tuple[int, int]:
-    """What it costs that these go."""
-    found = [*leaving]
-    return sum(one.lost for one in found), sum(len(one.victim.pods) for one in found)
+def plan_cost(evicted: Iterable[policy.VictimEligibility]) -> tuple[int, int]:
+    """Return the cost of evicting these."""
+    candidates = [*evicted]
+    return sum(candidate.lost for candidate in candidates), sum(
+        len(candidate.victim.pods) for candidate in candidates
+    )
 
 
 def cost_number(lost: int, pods: int) -> int:
-    """A cost as one number, in the same order."""
+    """Return a cost as one number, in the same order."""
     return (lost << _PODS) + pods
 
 
 class EligibilityIndex:
-    """Units as they were judged, and which a tenant belongs to: what a search of tenants reads."""
+    """Evaluated victims, and the victim of each holder, as searches of holders read them."""
 
-    def __init__(self, right: policy.PreemptionPolicy) -> None:
-        self._policy = right
+    def __init__(self, eviction_policy: policy.PreemptionPolicy) -> None:
+        self._policy = eviction_policy
         self._by_uid: dict[str, policy.VictimEligibility] = {}
 
-    def add(self, one: policy.VictimEligibility) -> holders.HolderGroup:
-        """The tenants of a unit."""
-        for tenant in one.victim.pods:
-            self._by_uid[tenant.pod.uid] = one
-        return one.victim.pods
+    def add(self, candidate: policy.VictimEligibility) -> holders.HolderGroup:
+        """Add a victim; return its holders."""
+        for holder in candidate.victim.pods:
+            self._by_uid[holder.pod.uid] = candidate
+        return candidate.victim.pods
 
     def victims(self, leaving: Iterable[holders.DeviceHolder]) -> list[policy.VictimEligibility]:
-        """The units of tenants, each once, by name."""
-        found = {one.victim.key: one for one in (self._by_uid[each.pod.uid] for each in leaving)}
-        return [found[key] for key in sorted(found, key=lambda key: (key[1], key[0]))]
+        """Return the victims of holders, each once, by name."""
+        by_key = {
+            candidate.victim.key: candidate
+            for candidate in (self._by_uid[each.pod.uid] for each in leaving)
+        }
+        return [by_key[key] for key in sorted(by_key, key=lambda key: (key[1], key[0]))]
 
     def may_evict(self, leaving: Sequence[holders.DeviceHolder]) -> bool:
-        """Whether they may go together."""
+        """Return whether they may be evicted together."""
         return self._policy.may_evict(self.victims(leaving))
 
     def cost(self, leaving: Sequence[holders.DeviceHolder]) -> explain_cost.Cost:
-        """What is lost with them."""
+        """Return the cost of evicting them."""
         return plan_cost(self.victims(leaving))
 
-    def signature(self, tenant: holders.DeviceHolder) -> tuple[_VictimKey, int]:
-        """Every unit is like no other."""
-        one = self._by_uid[tenant.pod.uid]
-        return one.victim.key, one.lost
+    def signature(self, holder: holders.DeviceHolder) -> tuple[_VictimKey, int]:
+        """Return a signature that no other victim shares."""
+        candidate = self._by_uid[holder.pod.uid]
+        return candidate.victim.key, candidate.lost
 
 
 def member_order(
-    ask: PreemptionRequest, seated: gang_types.GangPlacement
+    request: PreemptionRequest, placement: gang_types.GangPlacement
 ) -> tuple[gang_types.MemberPlacement, ...]:
-    """Seats in the order of the members."""
-    order = {one.pod.uid: at for at, one in enumerate(ask.members)}
-    return tuple(sorted(seated.members, key=lambda seat: order[seat.workload.pod.uid]))
+    """Return placements in the order of the request's members."""
+    order = {member.pod.uid: index for index, member in enumerate(request.members)}
+    return tuple(sorted(placement.members, key=lambda placed: order[placed.workload.pod.uid]))
 
 
-def no_plan(why: NoPlanReason, found: Iterable[policy.VictimEligibility]) -> NoPlan:
-    """With the units that were judged."""
-    there = [*found]
-    counts = collections.Counter(one.ineligible for one in there)
+def no_plan(reason: NoPlanReason, evaluated: Iterable[policy.VictimEligibility]) -> NoPlan:
+    """Return the result with the counts of the evaluated victims."""
+    candidates = [*evaluated]
+    counts = collections.Counter(candidate.ineligible for candidate in candidates)
     barred = {key: counts[key] for key in sorted(k for k in counts if k is not None)}
-    return NoPlan(why, len(there), barred)
+    return NoPlan(reason, len(candidates), barred)

@@ -1,7 +1,7 @@
-"""What goes together: a pod, or a whole gang. Pure.
+"""Victims: a pod, or a whole gang. Pure.
 
-A `Book` keeps the units of a cluster by changes, so that a plan reads those of the nodes that it
-looks at and no others.
+A `VictimIndex` maintains the victims of a cluster incrementally, so that a plan reads those of the
+nodes that it visits and no others.
 """
 
 import datetime as dt
@@ -33,10 +33,10 @@ class GpuUse:
 
 @dataclass(frozen=True, slots=True)
 class Victim:
-    """A pod, or all pods of a gang that have something: they go together or not at all.
+    """A pod, or all pods of a gang that hold something: all are evicted or none.
 
-    `people` are they, over all their nodes; `priority` is the highest of theirs. Of a claim that
-    several of them have, the stake counts once, from the first of them on.
+    `pods` are over all their nodes; `priority` is the highest of theirs. If several of them have a
+    claim, its use counts once, from the first of them on.
     """
 
     key: VictimKey
@@ -58,39 +58,39 @@ class Victim:
     @property
     def thousandths(self) -> int:
         """The GPUs that it has, in thousandths of one."""
-        return sum(one.thousandths for one in self.gpu_uses)
+        return sum(gpu_use.thousandths for gpu_use in self.gpu_uses)
 
     def lost_at(self, now: float) -> int:
-        """What its going throws away: thousandths of a GPU times whole seconds. `now` is Unix."""
+        """Return its loss: thousandths of a GPU times seconds. `now` is Unix time."""
         lost = 0
-        for one in self.gpu_uses:
-            if one.since is not None and one.since < now:
-                lost += one.thousandths * int(now - one.since)
+        for gpu_use in self.gpu_uses:
+            if gpu_use.since is not None and gpu_use.since < now:
+                lost += gpu_use.thousandths * int(now - gpu_use.since)
         return lost
 
 
 def victim_key(pod: pods.Pod) -> VictimKey:
-    """The unit that a pod belongs to."""
+    """Return the key of the victim that a pod belongs to."""
     return (_GANG, f"{pod.namespace}/{pod.gang}") if pod.gang else (_POD, pod.key)
 
 
 def parse_time(text: str) -> float | None:
-    """RFC 3339 as Unix seconds; None where it cannot be read."""
+    """Return RFC 3339 as Unix seconds; None if it cannot be read."""
     try:
-        found = dt.datetime.fromisoformat(text)
+        time = dt.datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found.timestamp() if found.tzinfo else None
+    return time.timestamp() if time.tzinfo else None
 
 
 def start_time(pod: pods.Pod) -> float | None:
-    """When a pod started, else when it was made."""
+    """Return when a pod started, else when it was created."""
     started = parse_time(pod.started)
     return parse_time(pod.created) if started is None else started
 
 
 class VictimIndex:
-    """The units there are, fed by `put_*` (None: the object is gone) in any order."""
+    """Index of victims, fed by `set_*` (None: deleted) in any order."""
 
     def __init__(self) -> None:
         self._pods: dict[ids.Key, pods.Pod] = {}
@@ -106,24 +106,24 @@ class VictimIndex:
         self._generation = -1
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
-        """A pod came, changed or went."""
-        before = self._pods.pop(key, None)
-        for version in (before, pod):
+        """Set or delete a pod."""
+        previous = self._pods.pop(key, None)
+        for version in (previous, pod):
             self._mark_stale(version.claim_keys if version else ())
-        if before is not None:
-            self._stale.add(victim_key(before))
-            _drop(self._members, victim_key(before), key)
-            for one in before.claim_keys:
-                _drop(self._users, one, key)
+        if previous is not None:
+            self._stale.add(victim_key(previous))
+            _drop(self._members, victim_key(previous), key)
+            for claim_key in previous.claim_keys:
+                _drop(self._users, claim_key, key)
         if pod is not None:
             self._pods[key] = pod
             self._stale.add(victim_key(pod))
             self._members.setdefault(victim_key(pod), set()).add(key)
-            for one in pod.claim_keys:
-                self._users.setdefault(one, set()).add(key)
+            for claim_key in pod.claim_keys:
+                self._users.setdefault(claim_key, set()).add(key)
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
-        """A claim came, changed or went."""
+        """Set or delete a claim."""
         if claim is None:
             self._claims.pop(key, None)
         else:
@@ -131,117 +131,121 @@ class VictimIndex:
         self._mark_stale([key])
 
     def node_victims(self, view: snapshot.Snapshot, node: nodes.Node) -> Sequence[Victim]:
-        """Those that have something of a node, or a device that it reaches; by name.
+        """Return the victims on a node, or with a device that it reaches; by name.
 
-        The same object as long as they are the same.
+        The same object while they do not change.
         """
         self.refresh(view)
-        found = self._node_cache.get(node.name)
-        if found is None:
+        victims = self._node_cache.get(node.name)
+        if victims is None:
             keys = set(self._by_node.get(node.name, ()))
             for share in view.reachable_pools(node.name):
                 keys |= self._by_pool.get((share.pool.driver, share.pool.name), set())
-            found = self._node_cache[node.name] = tuple(self._victims[key] for key in sorted(keys))
-        return found
+            victims = self._node_cache[node.name] = tuple(
+                self._victims[key] for key in sorted(keys)
+            )
+        return victims
 
     def all_victims(self, view: snapshot.Snapshot) -> Mapping[VictimKey, Victim]:
-        """Every unit."""
+        """Return every victim by key."""
         self.refresh(view)
         return self._victims
 
     def refresh(self, view: snapshot.Snapshot) -> None:
-        """Look again at what changed."""
+        """Rebuild the victims that changed."""
         if not self._stale and view.generation == self._generation:
             return
         if view.generation != self._generation:
             self._generation = view.generation
             self._node_cache.clear()
-            for key, before in self._pools.items():
-                if view.pools.get(key) is not before:
+            for key, previous in self._pools.items():
+                if view.pools.get(key) is not previous:
                     self._stale |= self._by_pool.get(key, set())
         if self._stale:
             read = holders.HolderIndex(view, self._claims.get, self._pods.get)
-            for one in self._stale:
-                self._set_victim(view, one, self._build_victim(view, read, one))
+            for victim_key in self._stale:
+                self._set_victim(view, victim_key, self._build_victim(view, read, victim_key))
             self._stale.clear()
 
     def _mark_stale(self, keys: Iterable[ids.Key]) -> None:
-        """All that have these claims."""
+        """Mark the victims with these claims as stale."""
         for key in keys:
-            users = (self._pods.get(one) for one in self._users.get(key, ()))
-            self._stale.update(victim_key(one) for one in users if one is not None)
+            users = (self._pods.get(user_key) for user_key in self._users.get(key, ()))
+            self._stale.update(victim_key(user_key) for user_key in users if user_key is not None)
 
     def _build_victim(
         self, view: snapshot.Snapshot, read: holders.HolderIndex, key: VictimKey
     ) -> Victim | None:
-        found = (self._pods[one] for one in sorted(self._members.get(key, ())))
-        people = tuple(one for one in map(read.holder, found) if one is not None)
-        if not people:
+        member_pods = (self._pods[holder] for holder in sorted(self._members.get(key, ())))
+        pod_holders = tuple(
+            holder for holder in map(read.holder, member_pods) if holder is not None
+        )
+        if not pod_holders:
             return None
         return Victim(
             key,
-            people,
-            max(one.pod.priority for one in people),
-            tuple(self._gpu_uses(view, people)),
+            pod_holders,
+            max(holder.pod.priority for holder in pod_holders),
+            tuple(self._gpu_uses(view, pod_holders)),
         )
 
     def _gpu_uses(
-        self, view: snapshot.Snapshot, people: Iterable[holders.DeviceHolder]
+        self, view: snapshot.Snapshot, victim_holders: Iterable[holders.DeviceHolder]
     ) -> Iterator[GpuUse]:
         first: dict[ids.Key, list[float]] = {}
-        for one in people:
-            started = start_time(one.pod)
-            for lease in one.claims:
-                first.setdefault(lease.claim, []).extend([] if started is None else [started])
-        for key, found in first.items():
+        for holder in victim_holders:
+            started = start_time(holder.pod)
+            for held_claim in holder.claims:
+                first.setdefault(held_claim.claim, []).extend([] if started is None else [started])
+        for key, starts in first.items():
             thousandths = gpu_usage.claims_usage(view, [self._claims[key]])
             if thousandths:
-                yield GpuUse(thousandths, min(found, default=None))
+                yield GpuUse(thousandths, min(starts, default=None))
 
     def _invalidate_nodes(
-        self, view: snapshot.Snapshot, people: Sequence[holders.DeviceHolder]
+        self, view: snapshot.Snapshot, affected: Sequence[holders.DeviceHolder]
     ) -> None:
-        """Look again at the nodes of these, and at all where they have what several reach."""
-        for one in people:
-            self._node_cache.pop(one.node, None)
-        if not all(_is_local(view, key) for one in people for key in _pools(one)):
+        """Drop the cached nodes of these; all nodes if they hold network devices."""
+        for holder in affected:
+            self._node_cache.pop(holder.node, None)
+        if not all(_is_local(view, key) for holder in affected for key in _pools(holder)):
             self._node_cache.clear()
 
-    def _set_victim(self, view: snapshot.Snapshot, key: VictimKey, unit: Victim | None) -> None:
-        before = self._victims.pop(key, None)
+    def _set_victim(self, view: snapshot.Snapshot, key: VictimKey, victim: Victim | None) -> None:
+        previous = self._victims.pop(key, None)
         self._invalidate_nodes(
-            view, [*(before.pods if before else ()), *(unit.pods if unit else ())]
+            view, [*(previous.pods if previous else ()), *(victim.pods if victim else ())]
         )
-        for one in before.pods if before else ():
-            _drop(self._by_node, one.node, key)
-            for pool_key in _pools(one):
+        for holder in previous.pods if previous else ():
+            _drop(self._by_node, holder.node, key)
+            for pool_key in _pools(holder):
                 _drop(self._by_pool, pool_key, key)
-        if unit is None:
+        if victim is None:
             return
-        self._victims[key] = unit
-        for one in unit.pods:
-            self._by_node.setdefault(one.node, set()).add(key)
-            for pool_key in _pools(one):
+        self._victims[key] = victim
+        for holder in victim.pods:
+            self._by_node.setdefault(holder.node, set()).add(key)
+            for pool_key in _pools(holder):
                 self._by_pool.setdefault(pool_key, set()).add(key)
                 self._pools[pool_key] = view.pools.get(pool_key)
 
 
 def _is_local(view: snapshot.Snapshot, key: snapshot.PoolKey) -> bool:
-    """Whether one node alone reaches a pool."""
-    of = view.pools.get(key)
-    reached = {one.node for one in of.slices} if of else set()
+    """Return whether a single node reaches a pool."""
+    pool = view.pools.get(key)
+    reached = {resource_slice.node for resource_slice in pool.slices} if pool else set()
     return len(reached) == 1 and None not in reached
 
 
-def _pools(tenant: holders.DeviceHolder) -> Iterator[snapshot.PoolKey]:
-    for lease in tenant.claims:
-        for result in lease.results:
+def _pools(holder: holders.DeviceHolder) -> Iterator[snapshot.PoolKey]:
+    for held_claim in holder.claims:
+        for result in held_claim.results:
             yield result.device.driver, result.device.pool
 
 
-def _drop(found: dict[_Key, set[_Value]], key: _Key, value: _Value) -> None:
-    there = found.get(key)
-    if there is not None:
-        there.discard(value)
-        if not there:
-            del found[key]
+def _drop(index: dict[_Key, set[_Value]], key: _Key, value: _Value) -> None:
+    values = index.get(key)
+    if values is not None:
+        values.discard(value)
+        if not values:
+            del index[key]

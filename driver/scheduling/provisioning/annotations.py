@@ -1,8 +1,8 @@
-"""Which marks of ours a node is to have: said by its state alone, whatever it had before. Pure.
+"""Labels and annotations that the controller sets on a node, derived from its state alone. Pure.
 
-The label that its pool is complete keeps the next placeholder away; the annotations keep an
-autoscaler from taking a node with devices that somebody has or is to have, who may have no pod on
-it yet. What somebody else has set to another value is theirs.
+The label for a complete pool excludes further placeholders; the annotations keep an autoscaler from
+removing a node with devices that are allocated or reserved, perhaps without a pod on it yet. Keys
+that another manager has set to another value are left to it.
 """
 
 import datetime as dt
@@ -23,12 +23,12 @@ _EMPTY: Mapping[str, str] = MappingProxyType({})
 
 
 def unexpired_provenance(
-    one: provenance.ProvisionedFor | None, now: dt.datetime, ttl_s: float
+    provisioned_for: provenance.ProvisionedFor | None, now: dt.datetime, ttl_s: float
 ) -> provenance.ProvisionedFor | None:
-    """What a node is kept for, no longer than a node is waited for; then anybody may have it."""
-    if one is None or (now - one.since).total_seconds() >= ttl_s:
+    """Return what a node was provisioned for, until its TTL; then every workload may use it."""
+    if provisioned_for is None or (now - provisioned_for.since).total_seconds() >= ttl_s:
         return None
-    return one
+    return provisioned_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class NodeMetadata:
 
 
 def current_metadata(node: nodes.Node) -> NodeMetadata:
-    """What a node has, whoever put it on."""
+    """Return our keys of a node, whoever set them."""
     labels = {names.POOL_COMPLETE} & node.labels.keys()
     return NodeMetadata({key: node.labels[key] for key in labels}, node.marks)
 
@@ -48,36 +48,36 @@ def current_metadata(node: nodes.Node) -> NodeMetadata:
 def desired_metadata(
     view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
 ) -> NodeMetadata:
-    """What a node is to have; `kept_for` is for what it came, if that waits still."""
-    found = NodeMetadata(_labels(view, node), _annotations(view, node, kept_for))
-    there = current_metadata(node)
+    """Return the desired metadata; `kept_for` is the demand of the node, if it is still pending."""
+    desired = NodeMetadata(_labels(view, node), _annotations(view, node, kept_for))
+    current = current_metadata(node)
     return NodeMetadata(
-        _without_foreign(found.labels, there.labels, node),
-        _without_foreign(found.annotations, there.annotations, node),
+        _without_foreign(desired.labels, current.labels, node),
+        _without_foreign(desired.annotations, current.annotations, node),
     )
 
 
-def is_applied(node: nodes.Node, said: NodeMetadata) -> bool:
-    """Whether a node has them, by our own word, and no other of ours."""
-    if {*said.labels, *said.annotations} != node.owned:
+def is_applied(node: nodes.Node, desired: NodeMetadata) -> bool:
+    """Return whether a node has exactly these, managed by us."""
+    if {*desired.labels, *desired.annotations} != node.owned:
         return False
-    there = current_metadata(node)
-    return said.labels.items() <= there.labels.items() and (
-        said.annotations.items() <= there.annotations.items()
+    current = current_metadata(node)
+    return desired.labels.items() <= current.labels.items() and (
+        desired.annotations.items() <= current.annotations.items()
     )
 
 
-def apply_body(node: nodes.Node, said: NodeMetadata) -> dict[str, Any]:
-    """Server-side apply: all that we say of a node, so that what we say no more goes."""
-    told = {"labels": said.labels, "annotations": said.annotations}
-    # An empty map would be a field of ours: it is left out.
-    meta: dict[str, Any] = {key: dict(one) for key, one in told.items() if one}
+def apply_body(node: nodes.Node, desired: NodeMetadata) -> dict[str, Any]:
+    """Return the server-side apply body: all our keys, so that dropped ones are removed."""
+    fields_by_name = {"labels": desired.labels, "annotations": desired.annotations}
+    # An empty map would be an owned field: it is left out.
+    meta: dict[str, Any] = {key: dict(values) for key, values in fields_by_name.items() if values}
     meta |= {"name": node.name, "uid": node.uid}
     return {"apiVersion": "v1", "kind": "Node", "metadata": meta}
 
 
 def _labels(view: snapshot.Snapshot, node: nodes.Node) -> Mapping[str, str]:
-    """A pool that is being published anew stays what it was, for a placeholder would come."""
+    """Return the label of a complete pool; a pool being republished keeps it."""
     published = view.pools.get((view.driver, node.name))
     if published is None or not published.size:
         return _EMPTY
@@ -88,17 +88,17 @@ def _labels(view: snapshot.Snapshot, node: nodes.Node) -> Mapping[str, str]:
 def _annotations(
     view: snapshot.Snapshot, node: nodes.Node, kept_for: provenance.ProvisionedFor | None
 ) -> Mapping[str, str]:
-    """Nothing is kept on a node that goes: its autoscaler is to drain it without delay."""
+    """Return no keep annotations for a node to be removed: its autoscaler drains it at once."""
     if node.leaving:
         return _EMPTY
-    kept = {names.BROUGHT_FOR: kept_for.render()} if kept_for is not None else {}
-    if kept or _is_held(view, node):
-        kept |= dict.fromkeys(_KEEP_ANNOTATIONS, _TRUE)
-    return kept
+    annotations = {names.BROUGHT_FOR: kept_for.render()} if kept_for is not None else {}
+    if annotations or _is_held(view, node):
+        annotations |= dict.fromkeys(_KEEP_ANNOTATIONS, _TRUE)
+    return annotations
 
 
 def _is_held(view: snapshot.Snapshot, node: nodes.Node) -> bool:
-    """Whether somebody has a device of it, or is to: our pools are named as their nodes.
+    """Return whether a device of it is allocated or reserved: our pools are named as their nodes.
 
     Its slices may be gone for a while, with pods of it running.
     """
@@ -106,11 +106,11 @@ def _is_held(view: snapshot.Snapshot, node: nodes.Node) -> bool:
 
 
 def _without_foreign(
-    found: Mapping[str, str], there: Mapping[str, str], node: nodes.Node
+    desired: Mapping[str, str], current: Mapping[str, str], node: nodes.Node
 ) -> Mapping[str, str]:
-    """Without what somebody else has set to something else."""
+    """Return the keys without those that another manager has set to another value."""
     return {
         key: value
-        for key, value in found.items()
-        if there.get(key, value) == value or key in node.owned
+        for key, value in desired.items()
+        if current.get(key, value) == value or key in node.owned
     }

@@ -1,4 +1,4 @@
-"""What waits for a node, and what its queue may have. Pure values."""
+"""Demand for nodes, and the headroom of its queue. Pure values."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -13,11 +13,11 @@ _ANYWHERE = topology.Topology()
 
 @dataclass(frozen=True, slots=True)
 class NodeDemand:
-    """Workloads that are placed together or not at all: a pod, a gang, what a Reservation is for.
+    """Workloads that are placed together or not at all: a pod, a gang, a Reservation's pods.
 
-    `key` is what it is known by (`pod/team/train-0`), `leaf` its queue. It is due in `lead_s`
-    seconds: a shape that takes less time is not asked for yet. `brought` are nodes that came for
-    it; `kept`: devices are kept for it in the view (`kept_by`).
+    `key` identifies it (`pod/team/train-0`), `queue` is its queue. It is due in `lead_s` seconds: a
+    template with a shorter startup is not requested yet. `provisioned_nodes` came for it;
+    `has_kept_devices`: the snapshot reserves devices for it (`provisioned_key`).
     """
 
     key: str
@@ -33,33 +33,33 @@ RESERVATION = "reservation"
 
 
 def reservation_key(key: ids.Key) -> str:
-    """The key of what a Reservation waits for."""
+    """Return the key of a Reservation's demand."""
     return f"{RESERVATION}/{key}"
 
 
-def provisioned_key(wish: str) -> ids.Key:
-    """What devices are kept by in a view that came for a wish: no claim has such a key."""
-    return ids.Key(f"brought:{wish}")
+def provisioned_key(demand_key: str) -> ids.Key:
+    """Return the holder of devices that were provisioned for a demand: no claim has such a key."""
+    return ids.Key(f"brought:{demand_key}")
 
 
 class Limits(Protocol):
-    """What queues may have, beyond what they have now."""
+    """Headroom of queues, beyond their current usage."""
 
     def reset(self) -> None:
-        """Nothing was taken yet."""
+        """Drop all that was counted."""
         ...
 
-    def reserve(self, leaf: str, taken: queue_resources.Amounts) -> str:
-        """Count so much more for a queue: "" where it may have it, else why not, and it has not."""
+    def reserve(self, queue: str, taken: queue_resources.Amounts) -> str:
+        """Count amounts for a queue; return "" if it may have them, else why not, uncounted."""
         ...
 
 
 class Unlimited:
-    """No queues."""
+    """Headroom without queues."""
 
     def reset(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     def reserve(self, _leaf: str, _taken: queue_resources.Amounts) -> str:
-        """Anything."""
+        """Allow everything."""
         return ""

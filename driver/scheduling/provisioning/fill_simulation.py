@@ -1,4 +1,4 @@
-"""Who finds a place once nodes that are not there yet are, in the order of queues. Pure."""
+"""Simulates placement on hypothetical nodes, in queue order. Pure."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,12 +18,12 @@ from driver.scheduling.snapshot import overlay as snapshot_overlay
 from driver.scheduling.snapshot import snapshot
 
 Nodes = Mapping[ids.NodeName, node_template.NodeTemplate]
-"""Nodes that are not there yet, by the names that they have until they are."""
+"""Hypothetical nodes, by provisional names."""
 
 
 @dataclass(slots=True)
 class FillResult:
-    """By wish: its places, or that it has none. `gpus` are thousandths that all places have."""
+    """Placements by demand, and demands without one. `gpus` are thousandths of all placements."""
 
     placements: dict[str, Sequence[gang_types.MemberPlacement]] = field(default_factory=dict)
     unplaced: set[str] = field(default_factory=set)
@@ -31,69 +31,69 @@ class FillResult:
     gpus: int = 0
 
     def node_members(self, node: ids.NodeName) -> list[tuple[str, gang_types.MemberPlacement]]:
-        """Who is on a node, with the wish, in the order of wishes."""
+        """Return the members on a node, with their demands, in order."""
         return [
-            (key, seat)
-            for key, found in self.placements.items()
-            for seat in found
-            if seat.placement.node == node
+            (key, member)
+            for key, members in self.placements.items()
+            for member in members
+            if member.placement.node == node
         ]
 
 
 class _NewNodesView(snapshot_overlay.SnapshotOverlay):
-    """A view of nodes that are not there yet alone."""
+    """Snapshot of the hypothetical nodes alone."""
 
-    def __init__(self, below: snapshot.Snapshot, names: frozenset[ids.NodeName]) -> None:
-        super().__init__(below)
+    def __init__(self, base: snapshot.Snapshot, names: frozenset[ids.NodeName]) -> None:
+        super().__init__(base)
         self._names = names
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
-        """Every node."""
+        """Hypothetical nodes by name."""
         return {name: self._base.nodes[name] for name in self._names}
 
     @property
     def revision(self) -> int:
-        """Of now; `since` tells what changed after it."""
+        """Current revision; see `changed_since`."""
         return self._base.revision
 
     def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        """Return the current revision and the nodes changed since `mark`; None: any may have."""
         return self._base.changed_since(mark)
 
 
 class FillSimulation:
-    """Wishes are seated one after the other; each place counts for those that come later.
+    """Places demands one after the other; each placement counts for later ones.
 
-    A pod by itself is looked for on nodes that are not there yet, or were brought for it, alone: on
-    the others there was none for it. Part of a gang may go there.
+    A single pod is placed on hypothetical nodes, or on nodes provisioned for it, alone: it did not
+    fit the others. Part of a gang may go there.
     """
 
     def __init__(
         self,
-        below: snapshot.Snapshot,
-        found: Nodes,
-        deciding: settings.Settings,
+        base: snapshot.Snapshot,
+        templates: Nodes,
+        allocator_settings: settings.Settings,
         limits: demand.Limits,
-        known: tentative.FillCache | None = None,
+        fill_cache: tentative.FillCache | None = None,
     ) -> None:
-        self._deciding = deciding
+        self._deciding = allocator_settings
         self._limits = limits
-        self._fill_cache = known or tentative.FillCache()
-        self._view = overlay.DecisionOverlay(hypothetical_nodes.HypotheticalNodes(below, found))
-        self._names = frozenset(found)
+        self._fill_cache = fill_cache or tentative.FillCache()
+        self._view = overlay.DecisionOverlay(hypothetical_nodes.HypotheticalNodes(base, templates))
+        self._names = frozenset(templates)
         self._new_nodes = _NewNodesView(self._view, self._names)
-        self._allocator = dra_allocator.Allocator(deciding)
+        self._allocator = dra_allocator.Allocator(allocator_settings)
         self._unplaceable: set[Hashable] = set()
         self.result = FillResult()
 
-    def with_nodes(self, found: Nodes, limits: demand.Limits | None = None) -> "FillSimulation":
-        """The same with more nodes on top; who has a place has it there too.
+    def with_nodes(self, templates: Nodes, limits: demand.Limits | None = None) -> "FillSimulation":
+        """Return the simulation with more nodes; existing placements stay.
 
-        Who has none yet, had none on the nodes that are there: it is looked for on these alone.
+        A demand without a placement did not fit the existing nodes: only the new ones are tried.
         """
         other = FillSimulation(
-            self._view, found, self._deciding, limits or self._limits, self._fill_cache
+            self._view, templates, self._deciding, limits or self._limits, self._fill_cache
         )
         other.result = replace(
             self.result,
@@ -103,64 +103,78 @@ class FillSimulation:
         )
         return other
 
-    def find_places(self, wish: demand.NodeDemand) -> Sequence[gang_types.MemberPlacement]:
-        """Places for a wish, which nobody takes; none where not all of it has one."""
-        if len(wish.workloads) == 1 and not wish.provisioned_nodes:
-            (work,) = wish.workloads
+    def find_places(self, node_demand: demand.NodeDemand) -> Sequence[gang_types.MemberPlacement]:
+        """Return placements of a demand, not applied; none if not all of it fits."""
+        if len(node_demand.workloads) == 1 and not node_demand.provisioned_nodes:
+            (work,) = node_demand.workloads
             placed = self._allocator.decide(self._new_nodes, work) if self._names else None
             return (
                 (gang_types.MemberPlacement(work, placed),)
                 if isinstance(placed, allocator_types.Placement)
                 else ()
             )
-        seen = self._demand_view(wish)
+        view = self._demand_view(node_demand)
         answer = gang_placement.place_gang(
-            wish.workloads, seen, wish.topology_request, self._deciding, self._fill_cache
+            node_demand.workloads,
+            view,
+            node_demand.topology_request,
+            self._deciding,
+            self._fill_cache,
         )
         return answer.members if isinstance(answer, gang_types.GangPlacement) else ()
 
-    def place(self, wish: demand.NodeDemand) -> bool:
-        """Seat a wish; whether it has places now."""
-        alike = (
-            workload_signature.workload_signature(wish.workloads[0])
-            if len(wish.workloads) == 1
+    def place(self, node_demand: demand.NodeDemand) -> bool:
+        """Place a demand; return whether it fits."""
+        signature = (
+            workload_signature.workload_signature(node_demand.workloads[0])
+            if len(node_demand.workloads) == 1
             else None
         )
-        seats = self.find_places(wish) if alike is None or alike not in self._unplaceable else ()
-        if not seats:
-            self.result.unplaced.add(wish.key)
-            if alike is not None and not wish.provisioned_nodes:
-                self._unplaceable.add(alike)
+        members = (
+            self.find_places(node_demand)
+            if signature is None or signature not in self._unplaceable
+            else ()
+        )
+        if not members:
+            self.result.unplaced.add(node_demand.key)
+            if signature is not None and not node_demand.provisioned_nodes:
+                self._unplaceable.add(signature)
             return False
         taken = queue_resources.sum_amounts(
             queue_resources.results_amounts(
-                self._view, (pick.result for pick in seat.placement.assignments)
+                self._view, (pick.result for pick in member.placement.assignments)
             )
-            for seat in seats
+            for member in members
         )
-        why = self._limits.reserve(wish.queue, taken)
-        if why:
-            self.result.limited[wish.key] = why
+        rejection = self._limits.reserve(node_demand.queue, taken)
+        if rejection:
+            self.result.limited[node_demand.key] = rejection
             return False
-        for seat in seats:
-            made = allocation_result.build_allocations(
-                self._view, seat.workload, seat.placement, stamped=""
+        for member in members:
+            allocations = allocation_result.build_allocations(
+                self._view, member.workload, member.placement, timestamp=""
             )
-            self._view.apply(snapshot.InFlight(seat.workload.pod, seat.placement.node, made))
-        self.result.placements[wish.key] = seats
+            self._view.apply(
+                snapshot.InFlight(member.workload.pod, member.placement.node, allocations)
+            )
+        self.result.placements[node_demand.key] = members
         self.result.gpus += taken.gpus
         return True
 
-    def place_all(self, found: Iterable[demand.NodeDemand]) -> FillResult:
-        """Seat as many as can be, in order."""
-        for wish in found:
-            self.place(wish)
+    def place_all(self, node_demands: Iterable[demand.NodeDemand]) -> FillResult:
+        """Place as many demands as fit, in order."""
+        for node_demand in node_demands:
+            self.place(node_demand)
         return self.result
 
-    def _demand_view(self, wish: demand.NodeDemand) -> snapshot.Snapshot:
-        mine = [demand.provisioned_key(wish.key)] if wish.has_kept_devices else ()
-        if len(wish.workloads) > 1:
-            return reservation_overlay.WithoutReservations(self._view, mine) if mine else self._view
+    def _demand_view(self, node_demand: demand.NodeDemand) -> snapshot.Snapshot:
+        own_keys = [demand.provisioned_key(node_demand.key)] if node_demand.has_kept_devices else ()
+        if len(node_demand.workloads) > 1:
+            return (
+                reservation_overlay.WithoutReservations(self._view, own_keys)
+                if own_keys
+                else self._view
+            )
         return reservation_overlay.WithoutReservations(
-            self._view, mine, self._names | wish.provisioned_nodes
+            self._view, own_keys, self._names | node_demand.provisioned_nodes
         )

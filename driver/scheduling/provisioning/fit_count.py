@@ -1,4 +1,4 @@
-"""How many members of a wish one node of a shape takes, and what it lacks for others. Pure."""
+"""Number of a demand's members that fit one node of a template, or why they do not. Pure."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _PROBE = ids.NodeName("\0probe")
 
 @dataclass(frozen=True, slots=True)
 class FitCount:
-    """Of each group of alike members: how many there are, and how many of them one node takes.
+    """Per group of equal members: their number, and how many of them one node takes.
 
-    `refusal` says why it takes none of some group; "" where it takes some of each.
+    `rejection` says why it takes none of some group; "" if it takes some of each.
     """
 
     groups: tuple[tuple[int, int], ...] = ()
@@ -29,40 +29,46 @@ class FitCount:
 
     @property
     def node_count(self) -> int:
-        """So many nodes do, where nothing but their number matters."""
+        """Number of nodes that suffice if nothing but capacity matters."""
         return sum(-(-members // each) for members, each in self.groups)
 
 
 class FitCounter:
-    """Remembers: wishes that are alike are alike to an empty node."""
+    """Caches counts: equal demands have equal counts on an empty node."""
 
-    def __init__(self, view: snapshot.Snapshot, deciding: settings.Settings) -> None:
+    def __init__(self, view: snapshot.Snapshot, allocator_settings: settings.Settings) -> None:
         self._view = view
-        self._deciding = deciding
+        self._deciding = allocator_settings
         self._counts: dict[tuple[str, _Signature], FitCount] = {}
 
-    def count(self, one: node_template.NodeTemplate, wish: demand.NodeDemand) -> FitCount:
-        """Of an empty node of a shape."""
-        alike = tuple(workload_signature.workload_signature(work) for work in wish.workloads)
-        key = one.name, alike
+    def count(
+        self, template: node_template.NodeTemplate, node_demand: demand.NodeDemand
+    ) -> FitCount:
+        """Return the count for an empty node of a template."""
+        signatures = tuple(
+            workload_signature.workload_signature(work) for work in node_demand.workloads
+        )
+        key = template.name, signatures
         if key not in self._counts:
-            self._counts[key] = self._compute(one, wish)
+            self._counts[key] = self._compute(template, node_demand)
         return self._counts[key]
 
-    def _compute(self, one: node_template.NodeTemplate, wish: demand.NodeDemand) -> FitCount:
-        below = hypothetical_nodes.HypotheticalNodes(self._view, {_PROBE: one})
-        alone = reservation_overlay.WithoutReservations(below, (), (_PROBE,))
-        tried = tentative.TentativeState(alone, wish.workloads, self._deciding)
-        blocker = tried.blocker()
+    def _compute(
+        self, template: node_template.NodeTemplate, node_demand: demand.NodeDemand
+    ) -> FitCount:
+        nodes_view = hypothetical_nodes.HypotheticalNodes(self._view, {_PROBE: template})
+        probe_view = reservation_overlay.WithoutReservations(nodes_view, (), (_PROBE,))
+        state = tentative.TentativeState(probe_view, node_demand.workloads, self._deciding)
+        blocker = state.blocker()
         if blocker is not None:
             return FitCount(rejection=of_one.unschedulable(blocker))
-        found = []
-        for members in tried.groups(range(len(wish.workloads))):
-            filled = tried.node_fill(members, _PROBE)
-            if not filled.count:
-                refused = filled.rejection
+        groups = []
+        for members in state.groups(range(len(node_demand.workloads))):
+            fill = state.node_fill(members, _PROBE)
+            if not fill.count:
+                refused = fill.rejection
                 return FitCount(
                     rejection=of_one.node_rejection(refused) if refused else "has no device for it"
                 )
-            found.append((len(members), filled.count))
-        return FitCount(tuple(found))
+            groups.append((len(members), fill.count))
+        return FitCount(tuple(groups))

@@ -1,4 +1,4 @@
-"""A view with nodes on top that are not there yet. Pure."""
+"""Snapshot overlay with hypothetical nodes. Pure."""
 
 from collections import ChainMap
 from collections.abc import Mapping, Sequence
@@ -14,19 +14,19 @@ from driver.scheduling.snapshot import overlay as snapshot_overlay
 
 
 class HypotheticalNodes(snapshot_overlay.SnapshotOverlay):
-    """A ClusterView with nodes of shapes, by name, beside those below."""
+    """Snapshot with nodes of templates, by name, beside those of the base."""
 
     def __init__(
-        self, below: snapshot.Snapshot, found: Mapping[ids.NodeName, node_template.NodeTemplate]
+        self, base: snapshot.Snapshot, templates: Mapping[ids.NodeName, node_template.NodeTemplate]
     ) -> None:
-        super().__init__(below)
-        self._hypothetical = cluster_state.ClusterState(below.driver)
-        for name, one in found.items():
-            self._hypothetical.set_node(name, one.build_node(name))
-            for published in one.build_slices(name):
+        super().__init__(base)
+        self._hypothetical = cluster_state.ClusterState(base.driver)
+        for name, template in templates.items():
+            self._hypothetical.set_node(name, template.build_node(name))
+            for published in template.build_slices(name):
                 self._hypothetical.set_slice(published.name, published)
-        self._pool_keys = {(key, one) for key, one in self._hypothetical.pools}
-        self._nodes = {**below.nodes, **self._hypothetical.nodes}
+        self._pool_keys = {(key, template) for key, template in self._hypothetical.pools}
+        self._nodes = {**base.nodes, **self._hypothetical.nodes}
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
@@ -38,7 +38,7 @@ class HypotheticalNodes(snapshot_overlay.SnapshotOverlay):
 
     @property
     def generation(self) -> int:
-        """Another number than below: there are more pools."""
+        """A number other than the base's: there are more pools."""
         return -1 - self._base.generation
 
     @property
@@ -46,17 +46,17 @@ class HypotheticalNodes(snapshot_overlay.SnapshotOverlay):
         """Every pool, its newest generation."""
         return ChainMap(dict(self._hypothetical.pools), self._base.pools)  # type: ignore[arg-type]
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
-        """What a node reaches of each pool, in the order in which devices are preferred."""
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
+        """Return what a node reaches of each pool, preferred devices first."""
         return self._source(node in self._hypothetical.nodes).reachable_pools(node)
 
-    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
-        return self._source((of.driver, of.name) in self._pool_keys).used_devices(of)
+    def used_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
+        return self._source((pool.driver, pool.name) in self._pool_keys).used_devices(pool)
 
-    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
-        """What is left of a pool's counters (KEP-4815)."""
-        return self._source((of.driver, of.name) in self._pool_keys).remaining_counters(of)
+    def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815)."""
+        return self._source((pool.driver, pool.name) in self._pool_keys).remaining_counters(pool)
 
-    def _source(self, ours: bool) -> snapshot.Snapshot:  # noqa: FBT001 - which of the two
-        return self._hypothetical if ours else self._base
+    def _source(self, hypothetical: bool) -> snapshot.Snapshot:  # noqa: FBT001 - which of the two
+        return self._hypothetical if hypothetical else self._base

@@ -1,4 +1,4 @@
-"""What is told of nodes on demand, in a line each. Pure."""
+"""Messages about provisioned nodes, one line each. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -8,30 +8,30 @@ from driver.scheduling.provisioning import node_template
 _MINUTE_S = 60.0
 
 
-def describe_nodes(found: Iterable[node_template.NodeTemplate]) -> str:
+def describe_nodes(templates: Iterable[node_template.NodeTemplate]) -> str:
     """`2 nodes of shape h100-8`."""
-    kinds = Counter(one.name for one in found)
+    kinds = Counter(template.name for template in templates)
     return ", ".join(
         f"{count} node{'s' if count > 1 else ''} of shape {name}"
         for name, count in sorted(kinds.items())
     )
 
 
-def requested_message(found: Sequence[node_template.NodeTemplate]) -> str:
+def requested_message(templates: Sequence[node_template.NodeTemplate]) -> str:
     """`Waits for 2 nodes of shape h100-8, which were asked for; as a rule that takes 6 min`."""
-    longest = max((one.startup_s for one in found), default=0.0)
+    longest = max((template.startup_s for template in templates), default=0.0)
     takes = _format_duration(longest)
-    asked = "which were asked for" if len(found) > 1 else "which was asked for"
-    return f"Waits for {describe_nodes(found)}, {asked}; as a rule that takes {takes}"
+    clause = "which were asked for" if len(templates) > 1 else "which was asked for"
+    return f"Waits for {describe_nodes(templates)}, {clause}; as a rule that takes {takes}"
 
 
 def deferred_message(why: str) -> str:
-    """Why nothing is asked for yet."""
+    """Return why nothing is requested yet."""
     return f"A node would do, and is not asked for yet: {why}"
 
 
 def impossible_message(why: str) -> str:
-    """Why nothing is asked for."""
+    """Return why nothing is requested."""
     return f"No node that can be asked for would do: {why}"
 
 

@@ -1,7 +1,7 @@
-"""A kind of node that an autoscaler can bring, and what one of them will be like. Pure.
+"""Node template: what a node that an autoscaler can create will be like. Pure.
 
-What it publishes is what the last live node of it published (`learning`), or else what its document
-says: its GPUs as a whole and as shares, for of their partitions a document says nothing.
+Its slices are those of the last live node of the shape (`observed_shapes`), or else follow from its
+document: whole GPUs and shares, for a document does not describe partitions.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -16,16 +16,16 @@ from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
 
 _UNLIMITED = 1 << 60
-"""Of what the document does not say: it is not what keeps a pod away."""
+"""Amount of a resource that the document does not name: it rejects no pod."""
 _DEFAULT_PODS = 110
-"""As kubelets have it by default."""
+"""Default of the kubelet."""
 _UNKNOWN_ATTRIBUTES = frozenset(
     {
         *(names.ATTR_UUID, names.ATTR_PARENT_UUID, names.ATTR_BRAND, names.ATTR_ARCHITECTURE),
         *(names.ATTR_CUDA_CAPABILITY, names.ATTR_CUDA_DRIVER_VERSION, names.ATTR_PCI_BUS_ID),
     }
 )
-"""What a document does not tell: who asks it finds no such device before a node was seen."""
+"""Attributes unknown to a document: selectors on them match nothing before a node was observed."""
 _DEFAULT_ALLOCATABLE = {
     "cpu": _UNLIMITED,
     "memory": _UNLIMITED,
@@ -36,11 +36,11 @@ _DEFAULT_ALLOCATABLE = {
 
 @dataclass(frozen=True, slots=True)
 class NodeTemplate:
-    """`published` are the slices of a node of it, whatever its name.
+    """A kind of node. `resource_slices` are those of its nodes, whatever the name.
 
-    `starts_s` is how long one takes from being asked for to being complete, `most` how many are on
-    their way at once. `allocatable` is in each resource's own unit, as a Node's; `seen`: learned
-    from a live node.
+    `startup_s` is the time from request to a complete node, `max_in_flight` limits nodes in flight.
+    `allocatable` is in each resource's own unit, as a Node's; `is_observed`: learned from a live
+    node.
     """
 
     name: str
@@ -54,11 +54,11 @@ class NodeTemplate:
     is_observed: bool = False
 
     def matches(self, node: nodes.Node) -> bool:
-        """Whether a node is one of it, by its labels."""
+        """Return whether a node is of this template, by its labels."""
         return self.labels.items() <= node.labels.items()
 
     def build_node(self, name: ids.NodeName) -> nodes.Node:
-        """One of it, as it will be."""
+        """Return a node of it, as it will be."""
         return nodes.Node(
             name=name,
             uid="",
@@ -68,70 +68,75 @@ class NodeTemplate:
         )
 
     def build_slices(self, name: ids.NodeName) -> tuple[slices.Slice, ...]:
-        """What it will publish."""
+        """Return the slices that a node of it will publish."""
         return tuple(
             replace(
-                one,
-                name=f"{name}-{place:05d}",
+                resource_slice,
+                name=f"{name}-{index:05d}",
                 pool=name,
-                reach=node_selectors.Reach(node=name),
+                reach=node_selectors.DeviceReach(node=name),
             )
-            for place, one in enumerate(self.resource_slices)
+            for index, resource_slice in enumerate(self.resource_slices)
         )
 
 
-def from_document(one: node_shapes.NodeShape, driver: str) -> NodeTemplate:
-    """As its document says."""
+def from_document(shape: node_shapes.NodeShape, driver: str) -> NodeTemplate:
+    """Return the template of a document."""
     return NodeTemplate(
-        name=one.name,
-        labels=one.labels,
-        taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in one.taints),
+        name=shape.name,
+        labels=shape.labels,
+        taints=tuple(nodes.NodeTaint(t.key, t.value, t.effect) for t in shape.taints),
         allocatable={
             **_DEFAULT_ALLOCATABLE,
-            **nodes.amounts(one.allocatable, f"{one.name}.allocatable"),
+            **nodes.parse_amounts(shape.allocatable, f"{shape.name}.allocatable"),
         },
-        resource_slices=_document_slices(one, driver),
-        cost=one.price,
-        startup_s=crd.seconds(one.startup),
-        max_in_flight=one.most,
+        resource_slices=_document_slices(shape, driver),
+        cost=shape.price,
+        startup_s=crd.seconds(shape.startup),
+        max_in_flight=shape.most,
     )
 
 
-def _document_slices(one: node_shapes.NodeShape, driver: str) -> tuple[slices.Slice, ...]:
-    memory = quantities.parse(one.memory).units if one.memory is not None else None
-    gpus = tuple(_template_gpu(one.product, memory, place) for place in range(one.gpus))
-    node = ids.NodeName(one.name)
-    terms = slice_builder.Terms(driver, node, "controller", {})
-    pool, _ = slice_builder.pool_of(model.Inventory(gpus), terms, {})
+def _document_slices(shape: node_shapes.NodeShape, driver: str) -> tuple[slices.Slice, ...]:
+    memory = quantities.parse(shape.memory).units if shape.memory is not None else None
+    gpus = tuple(_template_gpu(shape.product, memory, index) for index in range(shape.gpus))
+    node = ids.NodeName(shape.name)
+    terms = slice_builder.PublishTerms(driver, node, "controller", {})
+    pool, _ = slice_builder.build_pool(model.Inventory(gpus), terms, {})
     rendered = slice_builder.render(pool, slice_builder.Owner(node, ""), 1)
     return without_attributes(map(slices.parse, rendered), _UNKNOWN_ATTRIBUTES)
 
 
 def without_attributes(
-    found: Iterable[slices.Slice], attributes: Collection[str]
+    resource_slices: Iterable[slices.Slice], attributes: Collection[str]
 ) -> tuple[slices.Slice, ...]:
-    """Slices whose devices say nothing of some attributes."""
+    """Return slices whose devices lack some attributes."""
 
     def bare(device: slices.Device) -> slices.Device:
-        kept = {key: value for key, value in device.attributes.items() if key not in attributes}
-        return replace(device, attributes=kept)
+        attributes_kept = {
+            key: value for key, value in device.attributes.items() if key not in attributes
+        }
+        return replace(device, attributes=attributes_kept)
 
-    return tuple(replace(one, devices=tuple(map(bare, one.devices))) for one in found)
+    return tuple(
+        replace(resource_slice, devices=tuple(map(bare, resource_slice.devices)))
+        for resource_slice in resource_slices
+    )
 
 
-def _template_gpu(product: str, memory: int | None, place: int) -> model.Gpu:
-    """Of a machine that nobody has seen: what is not known of it is left out, or no version."""
-    address = f"0000:{place:02x}:00.0"
+def _template_gpu(product: str, memory: int | None, index: int) -> model.Gpu:
+    """Return a GPU of an unobserved machine: unknown fields are empty, or no version."""
+    address = f"0000:{index:02x}:00.0"
     return model.Gpu(
-        uuid=ids.GpuUuid(f"GPU-{place}"),
+        uuid=ids.GpuUuid(f"GPU-{index}"),
         pci=ids.PciAddress(address),
-        minor=place,
+        minor=index,
         product=product,
         brand="",
         architecture="",
         cuda_capability=(0, 0),
         driver_version="",
         cuda_driver_version=(0, 0),
-        index=place,
+        index=index,
         memory_bytes=memory,
     )

@@ -1,6 +1,6 @@
-"""What a shape's live nodes are like, kept for when there are none any more. Pure.
+"""Observed properties of a shape's live nodes, kept for when there are none any more. Pure.
 
-It is kept in the API, so that a fleet that went down to nothing comes up again by what was, whoever
+They are stored in the API, so that a fleet scaled down to zero is provisioned by them, whoever
 leads then: per shape a compressed text, for a node of eight GPUs publishes hundreds of devices.
 """
 
@@ -22,14 +22,14 @@ from driver.scheduling.provisioning import node_template
 _VERSION = 1
 _MAX_STARTS = 5
 _MAX_BYTES = 16 << 20
-"""Of what is kept of a shape, unzipped: a node of eight GPUs with all faces has half a megabyte."""
+"""Limit of a stored shape, decompressed: a node of eight GPUs with all faces has 0.5 MB."""
 _UNREADABLE = (
     *(zlib.error, RecursionError, OverflowError),
     *(ValueError, TypeError, KeyError, AttributeError),
 )
 _UUIDS = frozenset({names.ATTR_UUID, names.ATTR_PARENT_UUID})
 _TRANSIENT_TAINTS = ("node.kubernetes.io/", "node.cloudprovider.kubernetes.io/", "karpenter.sh/")
-"""Domains of taints that come and go with a node's life."""
+"""Domains of transient taints in a node's life cycle."""
 _BLOCKING = frozenset({"NoSchedule", "NoExecute"})
 _ANONYMOUS: Mapping[str, Any] = {
     "name": "",
@@ -38,14 +38,14 @@ _ANONYMOUS: Mapping[str, Any] = {
     "reach": node_selectors.NOWHERE,
 }
 _MEMORY_TOLERANCE = 0.1
-"""Memory that differs by no more is the same: documents say 80Gi, GPUs a little less."""
+"""Tolerated relative difference of memory: documents say 80Gi, GPUs a little less."""
 
 
 @dataclass(frozen=True, slots=True)
 class ObservedShape:
-    """Of the last live node: slices, what it had for pods, and how long the last ones took, in s.
+    """Slices, allocatable for pods, and the last startup times in s, of the last live node.
 
-    `gpus` is how many it had.
+    `gpus` is its number of GPUs.
     """
 
     gpus: int = 0
@@ -54,87 +54,100 @@ class ObservedShape:
     startup_s: tuple[float, ...] = ()
 
     def with_startup(self, took_s: float) -> "ObservedShape":
-        """One more took so long."""
+        """Return it with one more startup time in seconds."""
         return replace(self, startup_s=(*self.startup_s, round(took_s, 1))[-_MAX_STARTS:])
 
 
 def apply_observed(
-    one: node_template.NodeTemplate, seen: ObservedShape
+    template: node_template.NodeTemplate, observed: ObservedShape
 ) -> node_template.NodeTemplate:
-    """A shape as its nodes were; the longest of the last starts counts."""
-    known = replace(one, startup_s=max(seen.startup_s)) if seen.startup_s else one
-    if not seen.gpus:
-        return known
+    """Return a template with observed properties; the longest of the last startups counts."""
+    updated = (
+        replace(template, startup_s=max(observed.startup_s)) if observed.startup_s else template
+    )
+    if not observed.gpus:
+        return updated
     return replace(
-        known, resource_slices=seen.resource_slices, allocatable=seen.allocatable, is_observed=True
+        updated,
+        resource_slices=observed.resource_slices,
+        allocatable=observed.allocatable,
+        is_observed=True,
     )
 
 
-def gpu_count(found: pools.Pool) -> int:
-    """How many GPUs a pool has."""
-    return len(pool_layout.get_layout(found).idle_gpus)
+def gpu_count(pool: pools.Pool) -> int:
+    """Return the number of GPUs of a pool."""
+    return len(pool_layout.get_layout(pool).idle_gpus)
 
 
 def observe_node(
-    before: ObservedShape, node: nodes.Node, found: pools.Pool, there: Iterable[pods.Pod]
+    observed: ObservedShape, node: nodes.Node, pool: pools.Pool, node_pods: Iterable[pods.Pod]
 ) -> ObservedShape:
-    """What a node with a complete pool tells, less what its DaemonSets take, as on every node."""
-    taken: dict[str, int] = {"pods": 0}
-    for pod in there:
+    """Return the observation of a node with a complete pool, less its DaemonSets' requests."""
+    daemon_usage: dict[str, int] = {"pods": 0}
+    for pod in node_pods:
         if pod.owner is not None and pod.owner.kind == "DaemonSet":
-            taken["pods"] += 1
+            daemon_usage["pods"] += 1
             for name, amount in pod.requests.items():
-                taken[name] = taken.get(name, 0) + amount
-    left = {name: amount - taken.get(name, 0) for name, amount in node.allocatable.items()}
+                daemon_usage[name] = daemon_usage.get(name, 0) + amount
+    allocatable = {
+        name: amount - daemon_usage.get(name, 0) for name, amount in node.allocatable.items()
+    }
     return replace(
-        before,
-        gpus=gpu_count(found),
+        observed,
+        gpus=gpu_count(pool),
         resource_slices=tuple(
-            map(_anonymize, node_template.without_attributes(found.slices, _UUIDS))
+            map(_anonymize, node_template.without_attributes(pool.slices, _UUIDS))
         ),
-        allocatable=left,
+        allocatable=allocatable,
     )
 
 
-def _anonymize(one: slices.Slice) -> slices.Slice:
-    """Of a new node: what ails this one, and who owns it, does not come with it."""
+def _anonymize(resource_slice: slices.Slice) -> slices.Slice:
+    """Return the slice of a new node: without faults and owner of this one."""
     devices = tuple(
         replace(device, taints=tuple(t for t in device.taints if t.key in names.OWN_TAINTS))
-        for device in one.devices
+        for device in resource_slice.devices
     )
-    return replace(one, devices=devices, uid="", version="", **_ANONYMOUS)
+    return replace(resource_slice, devices=devices, uid="", version="", **_ANONYMOUS)
 
 
 def document_errors(
-    place: int, said: node_shapes.NodeShape, node: nodes.Node, found: pools.Pool
+    index: int, shape: node_shapes.NodeShape, node: nodes.Node, pool: pools.Pool
 ) -> Iterator[tuple[str, str]]:
-    """Where a document is wrong about a live node of its shape: the field's path, and the words."""
-    at, here = f"shapes.{place}", f"node {node.name}"
-    there = gpu_count(found)
-    if there != said.gpus:
-        yield f"{at}.gpus", f"says {said.gpus}, and {here} publishes {there}"
-    whole = [d for d in found.devices.values() if d.attributes.get(names.ATTR_PRODUCT)]
+    """Yield the errors of a document about a live node of its shape: field path and message."""
+    path, node_text = f"shapes.{index}", f"node {node.name}"
+    gpus = gpu_count(pool)
+    if gpus != shape.gpus:
+        yield f"{path}.gpus", f"says {shape.gpus}, and {node_text} publishes {gpus}"
+    whole = [d for d in pool.devices.values() if d.attributes.get(names.ATTR_PRODUCT)]
     products = {str(device.attributes[names.ATTR_PRODUCT]) for device in whole}
-    if said.product and products and said.product not in products:
-        yield f"{at}.product", f"says {said.product!r}, and {here} has {', '.join(products)}"
-    yield from _memory_errors(f"{at}.memory", said, here, whole)
-    for name, text in said.allocatable.items():
-        amount = nodes.amounts({name: text}, f"{at}.allocatable")[name]
-        has = node.allocatable.get(name, 0)
-        if amount > has:
+    if shape.product and products and shape.product not in products:
+        yield (
+            f"{path}.product",
+            f"says {shape.product!r}, and {node_text} has {', '.join(products)}",
+        )
+    yield from _memory_errors(f"{path}.memory", shape, node_text, whole)
+    for name, text in shape.allocatable.items():
+        amount = nodes.parse_amounts({name: text}, f"{path}.allocatable")[name]
+        amount_there = node.allocatable.get(name, 0)
+        if amount > amount_there:
             unit = "m" if name == "cpu" else ""
-            yield f"{at}.allocatable.{name}", f"says {text}, and {here} has {has}{unit}"
-    tolerated = {(one.key, one.effect) for one in said.taints}
+            yield (
+                f"{path}.allocatable.{name}",
+                f"says {text}, and {node_text} has {amount_there}{unit}",
+            )
+    tolerated = {(toleration.key, toleration.effect) for toleration in shape.taints}
     for taint in node.taints:
         lasting = taint.effect in _BLOCKING and not taint.key.startswith(_TRANSIENT_TAINTS)
         if lasting and (taint.key, taint.effect) not in tolerated:
-            yield f"{at}.taints", f"lacks {taint.key}:{taint.effect}, which {here} has"
+            yield f"{path}.taints", f"lacks {taint.key}:{taint.effect}, which {node_text} has"
 
 
 def _memory_errors(
-    at: str, said: node_shapes.NodeShape, here: str, whole: Iterable[slices.Device]
+    path: str, shape: node_shapes.NodeShape, node_text: str, whole: Iterable[slices.Device]
 ) -> Iterator[tuple[str, str]]:
-    has = max(
+    observed_bytes = max(
         (
             device.capacity[names.CAP_MEMORY].value.units
             for device in whole
@@ -143,70 +156,79 @@ def _memory_errors(
         ),
         default=0,
     )
-    meant = quantities.parse(said.memory).units if said.memory is not None else has
-    if has and abs(meant - has) > _MEMORY_TOLERANCE * has:
-        yield at, f"says {said.memory}, and GPUs of {here} have {quantities.of_bytes(has).text}"
+    declared_bytes = (
+        quantities.parse(shape.memory).units if shape.memory is not None else observed_bytes
+    )
+    if observed_bytes and abs(declared_bytes - observed_bytes) > _MEMORY_TOLERANCE * observed_bytes:
+        observed = quantities.from_bytes(observed_bytes).text
+        yield path, f"says {shape.memory}, and GPUs of {node_text} have {observed}"
 
 
-# As it is kept.
+# Storage format.
 
 
-def encode(seen: ObservedShape) -> bytes:
-    """As it is kept; the same for the same."""
+def encode(observed: ObservedShape) -> bytes:
+    """Return the stored form; equal for equal values."""
     document = {
         "version": _VERSION,
-        "gpus": seen.gpus,
-        "allocatable": dict(sorted(seen.allocatable.items())),
-        "startsSeconds": list(seen.startup_s),
-        "slices": [_render_slice(one) for one in seen.resource_slices],
+        "gpus": observed.gpus,
+        "allocatable": dict(sorted(observed.allocatable.items())),
+        "startsSeconds": list(observed.startup_s),
+        "slices": [_render_slice(resource_slice) for resource_slice in observed.resource_slices],
     }
     return gzip.compress(json.dumps(document, sort_keys=True).encode(), mtime=0)
 
 
-def _render_slice(one: slices.Slice) -> Mapping[str, Any]:
+def _render_slice(resource_slice: slices.Slice) -> Mapping[str, Any]:
     return {
-        "driver": one.driver,
-        "sharedCounters": [slices.render_counter_set(shared) for shared in one.counter_sets],
-        "devices": [slices.render_device(device) for device in one.devices],
-        "pool": {"resourceSliceCount": one.slice_count},
+        "driver": resource_slice.driver,
+        "sharedCounters": [
+            slices.render_counter_set(shared) for shared in resource_slice.counter_sets
+        ],
+        "devices": [slices.render_device(device) for device in resource_slice.devices],
+        "pool": {"resourceSliceCount": resource_slice.slice_count},
     }
 
 
-def decode(found: bytes, where: str) -> ObservedShape:
-    """Read what was kept.
+def decode(data: bytes, path: str) -> ObservedShape:
+    """Parse the stored form.
 
     Raises:
-        BadInput: it is not what `packed` writes; a later version's is not read.
+        BadInput: it is not what `encode` writes; later versions are not read.
     """
     try:
-        document = json.loads(_unzip(found))
+        document = json.loads(_unzip(data))
         if document["version"] != _VERSION:
-            raise errors.BadInput(where, f"is of version {document['version']}", str(_VERSION))
+            raise errors.BadInput(path, f"is of version {document['version']}", str(_VERSION))
         return ObservedShape(
             gpus=int(document["gpus"]),
-            resource_slices=tuple(_parse_slice(one) for one in document["slices"]),
+            resource_slices=tuple(_parse_slice(entry) for entry in document["slices"]),
             allocatable={str(k): int(v) for k, v in document["allocatable"].items()},
-            startup_s=tuple(float(one) for one in document["startsSeconds"]),
+            startup_s=tuple(float(entry) for entry in document["startsSeconds"]),
         )
     except _UNREADABLE as error:
         raise errors.BadInput(
-            where, f"cannot be read: {error}", "what was kept of a shape"
+            path, f"cannot be read: {error}", "what was kept of a shape"
         ) from error
 
 
-def _unzip(found: bytes) -> bytes:
-    """At most _MOST_BYTES: a text that a ConfigMap has room for can say gigabytes."""
+def _unzip(data: bytes) -> bytes:
+    """Decompress at most _MAX_BYTES: a text that fits a ConfigMap can expand to gigabytes."""
     unzip = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-    plain = unzip.decompress(found, _MAX_BYTES)
+    plain = unzip.decompress(data, _MAX_BYTES)
     if not unzip.eof:
         raise ValueError(f"it is cut off, or longer than {_MAX_BYTES} bytes")
     return plain
 
 
-def _parse_slice(one: Mapping[str, Any]) -> slices.Slice:
-    spec = {**one, "nodeName": "seen", "pool": {"name": "", "generation": 1, **one["pool"]}}
-    # The API knows no empty name of a pool; ours is given when the shape is (`Shape.slices_of`).
+def _parse_slice(document: Mapping[str, Any]) -> slices.Slice:
+    spec = {
+        **document,
+        "nodeName": "seen",
+        "pool": {"name": "", "generation": 1, **document["pool"]},
+    }
+    # The API has no empty pool names; `NodeTemplate.build_slices` sets the name.
     spec["pool"]["name"] = "seen"
-    kept = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
-    read = slices.parse({**kept, "metadata": {"name": "seen"}, "spec": spec})
+    type_meta = {"apiVersion": "resource.k8s.io/v1", "kind": "ResourceSlice"}
+    read = slices.parse({**type_meta, "metadata": {"name": "seen"}, "spec": spec})
     return replace(read, **_ANONYMOUS)

@@ -1,7 +1,7 @@
-"""The pod by which a node is asked for: it claims nothing, and fits no node that is complete. Pure.
+"""Placeholder pod that requests a node: it has no claims, and fits no complete node. Pure.
 
-Every autoscaler brings a node for a pod that kube-scheduler finds no node for; of claims they know
-less (Karpenter leaves pods with claims out, and none reads the taint of our devices).
+Every autoscaler creates a node for a pod that kube-scheduler finds no node for; their support of
+claims is partial (Karpenter skips pods with claims, and none reads the taint of our devices).
 """
 
 import datetime as dt
@@ -20,7 +20,7 @@ _NOT_COMPLETE = node_selectors.Expression(names.POOL_COMPLETE, "DoesNotExist")
 _TEMPLATE = node_selectors.Expression(
     "cluster-autoscaler.kubernetes.io/template-node", "In", ("true",)
 )
-"""On what Cluster Autoscaler makes of a live node to see what a new one would be like.
+"""Label on the template that Cluster Autoscaler derives from a live node.
 
 It has that node's labels, and no node has this one (kubernetes/autoscaler #9702).
 """
@@ -28,46 +28,46 @@ _KEEP_ANNOTATIONS = {
     names.KARPENTER_KEEP: "true",
     "cluster-autoscaler.kubernetes.io/safe-to-evict": "false",
 }
-"""Annotations of the autoscalers' own: the node that has just come is not taken for unused."""
+"""Annotations of the autoscalers: a new node does not count as unused."""
 _SIZED_RESOURCES = frozenset({"cpu", "memory", "ephemeral-storage"})
-"""What is asked for by amount: all else a node has only once its own plugins run."""
+"""Resources requested by amount: all others exist only once the node's plugins run."""
 _MAX_NAME = 63
 
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """One that is there: of which shape, for what (`pod/team/train-0`), on which node by now."""
+    """An existing placeholder: its shape, its demand (`pod/team/train-0`), its node."""
 
     pod: pods.Pod
 
     @property
     def name(self) -> ids.NodeName:
-        """Of the node that it stands for, as long as that has no other."""
+        """Name of the node that it stands for, as long as that has no other."""
         return ids.NodeName(self.pod.name)
 
     @property
     def shape(self) -> str:
-        """The shape's name."""
+        """Name of the shape."""
         return self.pod.labels[names.PLACEHOLDER_LABEL]
 
     @property
     def demand(self) -> str:
-        """What waits for the node."""
-        return self.pod.asks.get(names.PLACEHOLDER_FOR, "")
+        """Key of the demand."""
+        return self.pod.has_requests.get(names.PLACEHOLDER_FOR, "")
 
     @property
     def node(self) -> ids.NodeName | None:
-        """Where kube-scheduler bound it."""
+        """Node that kube-scheduler bound it to."""
         return self.pod.node
 
     def age_s(self, now: dt.datetime) -> float:
-        """Seconds since it was made."""
+        """Return the seconds since its creation."""
         return (now - dt.datetime.fromisoformat(self.pod.created)).total_seconds()
 
 
 @dataclass(frozen=True, slots=True)
 class NodeRequest:
-    """A node to be asked for: its place among those of its first wish, and who is to go on it."""
+    """A node to request: its number among those of its first demand, and the pods for it."""
 
     template: node_template.NodeTemplate
     demands: tuple[str, ...]
@@ -76,37 +76,40 @@ class NodeRequest:
 
     @property
     def demand(self) -> str:
-        """The first that is to go on it."""
+        """Key of the first demand."""
         return self.demands[0]
 
     @property
     def name(self) -> str:
-        """The pod's: the same for the same node, so that a retry meets its own work."""
+        """Name of the pod: the same for the same node, so that a retry finds it."""
         digest = hashlib.sha256(self.demand.encode()).hexdigest()[:10]
         return f"node-{self.template.name}-{digest}-{self.number}"[:_MAX_NAME]
 
 
-def render(ask: NodeRequest, namespace: str, image: str) -> dict[str, Any]:
-    """The Pod (core/v1)."""
-    first = ask.pods[0] if ask.pods else None
+def render(request: NodeRequest, namespace: str, image: str) -> dict[str, Any]:
+    """Return the Pod (core/v1)."""
+    first_pod = request.pods[0] if request.pods else None
     return {
         "apiVersion": "v1",
         "kind": "Pod",
         "metadata": {
-            "name": ask.name,
+            "name": request.name,
             "namespace": namespace,
-            "labels": {names.PLACEHOLDER_LABEL: ask.template.name},
-            "annotations": {names.PLACEHOLDER_FOR: ask.demand, **_KEEP_ANNOTATIONS},
+            "labels": {names.PLACEHOLDER_LABEL: request.template.name},
+            "annotations": {names.PLACEHOLDER_FOR: request.demand, **_KEEP_ANNOTATIONS},
         },
         "spec": {
             "priorityClassName": names.PLACEHOLDER_PRIORITY,
             "terminationGracePeriodSeconds": 0,
             "automountServiceAccountToken": False,
             "enableServiceLinks": False,
-            "nodeSelector": {**(first.node_selector if first else {}), **ask.template.labels},
-            "affinity": _affinity(first.affinity if first else None),
-            "tolerations": _tolerations(ask),
-            "containers": [_container(image, _requests(ask.pods))],
+            "nodeSelector": {
+                **(first_pod.node_selector if first_pod else {}),
+                **request.template.labels,
+            },
+            "affinity": _affinity(first_pod.affinity if first_pod else None),
+            "tolerations": _tolerations(request),
+            "containers": [_container(image, _requests(request.pods))],
             "securityContext": {
                 "runAsNonRoot": True,
                 "runAsUser": 65535,
@@ -129,17 +132,17 @@ def _container(image: str, requests: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def _affinity(wanted: node_selectors.NodeSelector | None) -> dict[str, Any]:
-    """What the guest requires, on a node whose pool is not complete; one placeholder a node.
+def _affinity(required_selector: node_selectors.NodeSelector | None) -> dict[str, Any]:
+    """Return the pod's own requirements, on a node with an incomplete pool; one placeholder a node.
 
     The alternative is Cluster Autoscaler's alone: Karpenter takes the first that it can.
     """
-    terms = wanted.terms if wanted is not None else (node_selectors.Term(),)
+    terms = required_selector.terms if required_selector is not None else (node_selectors.Term(),)
     new = node_selectors.NodeSelector(
         tuple(
-            node_selectors.Term((*one.labels, kind), one.fields)
+            node_selectors.Term((*term.labels, kind), term.fields)
             for kind in (_NOT_COMPLETE, _TEMPLATE)
-            for one in terms
+            for term in terms
         )
     )
     others = {"matchExpressions": [{"key": names.PLACEHOLDER_LABEL, "operator": "Exists"}]}
@@ -151,21 +154,21 @@ def _affinity(wanted: node_selectors.NodeSelector | None) -> dict[str, Any]:
     }
 
 
-def _tolerations(ask: NodeRequest) -> list[Mapping[str, Any]]:
-    found: list[Mapping[str, Any]] = [
-        {"key": one.key, "operator": "Equal", "value": one.value, "effect": one.effect}
-        for one in ask.template.taints
+def _tolerations(request: NodeRequest) -> list[Mapping[str, Any]]:
+    tolerations: list[Mapping[str, Any]] = [
+        {"key": entry.key, "operator": "Equal", "value": entry.value, "effect": entry.effect}
+        for entry in request.template.taints
     ]
-    for one in (one.raw for guest in ask.pods for one in guest.tolerations):
-        if one and one not in found:
-            found.append(one)
-    return found
+    for entry in (entry.raw for guest in request.pods for entry in guest.tolerations):
+        if entry and entry not in tolerations:
+            tolerations.append(entry)
+    return tolerations
 
 
-def _requests(guests: Sequence[pods.Pod]) -> dict[str, str]:
-    """What the guests ask together, of what a node has from the first moment on."""
+def _requests(guest_pods: Sequence[pods.Pod]) -> dict[str, str]:
+    """Return the pods' total requests of resources that a node has from the beginning."""
     total: dict[str, int] = {}
-    for name, amount in _amounts(guests):
+    for name, amount in _amounts(guest_pods):
         total[name] = total.get(name, 0) + amount
     return {
         name: f"{amount}m" if name == "cpu" else str(amount)

@@ -1,4 +1,4 @@
-"""What a node came for, and since when it is there: the annotation `ration.dev/brought-for`. Pure.
+"""Demand that a node was provisioned for: the annotation `ration.dev/brought-for`. Pure.
 
 ration.dev/brought-for: gang/team/train 2026-11-22T09:30:00Z
 """
@@ -11,22 +11,22 @@ from driver import clock
 
 @dataclass(frozen=True, slots=True)
 class ProvisionedFor:
-    """The wish by its key, and since when its node is there."""
+    """Key of the demand, and when its node arrived."""
 
     demand: str
     since: dt.datetime
 
     def render(self) -> str:
-        """The annotation's value."""
+        """Return the annotation's value."""
         return f"{self.demand} {clock.rfc3339(self.since)}"
 
 
 def parse(text: str) -> ProvisionedFor | None:
-    """Read it; None where there is none, or somebody wrote something else there."""
-    wish, _, since = text.partition(" ")
+    """Parse the value; None if it is missing or foreign."""
+    demand_key, _, since = text.partition(" ")
     try:
         moment = dt.datetime.fromisoformat(since)
     except ValueError:
         return None
     aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
-    return ProvisionedFor(wish, aware) if wish.count("/") > 1 else None
+    return ProvisionedFor(demand_key, aware) if demand_key.count("/") > 1 else None

@@ -1,4 +1,4 @@
-"""How nodes on demand are done: what the controller's settings say of it, read. Pure."""
+"""Provisioner settings. Pure."""
 
 from dataclasses import dataclass
 
@@ -7,10 +7,11 @@ from driver.api import node_shapes
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerSettings:
-    """There where the controller is given a document of shapes.
+    """Present if the controller has a document of shapes.
 
-    `namespace` is the controller's, in which placeholders of `image` are, and the ConfigMap `seen`
-    of what live nodes have. A node with a taint of a key in `interrupting` is about to go.
+    `namespace` is the controller's, with the placeholders of `image` and the ConfigMap
+    `observed_configmap` of observed shapes. A taint with a key of `interruption_taints` announces
+    the removal of a node.
     """
 
     document: node_shapes.NodeShapes

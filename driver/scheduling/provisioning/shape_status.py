@@ -1,4 +1,4 @@
-"""What is to be seen of the kinds of node that an autoscaler can bring, as it is now. Pure."""
+"""Current status of the shapes that an autoscaler can create. Pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,10 +9,10 @@ from driver.scheduling.provisioning import node_template, observed_shapes
 
 @dataclass(frozen=True, slots=True)
 class ShapeStatus:
-    """`measured` are the shapes whose start-up is that of nodes that came, by name.
+    """Status of all shapes. `measured` are those with observed startup times, by name.
 
-    `resting` are those that are left alone for a while, with the reason in words. Nodes are asked
-    for by pods in `namespace`.
+    `paused` are those that are not requested for a while, with the reason in words. Nodes are
+    requested by pods in `namespace`.
     """
 
     namespace: str
@@ -23,20 +23,20 @@ class ShapeStatus:
 
 def build_status(
     document: node_shapes.NodeShapes,
-    seen: Mapping[str, observed_shapes.ObservedShape],
+    observed_by_name: Mapping[str, observed_shapes.ObservedShape],
     namespace: str,
     driver: str,
 ) -> ShapeStatus:
-    """By the document, and by what was learned of its shapes, by name."""
-    known = (
+    """Return the status by the document, and by observed shapes."""
+    templates = (
         (
-            node_template.from_document(one, driver),
-            seen.get(one.name, observed_shapes.ObservedShape()),
+            node_template.from_document(shape, driver),
+            observed_by_name.get(shape.name, observed_shapes.ObservedShape()),
         )
-        for one in document.shapes
+        for shape in document.shapes
     )
     return ShapeStatus(
         namespace,
-        tuple(observed_shapes.apply_observed(one, past) for one, past in known),
-        frozenset(name for name, past in seen.items() if past.startup_s),
+        tuple(observed_shapes.apply_observed(shape, observed) for shape, observed in templates),
+        frozenset(name for name, observed in observed_by_name.items() if observed.startup_s),
     )

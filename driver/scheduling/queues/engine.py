@@ -1,6 +1,6 @@
-"""The engine of queues: fed with queues, fleet and charges; asked whose turn it is. Pure.
+"""Queue engine: fed with queues, fleet and charges; returns order and limits. Pure.
 
-Owned by the thread that decides. Moments are seconds since the epoch.
+Owned by the scheduling thread. Times are seconds since the epoch.
 """
 
 import contextlib
@@ -29,11 +29,11 @@ from driver.scheduling.snapshot import snapshot
 _UNDER_DESERVED, _OVER_DESERVED = 0, 1
 _MAX_CACHED = 4096
 _MIN_ADVANCE_S = 1.0
-"""What is used for so short a time does not count: many charges come at nearly one moment."""
+"""Shorter usage does not count: many charges arrive almost at once."""
 
 
 class QueueEngine:
-    """Of one fleet. `put_queue`, `renew` and `charge` feed it."""
+    """Engine for one fleet, fed by `set_queue`, `refresh` and `charge`."""
 
     def __init__(self, driver: str) -> None:
         self._driver = driver
@@ -50,20 +50,20 @@ class QueueEngine:
         self._requested: dict[object, resources.Amounts] = {}
         self._advanced_at = -math.inf
 
-    # What it is fed with.
+    # Updates.
 
     def set_queue(self, name: str, queue: queues.Queue | None) -> None:
-        """A Queue came, changed or went. What only its status says changes nothing but the past."""
-        before = self._queues.get(name)
+        """Set or delete a Queue. A change of its status alone affects its usage history only."""
+        previous = self._queues.get(name)
         if queue is None:
             self._queues.pop(name, None)
             self._history.forget(name)
         else:
-            if before is not None and before.uid != queue.uid:
+            if previous is not None and previous.uid != queue.uid:
                 self._history.forget(name)
             self._queues[name] = queue
             self._restore_history(queue)
-        if _spec_only(before) != _spec_only(queue):
+        if _spec_only(previous) != _spec_only(queue):
             self._tree = self._fair_shares = None
 
     def _restore_history(self, queue: queues.Queue) -> None:
@@ -71,14 +71,14 @@ class QueueEngine:
         self._history.set_half_life(queue.name, queue.half_life_s)
         if usage is None or not self._capacity.gpus:
             return
-        # Who wrote something else there has no past.
+        # A foreign value leaves the queue without history.
         with contextlib.suppress(ValueError):
-            at = dt.datetime.fromisoformat(usage.at).timestamp()
+            timestamp = dt.datetime.fromisoformat(usage.at).timestamp()
             seconds = max(0.0, usage.gpu_seconds) * resources.FULL / self._capacity.gpus
-            self._history.resume(queue.name, at, seconds)
+            self._history.resume(queue.name, timestamp, seconds)
 
     def refresh(self, view: snapshot.Snapshot) -> None:
-        """The fleet may be another one."""
+        """Update the fleet's capacity if pools changed."""
         if view.generation == self._generation:
             return
         first = not self._capacity.gpus
@@ -92,28 +92,28 @@ class QueueEngine:
     def charge(
         self,
         claim: Hashable,
-        leaf: str,
+        queue: str,
         taken: resources.Amounts | None,
         now: float | None = None,
     ) -> None:
-        """What a claim of a queue takes now; None frees it. Without `now`: since the last look."""
+        """Set what a claim of a queue uses; None frees it. Without `now`: since the last update."""
         if now is not None:
             self._advance(now)
-        mine = self.tree.path(leaf)[-1]
-        before = self._usage_by_tree.usage(mine).gpus
-        changed = self._usage_by_tree.set_charge(self.tree, claim, leaf, taken)
+        own_queue = self.tree.path(queue)[-1]
+        previous = self._usage_by_tree.usage(own_queue).gpus
+        changed = self._usage_by_tree.set_charge(self.tree, claim, queue, taken)
         if not changed:
             return
         self._fair_shares = None
         if self._order is not None:
-            more = self._usage_by_tree.usage(mine).gpus > before
-            self._order.update_charges(leaf, changed, more=more)
+            more = self._usage_by_tree.usage(own_queue).gpus > previous
+            self._order.update_charges(queue, changed, more=more)
 
-    # What it answers.
+    # Queries.
 
     @property
     def tree(self) -> trees.QueueTree:
-        """The queues that count, and what is wrong with the others."""
+        """Accepted queues, and the faults of the others."""
         if self._tree is None:
             self._tree = trees.build_tree(self._queues.values())
             self._usage.rebuild(self._tree)
@@ -122,73 +122,73 @@ class QueueEngine:
 
     @property
     def _usage_by_tree(self) -> queue_usage.UsageLedger:
-        """The ledger, by the tree of now."""
+        """Usage ledger of the current tree."""
         _ = self.tree
         return self._usage
 
     def _update_deserved(self, tree: trees.QueueTree) -> None:
-        found = fair_share.deserved_shares(tree, self._capacity)
-        self._deserved = {name: float(one) for name, one in found.items()}
+        shares = fair_share.deserved_shares(tree, self._capacity)
+        self._deserved = {name: float(share) for name, share in shares.items()}
         self._fair_shares = None
 
     @property
     def capacity(self) -> resources.Amounts:
-        """The fleet, as of the last `renew`."""
+        """Capacity of the fleet, as of the last `refresh`."""
         return self._capacity
 
     def pod_queue(self, pod: pods.Pod) -> str:
-        """The queue of a pod, "" for none."""
+        """Return the queue of a pod, "" for none."""
         return self.tree.pod_queue(pod)
 
     def queue(self, leaf: str) -> queues.Queue:
-        """What a queue says of itself; the implicit one for what is none."""
+        """Return the spec of a queue; the implicit one for an unknown name."""
         return self.tree.accepted.get(leaf, trees.IMPLICIT_QUEUE)
 
     def usage(self, queue: str) -> resources.Amounts:
-        """What a queue and its children have."""
+        """Return the usage of a queue and its children."""
         return self._usage_by_tree.usage(queue)
 
     def requested_amounts(
-        self, view: snapshot.Snapshot, found: Iterable[claims.Claim]
+        self, view: snapshot.Snapshot, all_claims: Iterable[claims.Claim]
     ) -> resources.Amounts:
-        """`amounts.asked`, worked out once for claims of the same templates in the same world."""
+        """Return `resources.requested_amounts`, cached by the claims' specs and the generation."""
         self.refresh(view)
-        known = (*found,)
-        specs = tuple(claim.spec for claim in known)
+        claim_list = (*all_claims,)
+        specs = tuple(claim.spec for claim in claim_list)
         if specs not in self._requested:
             if len(self._requested) >= _MAX_CACHED:
                 self._requested.clear()
-            self._requested[specs] = resources.requested_amounts(view, known)
+            self._requested[specs] = resources.requested_amounts(view, claim_list)
         return self._requested[specs]
 
     def exceeded_limit(
-        self, leaf: str, asked: resources.Amounts
+        self, queue_name: str, amounts: resources.Amounts
     ) -> status_types.ExceededLimit | None:
-        """The limit that would be exceeded, of the queue or else of the nearest ancestor."""
-        for name in reversed(self.tree.path(leaf)):
-            queue = self.tree.accepted[name]
+        """Return the limit that would be exceeded, of the queue or else the nearest ancestor."""
+        for name in reversed(self.tree.path(queue_name)):
+            spec = self.tree.accepted[name]
             used = self._usage_by_tree.usage(name)
-            for bound in quota.bounds(quota.effective_limit(queue)):
-                more, now = quota.bounded_amount(asked, bound), quota.bounded_amount(used, bound)
+            for bound in quota.bounds(quota.effective_limit(spec)):
+                more, now = quota.bounded_amount(amounts, bound), quota.bounded_amount(used, bound)
                 if more and now + more > bound.limit:
-                    own = bound in quota.bounds(queue.limit)
+                    own = bound in quota.bounds(spec.limit)
                     return status_types.ExceededLimit(name, bound, now, more, is_limit=own)
         return None
 
-    def full_models(self, leaf: str) -> frozenset[str]:
-        """The models of which a queue, or one above it, has all that it may."""
-        found: set[str] = set()
-        for name in self.tree.path(leaf):
+    def full_models(self, queue_name: str) -> frozenset[str]:
+        """Return the GPU models of which a queue, or an ancestor, has its limit."""
+        names: set[str] = set()
+        for name in self.tree.path(queue_name):
             used = self._usage.usage(name)
             for bound in quota.bounds(quota.effective_limit(self.tree.accepted[name])):
                 if bound.product and quota.bounded_amount(used, bound) >= bound.limit:
-                    found.add(bound.product)
-        return frozenset(found)
+                    names.add(bound.product)
+        return frozenset(names)
 
     def schedule_order(
         self, waiting: Iterable[order.PendingEntry], now: float
     ) -> order.ScheduleOrder:
-        """The order of what waits. One at a time: charges are told to the last one alone."""
+        """Return the order of pending workloads. Only the last one returned follows charges."""
         self._advance(now)
         self._order = order.ScheduleOrder(self, waiting, now)
         self._fair_shares = None
@@ -197,33 +197,35 @@ class QueueEngine:
     def hypothetical_order(
         self, waiting: Iterable[order.PendingEntry], now: float
     ) -> list[order.PendingEntry]:
-        """The order of what waits if each got what it asks; nothing is remembered of it."""
+        """Return the order if each got its request; nothing is recorded."""
         line = order.ScheduleOrder(_HypotheticalEngine(self), waiting, now)
-        found: list[order.PendingEntry] = []
-        for one in line:
-            changed = self.charge_hypothetical(("in order", len(found)), one.queue, one.requested)
-            line.update_charges(one.queue, changed, more=bool(one.requested.gpus))
-            found.append(one)
-        for place, one in enumerate(found):
-            self.charge_hypothetical(("in order", place), one.queue, None)
-        return found
+        ordered: list[order.PendingEntry] = []
+        for entry in line:
+            changed = self.charge_hypothetical(
+                ("in order", len(ordered)), entry.queue, entry.requested
+            )
+            line.update_charges(entry.queue, changed, more=bool(entry.requested.gpus))
+            ordered.append(entry)
+        for index, entry in enumerate(ordered):
+            self.charge_hypothetical(("in order", index), entry.queue, None)
+        return ordered
 
     def charge_hypothetical(
-        self, key: Hashable, leaf: str, taken: resources.Amounts | None
+        self, key: Hashable, queue: str, taken: resources.Amounts | None
     ) -> Iterable[str]:
-        """Count something for a queue for as long as it is weighed what would be; None ends that.
+        """Charge a queue for a simulation; None ends that. Returns the changed queues.
 
-        The line that is being gone through does not hear of it. The queues that it changes.
+        The current order does not follow it.
         """
         self._fair_shares = None
-        return self._usage_by_tree.set_charge(self.tree, key, leaf, taken)
+        return self._usage_by_tree.set_charge(self.tree, key, queue, taken)
 
     def turn_key(self, queue: str) -> order.TurnKey:
-        """Below what it deserves first, the emptiest of these; then the least beyond, by weight.
+        """Return the sort key of a queue: below its deserved share first, emptiest first.
 
-        With a half-life the mean of what is beyond now and of what was on average counts. Half a
-        GPU more is counted for each: where shares are no whole GPUs that gives each the nearest
-        number (the method of Webster and Sainte-Lague).
+        Then by the usage beyond it, by weight. With a half-life the mean of current and past usage
+        beyond it counts. Half a GPU more is counted for each: if shares are no whole GPUs that
+        gives each the nearest number (the method of Webster and Sainte-Lague).
         """
         share = self._usage_by_tree.usage(queue).share(self._capacity)
         due = self._deserved.get(queue, 0.0)
@@ -238,56 +240,56 @@ class QueueEngine:
     def _past_beyond(self, queue: str) -> float:
         return max(0.0, self._history.average(queue) - self._deserved.get(queue, 0.0))
 
-    def last_starvation_start(self, leaf: str) -> float | None:
-        """When the last workload of a queue started for having waited too long."""
-        return self._starvation_starts.get(leaf)
+    def last_starvation_start(self, queue: str) -> float | None:
+        """Return when a starving workload of a queue started last."""
+        return self._starvation_starts.get(queue)
 
-    def record_starvation_start(self, leaf: str, now: float) -> None:
-        """One did now."""
-        self._starvation_starts[leaf] = now
+    def record_starvation_start(self, queue: str, now: float) -> None:
+        """Record that a starving workload of a queue started."""
+        self._starvation_starts[queue] = now
 
     def fair_shares(self) -> Mapping[str, Fraction]:
-        """The fair share of each queue, by what is used and waits now (`fair`)."""
+        """Return the fair share of each queue, by usage and pending requests (`fair_share`)."""
         if self._fair_shares is None:
             self._fair_shares = self._compute_shares(self._demand())
         return self._fair_shares
 
     def _demand(self) -> dict[str, resources.Amounts]:
-        found = dict(self._usage_by_tree.own_usage(self.tree))
-        for leaf, asked in self._order.requested.items() if self._order else ():
-            mine = self.tree.queue_or_implicit(leaf)
-            found[mine] = found.get(mine, resources.ZERO) + asked
-        return found
+        demand = dict(self._usage_by_tree.own_usage(self.tree))
+        for queue, requested in self._order.requested.items() if self._order else ():
+            own_queue = self.tree.queue_or_implicit(queue)
+            demand[own_queue] = demand.get(own_queue, resources.ZERO) + requested
+        return demand
 
-    def _compute_shares(self, wanted: Mapping[str, resources.Amounts]) -> Mapping[str, Fraction]:
+    def _compute_shares(self, demand: Mapping[str, resources.Amounts]) -> Mapping[str, Fraction]:
         past = {
             name: Fraction(self._past_beyond(name))
             for name in self.tree.accepted
             if self._history.has_history(name)
         }
-        return fair_share.fair_shares_of_amounts(self.tree, self._capacity, wanted, past)
+        return fair_share.fair_shares_of_amounts(self.tree, self._capacity, demand, past)
 
-    def is_within_fair_share(self, leaf: str, extra: resources.Amounts) -> bool:
-        """Whether a queue would have no more than its fair share with so much more."""
-        mine = self.tree.queue_or_implicit(leaf)
-        after = self._usage_by_tree.usage(mine) + extra
-        wanted = self._demand()
+    def is_within_fair_share(self, queue: str, extra: resources.Amounts) -> bool:
+        """Return whether a queue would be within its fair share with more amounts."""
+        own_queue = self.tree.queue_or_implicit(queue)
+        after = self._usage_by_tree.usage(own_queue) + extra
+        demand = self._demand()
         shares = self.fair_shares()
-        if not after.fits(wanted[mine]):
-            shares = self._compute_shares({**wanted, mine: after})
-        return after.dominant(self._capacity) <= shares[mine]
+        if not after.fits(demand[own_queue]):
+            shares = self._compute_shares({**demand, own_queue: after})
+        return after.dominant(self._capacity) <= shares[own_queue]
 
-    def surplus(self, leaf: str) -> int:
-        """What a queue has beyond its fair share, in thousandths of GPUs; below 0: what it lacks.
+    def surplus(self, queue: str) -> int:
+        """Return the usage beyond the fair share, in thousandths of GPUs; below 0: what is lacking.
 
         Rounded down.
         """
-        mine = self.tree.queue_or_implicit(leaf)
-        share = self._usage_by_tree.usage(mine).dominant(self._capacity)
-        return math.floor((share - self.fair_shares()[mine]) * self._capacity.gpus)
+        own_queue = self.tree.queue_or_implicit(queue)
+        share = self._usage_by_tree.usage(own_queue).dominant(self._capacity)
+        return math.floor((share - self.fair_shares()[own_queue]) * self._capacity.gpus)
 
     def queue_statuses(self, now: float) -> Mapping[str, status_types.QueueStatus]:
-        """How each accepted queue stands, the implicit one ("") included."""
+        """Return the status of each accepted queue, including the implicit one ("")."""
         self._advance(now)
         queued = _queued_by_queue(self.tree, self._order.pending() if self._order else (), now)
         shares = self.fair_shares()
@@ -297,10 +299,10 @@ class QueueEngine:
         }
 
     def queue_status(self, queue: str) -> status_types.QueueStatus:
-        """How an accepted queue stands, but for what waits in it; quick, for words (`words`)."""
+        """Return the status of an accepted queue without pending workloads; quick, for messages."""
         return self._build_status(queue, float(self.fair_shares()[queue]), _NOTHING_QUEUED)
 
-    def _build_status(self, name: str, share: float, known: "_Queued") -> status_types.QueueStatus:
+    def _build_status(self, name: str, share: float, queued: "_Queued") -> status_types.QueueStatus:
         used = self._usage_by_tree.usage(name)
         return status_types.QueueStatus(
             usage=used,
@@ -309,9 +311,9 @@ class QueueEngine:
             deserved=self.tree.deserved[name],
             deserved_share=self._deserved[name],
             fleet_gpus=self._capacity.gpus,
-            pending=known.number,
-            oldest_wait_s=known.oldest_s,
-            is_starving=known.starving,
+            pending=queued.number,
+            oldest_wait_s=queued.oldest_s,
+            is_starving=queued.starving,
             average_share=self._history.average(name) if self._history.has_history(name) else None,
             usage_seconds=self._history.usage_seconds(name),
         )
@@ -329,32 +331,32 @@ class QueueEngine:
 
 
 class _HypotheticalEngine:
-    """Where a line stands that nobody goes through: what it rescues stays with it."""
+    """Context of an order that is not scheduled: its starvation starts are its own."""
 
-    def __init__(self, of: QueueEngine) -> None:
-        self._engine = of
+    def __init__(self, engine: QueueEngine) -> None:
+        self._engine = engine
         self._starvation_starts: dict[str, float] = {}
 
     @property
     def tree(self) -> trees.QueueTree:
-        """The queues that count."""
+        """The queue tree."""
         return self._engine.tree
 
     def turn_key(self, queue: str) -> order.TurnKey:
-        """Whose turn it is, with all that is supposed."""
+        """Return the sort key of a queue, with hypothetical charges."""
         return self._engine.turn_key(queue)
 
-    def last_starvation_start(self, leaf: str) -> float | None:
-        """When the last workload of a queue started for having waited too long."""
-        return self._starvation_starts.get(leaf, self._engine.last_starvation_start(leaf))
+    def last_starvation_start(self, queue: str) -> float | None:
+        """Return when a starving workload of a queue started last."""
+        return self._starvation_starts.get(queue, self._engine.last_starvation_start(queue))
 
-    def record_starvation_start(self, leaf: str, now: float) -> None:
-        """One would."""
-        self._starvation_starts[leaf] = now
+    def record_starvation_start(self, queue: str, now: float) -> None:
+        """Record a hypothetical start."""
+        self._starvation_starts[queue] = now
 
 
 class _Queued(NamedTuple):
-    """What waits in a queue and its children."""
+    """Pending workloads of a queue and its children."""
 
     number: int = 0
     oldest_s: float | None = None
@@ -371,17 +373,17 @@ _NOTHING_QUEUED = _Queued()
 def _queued_by_queue(
     tree: trees.QueueTree, waiting: Iterable[order.PendingEntry], now: float
 ) -> Mapping[str, _Queued]:
-    found: dict[str, _Queued] = {}
-    for one in waiting:
-        leaf = tree.queue_or_implicit(one.queue)
-        waited_s = max(0.0, now - one.since)
-        starving = not tree.is_implicit_only and waited_s > tree.accepted[leaf].starvation_s
-        for name in tree.path(leaf):
-            known = found.get(name, _NOTHING_QUEUED)
-            found[name] = known.with_workload(waited_s, starving=starving)
-    return found
+    queued: dict[str, _Queued] = {}
+    for entry in waiting:
+        queue = tree.queue_or_implicit(entry.queue)
+        waited_s = max(0.0, now - entry.since)
+        starving = not tree.is_implicit_only and waited_s > tree.accepted[queue].starvation_s
+        for name in tree.path(queue):
+            current = queued.get(name, _NOTHING_QUEUED)
+            queued[name] = current.with_workload(waited_s, starving=starving)
+    return queued
 
 
 def _spec_only(queue: queues.Queue | None) -> queues.Queue | None:
-    """All of a queue but what we write."""
+    """Return a queue without the fields that we write."""
     return queue and replace(queue, usage=None, version="", generation=0)

@@ -1,12 +1,12 @@
-"""Fair shares: exact weighted max-min down the tree of queues. Pure; all in Fractions.
+"""Fair shares: exact weighted max-min down the queue tree. Pure; all in Fractions.
 
-A share is a dominant share: 1 is the whole fleet. At every level what there is for the queues is
-given out as water fills basins: first to what they deserve (no more than they can use), each as
-full of it as the others; then to what is beyond, in proportion to their weights, until each has
-what it can use (weighted max-min; Ghodsi et al., Dominant Resource Fairness, NSDI 2011).
+A share is a dominant share: 1 is the whole fleet. At every level the available share is distributed
+as water fills basins: first up to the deserved shares (no more than usable), each as full as the
+others; then the rest, in proportion to weights, until each has its usable share (weighted max-min;
+Ghodsi et al., Dominant Resource Fairness, NSDI 2011).
 
-Where a queue remembers its past, the mean of its use beyond what it deserves and of its average use
-beyond that takes the place of the first: who had more than is fair has less now.
+For a queue with a history, the mean of its current and its average usage beyond the deserved share
+replaces the former: a queue that had more than its fair share has less now.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ _NO_SHARES: Shares = {}
 
 
 class Basin(NamedTuple):
-    """What is filled: above level `start`, `slope` for each unit the level rises, up to `room`."""
+    """A basin: above level `start` it fills by `slope` per unit of level, up to `room`."""
 
     slope: Fraction
     room: Fraction
@@ -31,49 +31,49 @@ class Basin(NamedTuple):
 
 
 def fill_basins(basins: Mapping[str, Basin], amount: Fraction) -> dict[str, Fraction]:
-    """What each has when `amount` is given out, or all that they take where that is less."""
+    """Return the fill of each basin for an amount, or all they hold if that is less."""
     level = _fill_level(basins.values(), amount)
-    return {name: _basin_fill(one, level) for name, one in basins.items()}
+    return {name: _basin_fill(basin, level) for name, basin in basins.items()}
 
 
-def _basin_fill(one: Basin, level: Fraction | None) -> Fraction:
+def _basin_fill(basin: Basin, level: Fraction | None) -> Fraction:
     if level is None:
-        return one.room
-    return min(one.room, max(ZERO, one.slope * (level - one.start)))
+        return basin.room
+    return min(basin.room, max(ZERO, basin.slope * (level - basin.start)))
 
 
 def _fill_level(basins: Iterable[Basin], amount: Fraction) -> Fraction | None:
-    """How high the level rises; None: to where all are full."""
+    """Return the level of the fill; None if all basins are full."""
     slopes: dict[Fraction, Fraction] = {}
-    for one in basins:
-        if one.slope > 0 and one.room > 0:
-            end = one.start + one.room / one.slope
-            slopes[one.start] = slopes.get(one.start, ZERO) + one.slope
-            slopes[end] = slopes.get(end, ZERO) - one.slope
-    at = rate = ZERO
+    for basin in basins:
+        if basin.slope > 0 and basin.room > 0:
+            end = basin.start + basin.room / basin.slope
+            slopes[basin.start] = slopes.get(basin.start, ZERO) + basin.slope
+            slopes[end] = slopes.get(end, ZERO) - basin.slope
+    level = rate = ZERO
     left = amount
     for edge in sorted(slopes):
-        if rate > 0 and rate * (edge - at) >= left:
-            return at + left / rate
-        left -= rate * (edge - at)
-        at, rate = edge, rate + slopes[edge]
+        if rate > 0 and rate * (edge - level) >= left:
+            return level + left / rate
+        left -= rate * (edge - level)
+        level, rate = edge, rate + slopes[edge]
     return None
 
 
 def usable_shares(
-    tree: trees.QueueTree, asked: Mapping[str, resources.Amounts], capacity: resources.Amounts
+    tree: trees.QueueTree, amounts: Mapping[str, resources.Amounts], capacity: resources.Amounts
 ) -> Shares:
-    """The share that each queue could use, `asked` being what leaves use and wait for.
+    """Return the share that each queue could use; `amounts` are usage and requests of leaves.
 
-    Where a limit is less than that, all that it bounds shrinks in proportion.
+    If a limit is less than that, all that it bounds shrinks in proportion.
     """
     most: dict[str, Fraction] = {}
     needs: dict[str, _Need] = {}
     for name in tree.bottom_up():
         below = [needs[child] for child in tree.children.get(name, ())]
-        need = _Need.from_amounts(asked.get(name, resources.ZERO)).add(below)
+        need = _Need.from_amounts(amounts.get(name, resources.ZERO)).add(below)
         parts = sum((most[child] for child in tree.children.get(name, ())), ZERO)
-        whole = parts + asked.get(name, resources.ZERO).dominant(capacity)
+        whole = parts + amounts.get(name, resources.ZERO).dominant(capacity)
         shrunk = need.allowed_part(quota.effective_limit(tree.accepted[name]))
         needs[name] = need.scale(shrunk)
         most[name] = whole * shrunk
@@ -86,48 +86,60 @@ class _Need(NamedTuple):
     amounts: Mapping[tuple[str, str], Fraction]
 
     @classmethod
-    def from_amounts(cls, found: resources.Amounts) -> "_Need":
-        models = {("models", name): Fraction(of) for name, of in found.models.items()}
+    def from_amounts(cls, amounts: resources.Amounts) -> "_Need":
+        models = {
+            ("models", name): Fraction(thousandths) for name, thousandths in amounts.models.items()
+        }
         plain = {
-            ("gpus", ""): Fraction(found.gpus),
-            ("memory", ""): Fraction(found.memory),
-            ("compute", ""): Fraction(found.compute),
+            ("gpus", ""): Fraction(amounts.gpus),
+            ("memory", ""): Fraction(amounts.memory),
+            ("compute", ""): Fraction(amounts.compute),
         }
         return cls({**plain, **models})
 
     def add(self, others: Iterable["_Need"]) -> "_Need":
-        found = dict(self.amounts)
+        total = dict(self.amounts)
         for other in others:
-            for key, of in other.amounts.items():
-                found[key] = found.get(key, ZERO) + of
-        return _Need(found)
+            for key, amount in other.amounts.items():
+                total[key] = total.get(key, ZERO) + amount
+        return _Need(total)
 
     def scale(self, part: Fraction) -> "_Need":
-        return self if part == 1 else _Need({key: of * part for key, of in self.amounts.items()})
+        return (
+            self
+            if part == 1
+            else _Need({key: amount * part for key, amount in self.amounts.items()})
+        )
 
     def allowed_part(self, limit: quota.NamedAmounts) -> Fraction:
-        """The part of it that a limit allows."""
-        found = ONE
+        """Return the part of it that a limit allows."""
+        part = ONE
         for bound in quota.bounds(limit):
             need = self.amounts.get((bound.field, bound.product), ZERO)
             if need > bound.limit:
-                found = min(found, bound.limit / need)
-        return found
+                part = min(part, bound.limit / need)
+        return part
 
 
 def limit_shares(tree: trees.QueueTree, capacity: resources.Amounts) -> Shares:
-    """The limits as shares, of queues that have one."""
-    found = {
-        name: quota.fleet_share(quota.effective_limit(q), capacity)
-        for name, q in tree.accepted.items()
+    """Return the limits as shares, of queues that have one."""
+    shares_by_queue = {
+        name: quota.fleet_share(quota.effective_limit(queue), capacity)
+        for name, queue in tree.accepted.items()
     }
-    return {name: one for name, one in found.items() if one is not None}
+    return {
+        name: limit_share
+        for name, limit_share in shares_by_queue.items()
+        if limit_share is not None
+    }
 
 
 def deserved_shares(tree: trees.QueueTree, capacity: resources.Amounts) -> Shares:
-    """What queues deserve, as shares."""
-    found = {name: quota.fleet_share(one, capacity) for name, one in tree.deserved.items()}
-    return {name: one or ZERO for name, one in found.items()}
+    """Return the deserved amounts as shares."""
+    shares_by_queue = {
+        name: quota.fleet_share(share, capacity) for name, share in tree.deserved.items()
+    }
+    return {name: share or ZERO for name, share in shares_by_queue.items()}
 
 
 def fair_shares(
@@ -136,9 +148,9 @@ def fair_shares(
     demand: Shares,
     past: Shares = _NO_SHARES,
 ) -> dict[str, Fraction]:
-    """The fair share of each queue, `demand` being the share that each leaf uses and waits for.
+    """Return the fair share of each queue; `demand` is usage and requests of each leaf.
 
-    `past` is, of queues that remember, their average use beyond what they deserve.
+    `past` is, for queues with history, their average usage beyond the deserved share.
     """
     most = _max_shares(tree, limit_shares(tree, capacity), demand)
     return _distribute(tree, most, deserved_shares(tree, capacity), past)
@@ -147,11 +159,11 @@ def fair_shares(
 def fair_shares_of_amounts(
     tree: trees.QueueTree,
     capacity: resources.Amounts,
-    asked: Mapping[str, resources.Amounts],
+    amounts: Mapping[str, resources.Amounts],
     past: Shares = _NO_SHARES,
 ) -> dict[str, Fraction]:
-    """As `shares`, of what leaves use and wait for in amounts, limits taken as amounts too."""
-    most = usable_shares(tree, asked, capacity)
+    """Return the fair shares for demand in amounts, with limits as amounts too."""
+    most = usable_shares(tree, amounts, capacity)
     return _distribute(tree, most, deserved_shares(tree, capacity), past)
 
 
@@ -167,34 +179,34 @@ def _max_shares(tree: trees.QueueTree, caps: Shares, demand: Shares) -> dict[str
 def _distribute(
     tree: trees.QueueTree, most: Shares, floors: Shares, past: Shares
 ) -> dict[str, Fraction]:
-    found: dict[str, Fraction] = {}
+    shares_by_queue: dict[str, Fraction] = {}
     parents: list[str | None] = [None, *tree.top_down()]
     for parent in parents:
         names = tree.children.get(parent, ())
-        amount = ONE if parent is None else found[parent]
-        found |= _distribute_siblings(tree, names, amount, (most, floors, past))
-    return found
+        amount = ONE if parent is None else shares_by_queue[parent]
+        shares_by_queue |= _distribute_siblings(tree, names, amount, (most, floors, past))
+    return shares_by_queue
 
 
 def _distribute_siblings(
     tree: trees.QueueTree,
     names: Iterable[str],
     amount: Fraction,
-    of: tuple[Shares, Shares, Shares],
+    bounds: tuple[Shares, Shares, Shares],
 ) -> dict[str, Fraction]:
-    """What siblings have of what there is for them."""
-    most, floors, past = of
-    first = fill_basins(
+    """Return the shares of siblings of an available share."""
+    most, floors, past = bounds
+    deserved_fill = fill_basins(
         {name: Basin(floors[name], min(most[name], floors[name])) for name in names}, amount
     )
-    rest: dict[str, Basin] = {}
+    basins: dict[str, Basin] = {}
     for name in names:
-        room = most[name] - first[name]
+        remaining = most[name] - deserved_fill[name]
         weight = Fraction(tree.accepted[name].weight)
         if name in past:
-            # Half of what counts is past, half is now: the level rises twice as fast.
-            rest[name] = Basin(2 * weight, room, past[name] / (2 * weight))
+            # Past and current usage count half each: the level rises twice as fast.
+            basins[name] = Basin(2 * weight, remaining, past[name] / (2 * weight))
         else:
-            rest[name] = Basin(weight, room)
-    more = fill_basins(rest, amount - sum(first.values(), ZERO))
-    return {name: first[name] + more[name] for name in names}
+            basins[name] = Basin(weight, remaining)
+    more = fill_basins(basins, amount - sum(deserved_fill.values(), ZERO))
+    return {name: deserved_fill[name] + more[name] for name in names}

@@ -13,11 +13,11 @@ def gpus(thousandths: int) -> str:
 
 def memory(count: int) -> str:
     """Bytes: `960Gi`."""
-    return quantities.of_bytes(count).text
+    return quantities.from_bytes(count).text
 
 
 def format_bound(bound: quota.Bound, most: int | None = None) -> str:
-    """What a bound is on, so much of it: `16 GPUs`, `4 GPUs (NVIDIA H100 80GB HBM3)`."""
+    """Return a bound with an amount: `16 GPUs`, `4 GPUs (NVIDIA H100 80GB HBM3)`."""
     count = bound.limit if most is None else most
     return f"{number(bound, count)} {unit(bound, count)}"
 
@@ -34,7 +34,7 @@ def number(bound: quota.Bound, count: int) -> str:
 
 
 def unit(bound: quota.Bound, count: int) -> str:
-    """What is counted."""
+    """Return the unit of a bound."""
     match bound.field:
         case "memory":
             return "of GPU memory"

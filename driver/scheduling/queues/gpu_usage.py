@@ -1,4 +1,4 @@
-"""How much of the GPUs is given out, in thousandths of one. Pure."""
+"""Allocated GPUs, in thousandths of one. Pure."""
 
 from collections.abc import Iterable
 
@@ -13,7 +13,7 @@ FULL = base.FULL
 
 
 def capacity(view: snapshot.Snapshot) -> int:
-    """Of all GPUs that our driver publishes."""
+    """Return all GPUs that our driver publishes."""
     return sum(
         len(pool_layout.get_layout(pool).idle_gpus) * FULL
         for pool in view.pools.values()
@@ -22,7 +22,7 @@ def capacity(view: snapshot.Snapshot) -> int:
 
 
 def allocated(view: snapshot.Snapshot) -> int:
-    """What is given out now. Administrators' access takes nothing."""
+    """Return what is allocated now. Administrative access counts nothing."""
     return sum(
         _result_usage(view, holder.result)
         for pool in view.pools.values()
@@ -32,16 +32,16 @@ def allocated(view: snapshot.Snapshot) -> int:
     )
 
 
-def claims_usage(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> int:
-    """What claims have."""
+def claims_usage(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim]) -> int:
+    """Return the usage of claims."""
     return sum(
         _result_usage(view, result)
-        for claim in found
+        for claim in all_claims
         for result in (claim.allocation.results if claim.allocation else ())
         if not result.admin_access
     )
 
 
 def _result_usage(view: snapshot.Snapshot, result: claims.Result) -> int:
-    """Of a share the part of what is scarcest; of MIG its memory slices, or its memory."""
+    """Return a share's fraction of the scarcest capacity; with MIG its memory slices, or memory."""
     return resources.result_amounts(view, result).gpus

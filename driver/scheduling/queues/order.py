@@ -1,9 +1,9 @@
-"""Whose turn it is, one workload after another, by what queues have when it is asked. Pure.
+"""Scheduling order of pending workloads, by current usage of their queues. Pure.
 
-First what has waited beyond its queue's bound, the longest wait first: of each queue one, then one
-more for each bound that passes, so that a queue that asks for all at once does not have all when
-the bound is over. Then from the top of the tree down the queue whose turn it is
-(`Standpoint.turn`), and in that the most important, then the oldest, then by name.
+First workloads that waited longer than their queue's starvation bound, longest first: one per
+queue, then one more for each bound that passes, so that a queue with many requests does not get all
+at once. Then, from the top of the tree down, the queue with the lowest turn key
+(`OrderContext.turn_key`), and in it the highest priority, then the oldest, then by name.
 """
 
 import heapq
@@ -14,11 +14,11 @@ from driver.scheduling.queues import resources
 from driver.scheduling.queues import tree as trees
 
 TurnKey = tuple[int, float, str]
-"""Of queues beside each other the least is next."""
+"""Sort key among sibling queues, lowest first."""
 
 
 class PendingEntry(NamedTuple):
-    """A workload that waits `since` a moment, in seconds since the epoch: a pod, a gang."""
+    """A pending pod or gang; `since` is in seconds since the epoch."""
 
     key: Hashable
     queue: str
@@ -28,28 +28,28 @@ class PendingEntry(NamedTuple):
 
     @property
     def rank(self) -> tuple[int, float, str]:
-        """Inside its queue the least is next."""
+        """Sort key inside its queue, lowest first."""
         return -self.priority, self.since, str(self.key)
 
 
 class OrderContext(Protocol):
-    """What the order depends on, as it is now."""
+    """Current state that the order depends on."""
 
     @property
     def tree(self) -> trees.QueueTree:
-        """The queues."""
+        """The queue tree."""
         ...
 
     def turn_key(self, queue: str) -> TurnKey:
-        """Where a queue stands beside its siblings."""
+        """Return the sort key of a queue among its siblings."""
         ...
 
-    def last_starvation_start(self, leaf: str) -> float | None:
-        """When the last workload of a queue started for having waited too long."""
+    def last_starvation_start(self, queue: str) -> float | None:
+        """Return when a starving workload of a queue started last."""
         ...
 
-    def record_starvation_start(self, leaf: str, now: float) -> None:
-        """One did now."""
+    def record_starvation_start(self, queue: str, now: float) -> None:
+        """Record that a starving workload of a queue started."""
         ...
 
 
@@ -57,72 +57,81 @@ _Ranked = tuple[tuple[int, float, str], int]
 
 
 class ScheduleOrder:
-    """The order of what waits, as of `now`: the next is the next by what was charged until then.
+    """Iterator over pending entries as of `now`: each next one follows the charges so far.
 
-    `charged` is to be told of each charge. What was given out once is not given out again.
+    `update_charges` reports each charge. An entry is returned once.
     """
 
-    def __init__(self, at: OrderContext, waiting: Iterable[PendingEntry], now: float) -> None:
-        self._context = at
-        self._tree = tree = at.tree
+    def __init__(self, context: OrderContext, waiting: Iterable[PendingEntry], now: float) -> None:
+        self._context = context
+        self._tree = tree = context.tree
         self._entries = [*waiting]
         self._requested: dict[str, resources.Amounts] | None = None
         self._returned: set[int] = set()
         self._scheduled: set[int] = set()
         self._last_returned: int | None = None
         self._ranked: dict[str, list[_Ranked]] = {}
-        for place, one in enumerate(self._entries):
-            self._ranked.setdefault(tree.queue_or_implicit(one.queue), []).append((one.rank, place))
+        for index, entry in enumerate(self._entries):
+            self._ranked.setdefault(tree.queue_or_implicit(entry.queue), []).append(
+                (entry.rank, index)
+            )
         self._remaining = dict.fromkeys(tree.accepted, 0)
-        for leaf, ranked in self._ranked.items():
+        for queue, ranked in self._ranked.items():
             heapq.heapify(ranked)
-            for name in tree.path(leaf):
+            for name in tree.path(queue):
                 self._remaining[name] += len(ranked)
         self._turns: dict[str | None, list[tuple[TurnKey, int, str]]] = {}
         self._stamps = dict.fromkeys(tree.accepted, 0)
         self._changed = dict.fromkeys(name for name in tree.accepted if self._remaining[name])
-        self._starving = _Starving(at, self._entries, now)
+        self._starving = _Starving(context, self._entries, now)
 
     def __iter__(self) -> Iterator[PendingEntry]:
         return self
 
     def __next__(self) -> PendingEntry:
-        place = self._starving.next()
-        if place is None:
-            place = self._next_by_turn()
-        self._last_returned = place
-        if place is None:
+        index = self._starving.next()
+        if index is None:
+            index = self._next_by_turn()
+        self._last_returned = index
+        if index is None:
             raise StopIteration
-        self._returned.add(place)
-        one = self._entries[place]
-        for name in self._tree.path(self._tree.queue_or_implicit(one.queue)):
+        self._returned.add(index)
+        entry = self._entries[index]
+        for name in self._tree.path(self._tree.queue_or_implicit(entry.queue)):
             self._remaining[name] -= 1
-        return one
+        return entry
 
-    def update_charges(self, leaf: str, changed: Iterable[str], *, more: bool) -> None:
-        """What some queues have changed. More for the leaf of what was given out last: served."""
+    def update_charges(self, queue: str, changed: Iterable[str], *, more: bool) -> None:
+        """Update changed queues. With `more` for the last entry's queue it counts as scheduled."""
         self._changed |= dict.fromkeys(changed)
         last = self._last_returned
-        if not more or last is None or last in self._scheduled or self._entries[last].queue != leaf:
+        if (
+            not more
+            or last is None
+            or last in self._scheduled
+            or self._entries[last].queue != queue
+        ):
             return
         self._scheduled.add(last)
         self._starving.record_scheduled()
         if self._requested is not None:
-            self._requested[self._tree.queue_or_implicit(leaf)] -= self._entries[last].requested
+            self._requested[self._tree.queue_or_implicit(queue)] -= self._entries[last].requested
 
     @property
     def requested(self) -> Mapping[str, resources.Amounts]:
-        """What waits still, by leaf."""
+        """Requests still pending, by leaf."""
         if self._requested is None:
             self._requested = {}
-            for one in self.pending():
-                leaf = self._tree.queue_or_implicit(one.queue)
-                self._requested[leaf] = self._requested.get(leaf, resources.ZERO) + one.requested
+            for entry in self.pending():
+                queue = self._tree.queue_or_implicit(entry.queue)
+                self._requested[queue] = (
+                    self._requested.get(queue, resources.ZERO) + entry.requested
+                )
         return self._requested
 
     def pending(self) -> Iterator[PendingEntry]:
-        """What waits still: all that was not served."""
-        return (one for place, one in enumerate(self._entries) if place not in self._scheduled)
+        """Yield all entries that were not scheduled."""
+        return (entry for index, entry in enumerate(self._entries) if index not in self._scheduled)
 
     def _next_by_turn(self) -> int | None:
         self._refresh()
@@ -130,10 +139,10 @@ class ScheduleOrder:
         if name is None:
             return None
         while self._tree.children.get(name):
-            below = self._next_child(name)
-            if below is None:
+            child = self._next_child(name)
+            if child is None:
                 break
-            name = below
+            name = child
         return self._pop_entry(name)
 
     def _refresh(self) -> None:
@@ -146,54 +155,54 @@ class ScheduleOrder:
         self._changed = {}
 
     def _next_child(self, parent: str | None) -> str | None:
-        """The child whose turn it is, of those for which something waits."""
-        found = self._turns.get(parent, [])
-        while found:
-            _, stamp, name = found[0]
+        """Return the child that is next, of those with pending entries."""
+        turns = self._turns.get(parent, [])
+        while turns:
+            _, stamp, name = turns[0]
             if self._remaining[name] and stamp == self._stamps[name]:
                 return name
-            heapq.heappop(found)
+            heapq.heappop(turns)
         return None
 
-    def _pop_entry(self, leaf: str) -> int:
-        ranked = self._ranked[leaf]
+    def _pop_entry(self, queue: str) -> int:
+        ranked = self._ranked[queue]
         while ranked[0][1] in self._returned:
             heapq.heappop(ranked)
         return heapq.heappop(ranked)[1]
 
 
 class _Starving:
-    """What waits beyond its queue's bound: of queues that are due, by age, until one starts."""
+    """Entries beyond their queue's bound: of due queues, by age, until one starts."""
 
-    def __init__(self, at: OrderContext, known: list[PendingEntry], now: float) -> None:
-        self._context = at
-        self._entries = known
+    def __init__(self, context: OrderContext, entries: list[PendingEntry], now: float) -> None:
+        self._context = context
+        self._entries = entries
         self._now = now
         self._by_queue: dict[str, list[tuple[float, int, str, int]]] = {}
         self._heads: list[tuple[tuple[float, int, str, int], str]] = []
         self._last_queue: str | None = None
-        if at.tree.is_implicit_only:
+        if context.tree.is_implicit_only:
             return
-        for place, one in enumerate(known):
-            leaf = at.tree.queue_or_implicit(one.queue)
-            bound = at.tree.accepted[leaf].starvation_s
-            if now - one.since > bound and self._is_due(leaf, bound):
-                entry = (one.since, -one.priority, str(one.key), place)
-                self._by_queue.setdefault(leaf, []).append(entry)
-        for leaf, entries in self._by_queue.items():
-            heapq.heapify(entries)
-            self._push_head(leaf)
+        for index, entry in enumerate(entries):
+            queue = context.tree.queue_or_implicit(entry.queue)
+            bound = context.tree.accepted[queue].starvation_s
+            if now - entry.since > bound and self._is_due(queue, bound):
+                ranked = (entry.since, -entry.priority, str(entry.key), index)
+                self._by_queue.setdefault(queue, []).append(ranked)
+        for queue, heap in self._by_queue.items():
+            heapq.heapify(heap)
+            self._push_head(queue)
 
-    def _is_due(self, leaf: str, bound: float) -> bool:
-        last = self._context.last_starvation_start(leaf)
+    def _is_due(self, queue: str, bound: float) -> bool:
+        last = self._context.last_starvation_start(queue)
         return last is None or self._now - last >= bound
 
-    def _push_head(self, leaf: str) -> None:
-        if self._by_queue[leaf]:
-            heapq.heappush(self._heads, (heapq.heappop(self._by_queue[leaf]), leaf))
+    def _push_head(self, queue: str) -> None:
+        if self._by_queue[queue]:
+            heapq.heappush(self._heads, (heapq.heappop(self._by_queue[queue]), queue))
 
     def next(self) -> int | None:
-        """The next of them; where the last one was not served, one of its queue has a turn yet."""
+        """Return the next entry; if the last one was not scheduled, its queue is next again."""
         if self._last_queue is not None:
             self._push_head(self._last_queue)
             self._last_queue = None
@@ -203,7 +212,7 @@ class _Starving:
         return entry[3]
 
     def record_scheduled(self) -> None:
-        """What was given out last has what it asked."""
+        """Record that the last entry was scheduled."""
         if self._last_queue is not None:
             self._context.record_starvation_start(self._last_queue, self._now)
             self._last_queue = None

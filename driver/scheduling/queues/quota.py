@@ -1,7 +1,7 @@
-"""What queues name of GPUs: their limits, what they deserve, and as which share it counts. Pure.
+"""Quotas of queues: limits, deserved amounts, and their shares of the fleet. Pure.
 
-What is not named is not bounded. A named amount counts as the part of the fleet that it is; of
-several the first that a queue comes to, which is the least part.
+Unnamed resources are not bounded. A named amount counts as its part of the fleet; of several the
+smallest part, which a queue reaches first.
 """
 
 from collections.abc import Iterable, Iterator
@@ -23,7 +23,7 @@ class Bound(NamedTuple):
 
 
 def bounds(named: NamedAmounts) -> Iterator[Bound]:
-    """What is named, one resource after another."""
+    """Yield the named amounts as bounds."""
     for field, most in (
         ("gpus", named.gpus),
         ("memory", named.memory),
@@ -35,61 +35,61 @@ def bounds(named: NamedAmounts) -> Iterator[Bound]:
         yield Bound("models", product, most)
 
 
-def bounded_amount(found: resources.Amounts, bound: Bound) -> int:
-    """As much as there is of what a bound is on."""
+def bounded_amount(amounts: resources.Amounts, bound: Bound) -> int:
+    """Return the amount of the resource that a bound is on."""
     match bound.field:
         case "gpus":
-            return found.gpus
+            return amounts.gpus
         case "memory":
-            return found.memory
+            return amounts.memory
         case "compute":
-            return found.compute
+            return amounts.compute
         case _:
-            return found.models.get(bound.product, 0)
+            return amounts.models.get(bound.product, 0)
 
 
 def effective_limit(queue: queues.Queue) -> NamedAmounts:
-    """What it never exceeds: without borrowing no more than it deserves."""
+    """Return the limit: without borrowing no more than the deserved amounts."""
     if queue.borrowing:
         return queue.limit
     return _minimum(queue.limit, queue.deserved)
 
 
-def _minimum(one: NamedAmounts, other: NamedAmounts) -> NamedAmounts:
-    models = dict(one.models)
+def _minimum(amounts: NamedAmounts, other: NamedAmounts) -> NamedAmounts:
+    models = dict(amounts.models)
     for product, most in other.models.items():
         models[product] = min(most, models.get(product, most))
     return NamedAmounts(
-        _min_optional(one.gpus, other.gpus),
-        _min_optional(one.memory, other.memory),
-        _min_optional(one.compute, other.compute),
+        _min_optional(amounts.gpus, other.gpus),
+        _min_optional(amounts.memory, other.memory),
+        _min_optional(amounts.compute, other.compute),
         models,
     )
 
 
-def _min_optional(one: int | None, other: int | None) -> int | None:
-    return min((number for number in (one, other) if number is not None), default=None)
+def _min_optional(first: int | None, second: int | None) -> int | None:
+    return min((number for number in (first, second) if number is not None), default=None)
 
 
-def sum_amounts(found: Iterable[NamedAmounts]) -> NamedAmounts:
-    """The sum; what none of them names is not named."""
+def sum_amounts(amounts: Iterable[NamedAmounts]) -> NamedAmounts:
+    """Return the sum; what none of them names is not named."""
     gpus = memory = compute = None
     models: dict[str, int] = {}
-    for one in found:
-        gpus = _add_optional(gpus, one.gpus)
-        memory = _add_optional(memory, one.memory)
-        compute = _add_optional(compute, one.compute)
-        for product, most in one.models.items():
+    for named in amounts:
+        gpus = _add_optional(gpus, named.gpus)
+        memory = _add_optional(memory, named.memory)
+        compute = _add_optional(compute, named.compute)
+        for product, most in named.models.items():
             models[product] = models.get(product, 0) + most
     return NamedAmounts(gpus, memory, compute, models)
 
 
-def _add_optional(one: int | None, other: int | None) -> int | None:
-    return one if other is None else (one or 0) + other
+def _add_optional(first: int | None, second: int | None) -> int | None:
+    return first if second is None else (first or 0) + second
 
 
 def maximum(own: NamedAmounts, children: NamedAmounts) -> NamedAmounts:
-    """The more of each."""
+    """Return the maximum of each resource."""
     models = dict(own.models)
     for product, most in children.models.items():
         models[product] = max(most, models.get(product, 0))
@@ -101,22 +101,24 @@ def maximum(own: NamedAmounts, children: NamedAmounts) -> NamedAmounts:
     )
 
 
-def _max_optional(one: int | None, other: int | None) -> int | None:
-    return max((number for number in (one, other) if number is not None), default=None)
+def _max_optional(first: int | None, second: int | None) -> int | None:
+    return max((number for number in (first, second) if number is not None), default=None)
 
 
 def fleet_share(named: NamedAmounts, capacity: resources.Amounts) -> Fraction | None:
-    """As a share of the fleet; None where nothing is named that there is any of.
+    """Return the share of the fleet; None if nothing is named that the fleet has.
 
-    GPUs of models stand for GPUs where no GPUs are named.
+    GPUs of models stand for GPUs if no GPUs are named.
     """
     gpus = named.gpus
     if gpus is None and named.models:
         gpus = sum(named.models.values())
-    beside = (
+    pairs = (
         (gpus, capacity.gpus),
         (named.memory, capacity.memory),
         (named.compute, capacity.compute),
     )
-    parts = (Fraction(most, there) for most, there in beside if most is not None and there)
+    parts = (
+        Fraction(most, available) for most, available in pairs if most is not None and available
+    )
     return min(parts, default=None)

@@ -1,7 +1,7 @@
-"""How much of the fleet something takes or asks, and how much there is. Pure.
+"""Amounts of the fleet: usage, requests and capacity. Pure.
 
-GPUs are counted in thousandths: a share or a MIG device is the part that it takes of what is
-scarcest of its GPU.
+GPUs are counted in thousandths: a share or a MIG device is its part of the scarcest capacity of its
+GPU.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -59,28 +59,28 @@ class Amounts:
         return hash((self.gpus, self.memory, self.compute, frozenset(self.models.items())))
 
     def times(self, count: int) -> "Amounts":
-        """So many of it."""
+        """Return a multiple."""
         models = {name: count * amount for name, amount in self.models.items() if count}
         return Amounts(count * self.gpus, count * self.memory, count * self.compute, models)
 
     def fits(self, other: Self) -> bool:
-        """Whether it is no more than the other in anything."""
+        """Return whether no amount exceeds the other's."""
         if self.gpus > other.gpus or self.memory > other.memory or self.compute > other.compute:
             return False
-        return all(of <= other.models.get(name, 0) for name, of in self.models.items())
+        return all(amount <= other.models.get(name, 0) for name, amount in self.models.items())
 
     def dominant(self, capacity: "Amounts") -> Fraction:
-        """The largest part that it is of the GPUs, the memory or the compute there are, exactly.
+        """Return the largest part of the capacity's GPUs, memory or compute, exactly.
 
-        What there is none of does not count.
+        Resources without capacity do not count.
         """
         return max(
-            (Fraction(mine, there) for mine, there in self._pairs(capacity)), default=_ZERO_SHARE
+            (Fraction(part, whole) for part, whole in self._pairs(capacity)), default=_ZERO_SHARE
         )
 
     def share(self, capacity: "Amounts") -> float:
-        """`dominant`, rounded to a float."""
-        return max((mine / there for mine, there in self._pairs(capacity)), default=0.0)
+        """Return `dominant`, rounded to a float."""
+        return max((part / whole for part, whole in self._pairs(capacity)), default=0.0)
 
     def _pairs(self, capacity: "Amounts") -> Iterator[tuple[int, int]]:
         if capacity.gpus:
@@ -98,47 +98,49 @@ ZERO = Amounts()
 def _merge(left: Mapping[str, int], right: Mapping[str, int], sign: int) -> Mapping[str, int]:
     if not right:
         return left
-    found = dict(left)
+    total_by_name = dict(left)
     for name, amount in right.items():
-        total = found.get(name, 0) + sign * amount
+        total = total_by_name.get(name, 0) + sign * amount
         if total:
-            found[name] = total
+            total_by_name[name] = total
         else:
-            found.pop(name, None)
-    return found
+            total_by_name.pop(name, None)
+    return total_by_name
 
 
-def sum_amounts(found: Iterable[Amounts]) -> Amounts:
-    """All of it together."""
-    return sum(found, ZERO)
+def sum_amounts(amounts: Iterable[Amounts]) -> Amounts:
+    """Return the sum."""
+    return sum(amounts, ZERO)
 
 
 def results_amounts(view: snapshot.Snapshot, results: Iterable[claims.Result]) -> Amounts:
-    """What allocated devices take. Administrators' access and other drivers' devices: nothing."""
-    return sum_amounts(result_amounts(view, one) for one in results if not one.admin_access)
+    """Return the usage of allocated devices, without administrative access and other drivers."""
+    return sum_amounts(
+        result_amounts(view, result) for result in results if not result.admin_access
+    )
 
 
 def result_amounts(view: snapshot.Snapshot, result: claims.Result) -> Amounts:
-    """What one of them takes, whoever has it."""
+    """Return the usage of one allocated device."""
     driver, name, device = result.device
-    of = view.pools.get((driver, name))
-    if of is None or driver != view.driver:
+    pool = view.pools.get((driver, name))
+    if pool is None or driver != view.driver:
         return ZERO
-    found = pool_layout.get_layout(of)
-    face = found.faces.get(device)
+    layout = pool_layout.get_layout(pool)
+    face = layout.faces.get(device)
     return (
         ZERO
         if face is None
-        else face_amounts(face, found.idle_gpus[face.gpu].model, result.consumed)
+        else face_amounts(face, layout.idle_gpus[face.gpu].model, result.consumed)
     )
 
 
 def face_amounts(
     face: pool_layout.Face, model: base.GpuModel, consumed: Mapping[str, quantities.Quantity]
 ) -> Amounts:
-    """A device of a GPU of a model, of a shared one so much: of MIG the slices or the memory."""
+    """Return the usage of a device of a GPU model: a share's amounts, MIG slices or memory."""
     if face.mode in base.SHARED_MODES:
-        taken = node_capacity.device_usage(face, consumed, card=0)
+        taken = node_capacity.device_usage(face, consumed, gpu=0)
         gpus, memory = taken.thousandths, taken.memory
         named = consumed.get(names.CAP_COMPUTE)
         compute = _percent(gpus) if named is None else named.units
@@ -157,8 +159,8 @@ def _gpu_part(face: pool_layout.Face, model: base.GpuModel) -> int:
 
 
 def _compute(face: pool_layout.Face, gpus: int) -> int:
-    there = face.device.capacity.get(names.CAP_COMPUTE)
-    return _percent(gpus) if there is None else there.value.units
+    attribute = face.device.capacity.get(names.CAP_COMPUTE)
+    return _percent(gpus) if attribute is None else attribute.value.units
 
 
 def _percent(thousandths: int) -> int:
@@ -166,56 +168,62 @@ def _percent(thousandths: int) -> int:
 
 
 def capacity(view: snapshot.Snapshot) -> Amounts:
-    """All that our driver publishes, whatever its state."""
+    """Return all that our driver publishes, whatever its state."""
     return sum_amounts(
-        of.derived(_pool_capacity) for of in view.pools.values() if of.driver == view.driver
+        pool.cached(_pool_capacity) for pool in view.pools.values() if pool.driver == view.driver
     )
 
 
-def _pool_capacity(of: pools.Pool) -> Amounts:
-    found = pool_layout.get_layout(of)
-    whole = {face.gpu for face in found.faces.values() if face.mode == base.WHOLE}
+def _pool_capacity(pool: pools.Pool) -> Amounts:
+    layout = pool_layout.get_layout(pool)
+    whole_gpus = {face.gpu for face in layout.faces.values() if face.mode == base.WHOLE}
     return sum_amounts(
         Amounts(
             FULL,
-            card.model.memory if place in whole else _gpu_memory(card.model),
+            gpu.model.memory if index in whole_gpus else _gpu_memory(gpu.model),
             _PERCENT,
-            {card.model.product: FULL} if card.model.product else {},
+            {gpu.model.product: FULL} if gpu.model.product else {},
         )
-        for place, card in enumerate(found.idle_gpus)
+        for index, gpu in enumerate(layout.idle_gpus)
     )
 
 
 def _gpu_memory(model: base.GpuModel) -> int:
-    """Of a GPU that is offered in parts alone: as much as its slices have together."""
+    """Return the memory of a GPU; if it is published in parts alone, that of all its slices."""
     slices = model.all_slices.bit_count()
-    parts = (one.memory * slices // one.mask.bit_count() for one in model.placements if one.mask)
+    parts = (
+        placement.memory * slices // placement.mask.bit_count()
+        for placement in model.placements
+        if placement.mask
+    )
     return max([model.memory, *parts])
 
 
 def products(view: snapshot.Snapshot, node: ids.NodeName) -> frozenset[str]:
-    """The models of a node's GPUs."""
+    """Return the models of a node's GPUs."""
     return frozenset(
-        card.model.product
+        gpu.model.product
         for share in view.reachable_pools(node)
         if share.pool.driver == view.driver
-        for card in pool_layout.get_layout(share.pool).idle_gpus
+        for gpu in pool_layout.get_layout(share.pool).idle_gpus
     )
 
 
-def requested_amounts(view: snapshot.Snapshot, found: Iterable[claims.Claim]) -> Amounts:
-    """What claims that have nothing yet ask, as far as that is known before they are placed.
+def requested_amounts(view: snapshot.Snapshot, all_claims: Iterable[claims.Claim]) -> Amounts:
+    """Return what unallocated claims request, as far as known before placement.
 
-    Of each request the least that would do: the smallest kind of device that it matches, of a
-    shared one the capacity that it names. `All` counts as one device. What matches no device of
-    ours asks nothing.
+    Per request the minimum: the smallest kind of device that it matches, of a shared one the
+    capacity that it names. `All` counts as one device. A request that matches no device of ours
+    counts nothing.
     """
     kinds: dict[_DeviceKind, pool_layout.Face] = {}
-    for of in view.pools.values():
-        if of.driver == view.driver:
-            kinds |= of.derived(_device_kinds)
+    for pool in view.pools.values():
+        if pool.driver == view.driver:
+            kinds |= pool.cached(_device_kinds)
     return sum_amounts(
-        _minimum_request(view, claim, one, kinds) for claim in found for one in claim.spec.requests
+        _minimum_request(view, claim, request, kinds)
+        for claim in all_claims
+        for request in claim.spec.requests
     )
 
 
@@ -229,66 +237,74 @@ class _DeviceKind(NamedTuple):
 
 
 _DeviceKinds = Mapping[_DeviceKind, pool_layout.Face]
-"""One device of each."""
+"""One device of each kind."""
 
 
-def _device_kinds(of: pools.Pool) -> _DeviceKinds:
-    found = pool_layout.get_layout(of)
-    made: dict[_DeviceKind, pool_layout.Face] = {}
-    for face in found.faces.values():
-        said = attributes.lookup(
-            face.device.attributes, of.driver, f"{of.driver}/{names.ATTR_PROFILE}"
+def _device_kinds(pool: pools.Pool) -> _DeviceKinds:
+    layout = pool_layout.get_layout(pool)
+    kinds: dict[_DeviceKind, pool_layout.Face] = {}
+    for face in layout.faces.values():
+        profile = attributes.find_attribute(
+            face.device.attributes, pool.driver, f"{pool.driver}/{names.ATTR_PROFILE}"
         )
-        model = found.idle_gpus[face.gpu].model
-        made.setdefault(_DeviceKind(face.mode, str(said or ""), face.memory, model), face)
-    return made
+        model = layout.idle_gpus[face.gpu].model
+        kinds.setdefault(_DeviceKind(face.mode, str(profile or ""), face.memory, model), face)
+    return kinds
 
 
 def _minimum_request(
-    view: snapshot.Snapshot, claim: claims.Claim, one: dra_requests.Request, kinds: _DeviceKinds
+    view: snapshot.Snapshot, claim: claims.Claim, request: dra_requests.Request, kinds: _DeviceKinds
 ) -> Amounts:
-    """Of a request, or of the least of its alternatives."""
-    found = [_minimum_subrequest(view, claim, way, kinds) for way in one.ways]
-    return min((least for least in found if least is not None), key=_amounts_key, default=ZERO)
+    """Return the minimum of a request's alternatives."""
+    alternatives = [
+        _minimum_subrequest(view, claim, subrequest, kinds)
+        for subrequest in request.alternatives_or_self
+    ]
+    return min(
+        (least for least in alternatives if least is not None), key=_amounts_key, default=ZERO
+    )
 
 
 def _minimum_subrequest(
-    view: snapshot.Snapshot, claim: claims.Claim, way: dra_requests.Request, kinds: _DeviceKinds
+    view: snapshot.Snapshot,
+    claim: claims.Claim,
+    subrequest: dra_requests.Request,
+    kinds: _DeviceKinds,
 ) -> Amounts | None:
-    """None: no device of ours would do."""
-    if way.admin_access:
+    """Return the minimum of a subrequest; None if no device of ours matches."""
+    if subrequest.admin_access:
         return ZERO
-    made = wants.resolve_subrequest(view, claim, way)
-    if isinstance(made, allocator_types.Unschedulable):
+    resolved = wants.resolve_subrequest(view, claim, subrequest)
+    if isinstance(resolved, allocator_types.Unschedulable):
         return None
     fitting = [
         face_amounts(face, kind.model, taken)
         for kind, face in kinds.items()
-        if made.matches(view.driver, face.device) is True
-        and (taken := _consumption(face.device, way)) is not None
+        if resolved.matches(view.driver, face.device) is True
+        and (taken := _consumption(face.device, subrequest)) is not None
     ]
     least = min(fitting, key=_amounts_key, default=None)
     if least is None:
         return None
-    if len({frozenset(one.models) for one in fitting}) > 1:
+    if len({frozenset(amounts.models) for amounts in fitting}) > 1:
         least = Amounts(least.gpus, least.memory, least.compute)
-    return least.times(1 if way.everything else way.count)
+    return least.times(1 if subrequest.all_devices else subrequest.count)
 
 
-def _amounts_key(one: Amounts) -> tuple[int, int, int]:
-    return one.gpus, one.memory, one.compute
+def _amounts_key(amounts: Amounts) -> tuple[int, int, int]:
+    return amounts.gpus, amounts.memory, amounts.compute
 
 
 def _consumption(
-    device: slices.Device, way: dra_requests.Request
+    device: slices.Device, subrequest: dra_requests.Request
 ) -> Mapping[str, quantities.Quantity] | None:
-    """What a request takes of each capacity of a device; None: more than there is (KEP-5075)."""
-    found: dict[str, quantities.Quantity] = {}
-    if any(name not in device.capacity for name in way.minimums):
+    """Return a request's consumption of each capacity; None if it exceeds the device (KEP-5075)."""
+    consumption: dict[str, quantities.Quantity] = {}
+    if any(name not in device.capacity for name in subrequest.minimums):
         return None
-    for name, there in device.capacity.items():
-        amount = capacities.consumed(there, way.minimums.get(name))
-        if amount is None or amount > there.value:
+    for name, available in device.capacity.items():
+        amount = capacities.consumed_capacity(available, subrequest.minimums.get(name))
+        if amount is None or amount > available.value:
             return None
-        found[name] = amount
-    return found
+        consumption[name] = amount
+    return consumption

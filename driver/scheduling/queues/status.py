@@ -25,51 +25,54 @@ Raw = dict[str, Any]
 
 
 def render(
-    found: status_types.QueueStatus | None,
+    status: status_types.QueueStatus | None,
     fault: trees.QueueFault | None,
     generation: int,
     now: dt.datetime,
-    before: fields.Raw,
+    previous: fields.Raw,
 ) -> Raw:
-    """What is written of a queue that stands so, or (None) is not accepted for a fault.
+    """Return the status of a queue, or (None) of one that is not accepted for a fault.
 
-    `before` is the status that is there: a condition that did not change keeps its time.
+    `before` is the current status: a condition that did not change keeps its time.
     """
     conditions = [_accepted(fault)]
     shown: Raw = {"observedGeneration": generation}
-    if found is not None:
-        conditions.append(_borrowing(found))
-        shown |= _amount_fields(found, now)
+    if status is not None:
+        conditions.append(_borrowing(status))
+        shown |= _amount_fields(status, now)
     else:
-        usage = before.get("usage")
+        usage = previous.get("usage")
         shown |= {"usage": usage} if usage else {}
-    known = {str(one.get("type")): one for _, one in fields.objects(before, "conditions", "status")}
+    by_type = {
+        str(condition.get("type")): condition
+        for _, condition in fields.objects(previous, "conditions", "status")
+    }
     stamp = clock.rfc3339(now)
     shown["conditions"] = [
         {
-            **one,
+            **condition,
             "observedGeneration": generation,
-            "lastTransitionTime": _transition_time(one, known, stamp),
+            "lastTransitionTime": _transition_time(condition, by_type, stamp),
         }
-        for one in conditions
+        for condition in conditions
     ]
     return shown
 
 
-def _amount_fields(found: status_types.QueueStatus, now: dt.datetime) -> Raw:
+def _amount_fields(status: status_types.QueueStatus, now: dt.datetime) -> Raw:
     shown: Raw = {
-        "allocated": queue_format.gpus(found.usage.gpus),
-        "memory": queue_format.memory(found.usage.memory),
-        "compute": f"{found.usage.compute}%",
-        "fairShare": queue_format.gpus(found.fair_gpus),
-        "deserved": queue_format.gpus(round(found.deserved_share * found.fleet_gpus)),
-        "borrowed": queue_format.gpus(found.borrowed),
-        "waiting": found.pending,
+        "allocated": queue_format.gpus(status.usage.gpus),
+        "memory": queue_format.memory(status.usage.memory),
+        "compute": f"{status.usage.compute}%",
+        "fairShare": queue_format.gpus(status.fair_gpus),
+        "deserved": queue_format.gpus(round(status.deserved_share * status.fleet_gpus)),
+        "borrowed": queue_format.gpus(status.borrowed),
+        "waiting": status.pending,
     }
-    if found.oldest_wait_s is not None:
-        shown["oldestWait"] = durations.text(found.oldest_wait_s)
-    if found.usage_seconds is not None:
-        seconds = round(found.usage_seconds * found.fleet_gpus / resources.FULL, 3)
+    if status.oldest_wait_s is not None:
+        shown["oldestWait"] = durations.format_duration(status.oldest_wait_s)
+    if status.usage_seconds is not None:
+        seconds = round(status.usage_seconds * status.fleet_gpus / resources.FULL, 3)
         shown["usage"] = {"at": clock.rfc3339(now), "gpuSeconds": f"{seconds:.3f}"}
     return shown
 
@@ -80,13 +83,13 @@ def _accepted(fault: trees.QueueFault | None) -> Raw:
     return _condition(ACCEPTED, reasons.Reason.QUEUE_REFUSED, str(fault), holds=False)
 
 
-def _borrowing(found: status_types.QueueStatus) -> Raw:
-    deserved = queue_format.gpus(round(found.deserved_share * found.fleet_gpus))
-    if found.borrowed:
-        told = f"{queue_format.gpus(found.borrowed)} GPUs beyond the {deserved} deserved"
-        return _condition(BORROWING, reasons.Reason.QUEUE_BORROWS, told, holds=True)
-    told = f"no more than the {deserved} GPUs deserved"
-    return _condition(BORROWING, reasons.Reason.QUEUE_WITHIN_DESERVED, told, holds=False)
+def _borrowing(status: status_types.QueueStatus) -> Raw:
+    deserved = queue_format.gpus(round(status.deserved_share * status.fleet_gpus))
+    if status.borrowed:
+        message = f"{queue_format.gpus(status.borrowed)} GPUs beyond the {deserved} deserved"
+        return _condition(BORROWING, reasons.Reason.QUEUE_BORROWS, message, holds=True)
+    message = f"no more than the {deserved} GPUs deserved"
+    return _condition(BORROWING, reasons.Reason.QUEUE_WITHIN_DESERVED, message, holds=False)
 
 
 def _condition(kind: str, reason: reasons.Reason, message: str, *, holds: bool) -> Raw:
@@ -98,18 +101,18 @@ def _condition(kind: str, reason: reasons.Reason, message: str, *, holds: bool) 
     }
 
 
-def _transition_time(one: Raw, known: Mapping[str, Mapping[str, Any]], stamp: str) -> str:
-    before = known.get(one["type"], {})
-    if before.get("status") == one["status"] and before.get("lastTransitionTime"):
-        return str(before["lastTransitionTime"])
+def _transition_time(condition: Raw, by_type: Mapping[str, Mapping[str, Any]], stamp: str) -> str:
+    previous = by_type.get(condition["type"], {})
+    if previous.get("status") == condition["status"] and previous.get("lastTransitionTime"):
+        return str(previous["lastTransitionTime"])
     return stamp
 
 
-def is_same_status(one: fields.Raw, other: fields.Raw) -> bool:
-    """Whether two differ by nothing but what passes with time alone: ages and past use."""
-    return _stable_fields(one) == _stable_fields(other)
+def is_same_status(first: fields.Raw, second: fields.Raw) -> bool:
+    """Return whether two differ only by what passes with time: ages and past usage."""
+    return _stable_fields(first) == _stable_fields(second)
 
 
-def _stable_fields(one: fields.Raw) -> Raw:
+def _stable_fields(status: fields.Raw) -> Raw:
     passing: Sequence[str] = ("usage", "oldestWait")
-    return {key: value for key, value in one.items() if key not in passing}
+    return {key: value for key, value in status.items() if key not in passing}

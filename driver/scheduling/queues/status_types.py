@@ -1,4 +1,4 @@
-"""How a queue stands: what it has, what is fair, what waits. Pure values."""
+"""Status of a queue: usage, fair share, pending workloads. Pure values."""
 
 from dataclasses import dataclass
 
@@ -8,13 +8,13 @@ from driver.scheduling.queues import quota, resources
 
 @dataclass(frozen=True, slots=True)
 class QueueStatus:
-    """Of a queue, its children included.
+    """Status of a queue, its children included.
 
-    `share` and `fair` are dominant shares: 1 is the whole fleet; `whole` is that fleet's GPUs in
-    thousandths. `deserved` is as its spec says, or more where its children deserve more. `oldest_s`
-    is how long the oldest workload waits, None without one; `starving`: beyond its queue's bound.
-    `past` is its average share with the past, None where that does not count, `past_s` the
-    share-seconds of it.
+    `share` and `fair_share` are dominant shares: 1 is the whole fleet; `fleet_gpus` is that fleet's
+    GPUs in thousandths. `deserved` is as its spec says, or more if its children deserve more.
+    `oldest_wait_s` is the age of the oldest pending workload, None without one; `is_starving`:
+    beyond its queue's bound. `average_share` includes the past, None if that does not count,
+    `usage_seconds` are its share-seconds.
     """
 
     usage: resources.Amounts
@@ -31,20 +31,20 @@ class QueueStatus:
 
     @property
     def borrowed(self) -> int:
-        """What it has beyond what it deserves, in thousandths of GPUs by its dominant share."""
+        """Usage beyond the deserved share, in thousandths of GPUs by its dominant share."""
         return max(0, round((self.share - self.deserved_share) * self.fleet_gpus))
 
     @property
     def fair_gpus(self) -> int:
-        """Its fair share in thousandths of GPUs."""
+        """Fair share in thousandths of GPUs."""
         return round(self.fair_share * self.fleet_gpus)
 
 
 @dataclass(frozen=True, slots=True)
 class ExceededLimit:
-    """The limit of a queue is in the way: what it bounds, how much is used of it and was asked.
+    """A limit that a request exceeds: its bound, the usage and the requested amount.
 
-    Without `borrowing` the bound is what the queue deserves.
+    Without `is_limit` the bound is the queue's deserved amount.
     """
 
     queue: str

@@ -1,8 +1,8 @@
-"""What queues used in the past, half of it forgotten after each half-life. Pure.
+"""Usage history of queues, with exponential decay by a half-life. Pure.
 
 Kept as share-seconds: the dominant share that was used, times the seconds, of which after one
-half-life one half counts. Use of `share` that goes on for ever comes to share x half-life / ln 2.
-Moments are seconds since the epoch.
+half-life one half counts. Constant use of `share` converges to share x half-life / ln 2. Times are
+seconds since the epoch.
 """
 
 import math
@@ -20,60 +20,62 @@ class _Record:
 
 
 class UsageHistory:
-    """Of queues by name; those without a half-life have none."""
+    """History of queues by name; queues without a half-life have none."""
 
     def __init__(self) -> None:
         self._records: dict[str, _Record] = {}
 
     def set_half_life(self, name: str, half_life_s: float) -> None:
-        """A queue is there. Another half-life goes on from what is known; 0 forgets."""
+        """Set the half-life of a queue. The average stays; 0 drops the history."""
         if half_life_s <= 0:
             self._records.pop(name, None)
             return
-        known = self._records.get(name)
-        if known is None:
+        record = self._records.get(name)
+        if record is None:
             self._records[name] = _Record(half_life_s)
             return
-        # The average stays, whatever the time over which it is taken.
-        known.usage_seconds *= half_life_s / known.half_life_s
-        known.half_life_s = half_life_s
+        # The average does not depend on the half-life.
+        record.usage_seconds *= half_life_s / record.half_life_s
+        record.half_life_s = half_life_s
 
     def forget(self, name: str) -> None:
-        """A queue is gone."""
+        """Drop the history of a deleted queue."""
         self._records.pop(name, None)
 
-    def resume(self, name: str, at: float, used: float) -> None:
-        """What was written of a queue, where it is newer than what is known."""
-        known = self._records.get(name)
-        if known is not None and (known.updated_at is None or at > known.updated_at):
-            known.updated_at, known.usage_seconds = at, used
+    def resume(self, name: str, timestamp: float, used: float) -> None:
+        """Restore the written history of a queue, if it is newer."""
+        record = self._records.get(name)
+        if record is not None and (record.updated_at is None or timestamp > record.updated_at):
+            record.updated_at, record.usage_seconds = timestamp, used
 
     def advance(self, now: float, shares: Mapping[str, float]) -> None:
-        """Time passed until `now`, with these shares in use since."""
-        for name, one in self._records.items():
-            self._advance(one, now, shares.get(name, 0.0))
+        """Advance to `now`, with these shares in use since."""
+        for name, record in self._records.items():
+            self._advance(record, now, shares.get(name, 0.0))
 
     @staticmethod
-    def _advance(one: _Record, now: float, share: float) -> None:
-        passed = 0.0 if one.updated_at is None else now - one.updated_at
-        if one.updated_at is None:
-            one.updated_at = now
+    def _advance(record: _Record, now: float, share: float) -> None:
+        passed = 0.0 if record.updated_at is None else now - record.updated_at
+        if record.updated_at is None:
+            record.updated_at = now
         if passed <= 0:
             return
-        kept = math.exp2(-passed / one.half_life_s)
-        one.usage_seconds = one.usage_seconds * kept + share * one.half_life_s / _LN2 * (1 - kept)
-        one.updated_at = now
+        decay = math.exp2(-passed / record.half_life_s)
+        record.usage_seconds = record.usage_seconds * decay + share * record.half_life_s / _LN2 * (
+            1 - decay
+        )
+        record.updated_at = now
 
     def has_history(self, name: str) -> bool:
-        """Whether a queue has a half-life."""
+        """Return whether a queue has a half-life."""
         return name in self._records
 
     def average(self, name: str) -> float:
-        """The decayed average share of a queue, as of the last `advance`; 0 without a past."""
-        one = self._records.get(name)
-        return 0.0 if one is None else one.usage_seconds * _LN2 / one.half_life_s
+        """Return the decayed average share of a queue as of the last `advance`; else 0."""
+        record = self._records.get(name)
+        return 0.0 if record is None else record.usage_seconds * _LN2 / record.half_life_s
 
     def usage_seconds(self, name: str) -> float | None:
-        """Share-seconds to be written; None for a queue that has no half-life."""
-        one = self._records.get(name)
-        return None if one is None else one.usage_seconds
+        """Return the share-seconds to write; None for a queue without a half-life."""
+        record = self._records.get(name)
+        return None if record is None else record.usage_seconds

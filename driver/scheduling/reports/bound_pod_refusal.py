@@ -14,86 +14,90 @@ from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
-_OURS = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
-"""kube-scheduler allocates nothing for a pod that is bound, whatever devices would do as well."""
-_FITS = "its devices are free there, and the controller allocates them"
+_MANAGED = frozenset({ownership.Ownership.OURS, ownership.Ownership.SHARED})
+"""kube-scheduler allocates nothing for a bound pod, whatever other devices match."""
+_FREE_DEVICES = "its devices are free there, and the controller allocates them"
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """The `answer` of the pod's own node in a `text`, with the nearest fit there.
+    """The result of the pod's own node in a `text`, with the nearest fit there.
 
-    `fits`: its devices are free there, and nothing is known that keeps them from the pod.
+    `fits`: its devices are free there, and nothing known keeps them from the pod.
     """
 
-    answer: allocator_types.Unschedulable
+    result: allocator_types.Unschedulable
     text: str
-    near: nearest_fit.NearestFit | None = None
-    fits: bool = False
+    nearest: nearest_fit.NearestFit | None = None
+    has_free_devices: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
-    """Makes refusals of pods by what is known of the cluster now."""
+class RefusalReader:
+    """Computes refusals of pods by the current cluster state."""
 
     view: snapshot.Snapshot
-    deciding: settings.Settings
+    allocator_settings: settings.Settings
     find_claim: holders.FindClaim
     find_pod: holders.FindPod
-    owners: ownership.OwnershipResolver
+    ownership_resolver: ownership.OwnershipResolver
 
     def refusal(self, pod: pods.Pod) -> Refusal | None:
-        """None where the pod is not bound, has what it asks for, or its claims are not ours."""
-        held = snapshot.pod_claims(pod, self.find_claim)
-        if held is None or pod.node is None:
+        """Return the refusal; None if the pod is not bound, has its devices, or is not ours."""
+        pod_claims = snapshot.pod_claims(pod, self.find_claim)
+        if pod_claims is None or pod.node is None:
             return None
         node = self.view.nodes.get(pod.node)
-        match bound_pods.binding_state(pod, ours(self.view, self.owners, held), node):
+        match bound_pods.binding_state(
+            pod, managed_claims(self.view, self.ownership_resolver, pod_claims), node
+        ):
             case bound_pods.Consistent():
                 return None
             case _ if node is None:
                 return _blocked(reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node_message(pod))
             case bound_pods.Unallocated() as due:
-                return self._on(
+                return self._node_refusal(
                     pod.node,
                     allocator_types.Workload(
                         pod, due.open_claims, due.allocated_claims, is_bound=True
                     ),
                 )
             case (bound_pods.Misplaced() | bound_pods.Blocked()) as due:
-                return _away(pod, bound_pods.misplaced_message(due))
+                return _bound_away(pod, bound_pods.misplaced_message(due))
 
-    def _on(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
+    def _node_refusal(self, node: ids.NodeName, workload: allocator_types.Workload) -> Refusal:
         pod, view = workload.pod, reservation_overlay.WithoutReservations(self.view, (), [node])
-        answer = dra_allocator.allocate(view, workload, self.deciding)
-        if isinstance(answer, allocator_types.Placement):
-            return replace(_away(pod, _FITS), fits=True)
-        near = None
-        if answer.blocker is None:
-            # An adviser of its own: those of many pods remember what they found on all nodes.
-            adviser = explainer.FitExplainer(self.deciding, self.find_claim, self.find_pod)
-            near = adviser.explain(view, workload, answer)
-        near = replace(near, is_only_node=True) if near is not None else None
+        result = dra_allocator.allocate(view, workload, self.allocator_settings)
+        if isinstance(result, allocator_types.Placement):
+            return replace(_bound_away(pod, _FREE_DEVICES), has_free_devices=True)
+        nearest = None
+        if result.blocker is None:
+            # A separate explainer: the shared one caches results for all nodes.
+            fit_explainer = explainer.FitExplainer(
+                self.allocator_settings, self.find_claim, self.find_pod
+            )
+            nearest = fit_explainer.explain(view, workload, result)
+        nearest = replace(nearest, is_only_node=True) if nearest is not None else None
         return Refusal(
-            answer,
-            bound_pods.bound_pod_message(pod, allocator_messages.unschedulable_on_node(answer)),
-            near,
+            result,
+            bound_pods.bound_pod_message(pod, allocator_messages.unschedulable_on_node(result)),
+            nearest,
         )
 
 
-def ours(
+def managed_claims(
     view: snapshot.Snapshot, owners: ownership.OwnershipResolver, held: Iterable[claims.Claim]
 ) -> Iterator[claims.Claim]:
-    """Claims that are the controller's: to allocate, or allocated with its devices alone."""
+    """Yield claims that are the controller's: to allocate, or allocated with its devices alone."""
     for claim in held:
         if claim.allocation is None:
-            if owners.ownership(view, claim) in _OURS:
+            if owners.ownership(view, claim) in _MANAGED:
                 yield claim
         elif snapshot.all_managed(view, (result.device for result in claim.allocation.results)):
             yield claim
 
 
-def _away(pod: pods.Pod, detail: str) -> Refusal:
+def _bound_away(pod: pods.Pod, detail: str) -> Refusal:
     return _blocked(reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, detail))
 
 

@@ -1,4 +1,4 @@
-"""Values as people read them. Pure."""
+"""Values as text for people. Pure."""
 
 import datetime as dt
 
@@ -18,26 +18,26 @@ _AGES = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
 def mode(name: str) -> str:
-    """How a GPU is given, as it is spelled in text."""
+    """Return the name of a mode in text."""
     return _MODES.get(name, name)
 
 
 def memory(size: int) -> str:
-    """`79.6 GiB`, `512 MiB`; whole numbers from 100 on."""
-    left, at = float(size), 0
-    while left >= _STEP and at < len(_UNITS) - 1:
-        left, at = left / _STEP, at + 1
+    """Return `79.6 GiB`, `512 MiB`; whole numbers from 100 on."""
+    left, unit_index = float(size), 0
+    while left >= _STEP and unit_index < len(_UNITS) - 1:
+        left, unit_index = left / _STEP, unit_index + 1
     shown = f"{left:.0f}" if left >= _WIDE or left == int(left) else f"{left:.1f}"
-    return f"{shown.removesuffix('.0')} {_UNITS[at]}"
+    return f"{shown.removesuffix('.0')} {_UNITS[unit_index]}"
 
 
 def percent(part: float, whole: float) -> str:
-    """`62%`; 0% of nothing."""
+    """Return `62%`; 0% of nothing."""
     return f"{round(100 * part / whole) if whole else 0}%"
 
 
 def age(stamp: str, now: dt.datetime) -> str:
-    """How long ago an RFC 3339 time was: `3 h`, `12 s`; "" for none."""
+    """Return the age of an RFC 3339 time: `3 h`, `12 s`; "" for none."""
     then = moment(stamp)
     if then is None:
         return ""
@@ -49,18 +49,18 @@ def age(stamp: str, now: dt.datetime) -> str:
 
 
 def moment(stamp: str) -> dt.datetime | None:
-    """An RFC 3339 time; None for what is none."""
+    """Parse an RFC 3339 time; None if it is invalid."""
     try:
-        found = dt.datetime.fromisoformat(stamp)
+        time = dt.datetime.fromisoformat(stamp)
     except ValueError:
         return None
-    return found if found.tzinfo else found.replace(tzinfo=dt.UTC)
+    return time if time.tzinfo else time.replace(tzinfo=dt.UTC)
 
 
 def at(stamp: str) -> str:
-    """`2026-11-22 14:05:09`, in UTC; what is no time, as it is."""
-    found = moment(stamp)
-    return found.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S") if found else stamp
+    """Return `2026-11-22 14:05:09`, in UTC; an invalid time unchanged."""
+    time = moment(stamp)
+    return time.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S") if time else stamp
 
 
 def number(text: str) -> float | None:
@@ -71,6 +71,6 @@ def number(text: str) -> float | None:
         return None
 
 
-def many(count: int, one: str, several: str = "") -> str:
+def many(count: int, singular: str, plural: str = "") -> str:
     """`1 node`, `3 nodes`."""
-    return f"{count} {one if count == 1 else several or one + 's'}"
+    return f"{count} {singular if count == 1 else plural or singular + 's'}"

@@ -1,8 +1,8 @@
-"""The documents of the JSON API (`/api/v1`), in Kubernetes' manner: camelCase, "" or null for none.
+"""Documents of the JSON API (`/api/v1`), in Kubernetes' manner: camelCase, "" or null for none.
 
 Memory is in bytes, compute in percent of a GPU, times are RFC 3339, keys are `namespace/name`.
-GPUs are counted in thousandths only where a field says so. Who reads them ignores fields that it
-does not know: a server may be newer.
+GPUs are counted in thousandths only where a field says so. Clients ignore unknown fields: a server
+may be newer.
 """
 
 from typing import Literal, TypeAlias
@@ -11,15 +11,15 @@ import pydantic
 from pydantic import alias_generators
 
 Mode: TypeAlias = Literal["whole", "mig", "mps", "time-slicing", "monitor"]
-"""How a claim has a GPU, or a part of it."""
+"""Mode in which a claim has a GPU, or a part of it."""
 Health: TypeAlias = Literal["healthy", "cordoned", "unhealthy"]
-"""`cordoned`: kept from new claims by somebody's wish alone; `unhealthy`: something is wrong."""
+"""`cordoned`: excluded from new claims on request alone; `unhealthy`: something is wrong."""
 WHOLE_BAR = 1000
 """The width of a GPU drawn as a bar."""
 
 
 class Document(pydantic.BaseModel):
-    """One document, or a part of one."""
+    """A document, or a part of one."""
 
     model_config = pydantic.ConfigDict(
         frozen=True, alias_generator=alias_generators.to_camel, populate_by_name=True
@@ -27,7 +27,7 @@ class Document(pydantic.BaseModel):
 
 
 class Taint(Document):
-    """A taint of a GPU's devices that says more than who allocates; `added` by the server."""
+    """A taint of a GPU's devices, other than the one of its allocator; `added` by the server."""
 
     key: str
     value: str = ""
@@ -36,7 +36,7 @@ class Taint(Document):
 
 
 class Use(Document):
-    """What a claim does with a device, by the node plugin (explanation/activity).
+    """Activity of a claim on a device, by the node plugin (explanation/activity).
 
     `utilization` is percent over the last minute; `idle_since` "" while something runs, or may.
     """
@@ -48,7 +48,7 @@ class Use(Document):
 
 
 class Part(Document):
-    """What one claim has of one GPU.
+    """Part of one GPU that a claim has.
 
     `start` and `width` are its place on the GPU drawn as a bar of 1000: of a MIG device its
     memory slices as they lie, of a share its memory, left to right by age.
@@ -76,10 +76,10 @@ class Part(Document):
 
 
 class Kept(Document):
-    """What of a GPU is kept for somebody: by a Reservation, or by backfill (`reservation` "").
+    """Part of a GPU that is kept by a Reservation, or by backfill (`reservation` "").
 
-    Backfill keeps it for a pod or gang that waits, `since` and `until` times, and says `why`:
-    "known-end", all in its way declares when it ends, or "starved", it has waited too long.
+    Backfill keeps it for a pending pod or gang, `since` and `until` times, and says `why`:
+    "known-end", all that block it declare their end, or "starved", it has waited too long.
     """
 
     reservation: str = ""
@@ -94,12 +94,11 @@ class Kept(Document):
 
 
 class Gpu(Document):
-    """One physical GPU. `index` is its place in PCI order on the node, which `nvlink` refers to.
+    """One physical GPU. `index` is its position in PCI order on the node, which `nvlink` refers to.
 
-    `mode` is "free" where nobody has any of it, "kept" where some of that is kept for somebody.
-    `memory_slices` 0: no MIG. `offers` are the modes of the devices that it is published as now.
-    `memory_allocated` and `compute_allocated` are what claims have been given; a GPU that is given
-    whole is given in full.
+    `mode` is "free" without any claim, "kept" if some of that is kept. `memory_slices` 0: no MIG.
+    `offers` are the modes of the devices that it is published as now. `memory_allocated` and
+    `compute_allocated` are the amounts allocated to claims; a whole GPU counts in full.
     """
 
     node: str
@@ -125,7 +124,7 @@ class Gpu(Document):
 
 
 class Node(Document):
-    """A node with GPUs; `problem` says what keeps all of it from new work, "" where nothing does.
+    """A node with GPUs; `problem` says what keeps all of it from new work, "" for nothing.
 
     `complete` is false while slices of its pool are missing.
     """
@@ -145,7 +144,7 @@ class Node(Document):
 
 
 class Product(Document):
-    """The GPUs of one product: `free` are those of which nobody has anything, and healthy."""
+    """GPUs of one product: `free` are healthy ones without any claim."""
 
     product: str
     gpus: int
@@ -156,10 +155,10 @@ class Product(Document):
 
 
 class Fleet(Document):
-    """All of it in figures. `modes` counts GPUs by mode, "free" and "kept" among them.
+    """Figures of the fleet. `modes` counts GPUs by mode, "free" and "kept" among them.
 
-    `idle` counts claims that do nothing with a device that they have. `missing` names kinds of
-    objects that could not be read, in words: the figures leave them out.
+    `idle` counts claims with an idle device. `missing` names kinds of objects that could not be
+    read, in words: the figures leave them out.
     """
 
     at: str
@@ -184,7 +183,7 @@ class Fleet(Document):
 
 
 class Condition(Document):
-    """What a driver says of a claim's device (`status.devices[].conditions`)."""
+    """Condition of a claim's device, by its driver (`status.devices[].conditions`)."""
 
     device: str
     type: str
@@ -195,14 +194,14 @@ class Condition(Document):
 
 
 class Request(Document):
-    """What a claim asks: `text` in words, `2 of gpu.ration.dev` or `gpu-mps.ration.dev 20Gi`."""
+    """A claim's request: `text` in words, `2 of gpu.ration.dev` or `gpu-mps.ration.dev 20Gi`."""
 
     name: str
     text: str
 
 
 class Held(Document):
-    """A device that a claim has, of ours with where its GPU is."""
+    """A device of a claim, of ours with its GPU."""
 
     driver: str
     pool: str
@@ -213,10 +212,10 @@ class Held(Document):
 
 
 class Claim(Document):
-    """A ResourceClaim that asks for devices of ours, or has some.
+    """A ResourceClaim that requests our devices, or has some.
 
-    `pods` are those that have reserved it, or that name it while it waits; `holds` whether our
-    hold is on it still (D5).
+    `pods` are those that have reserved it, or that name it while it is pending; `holds` is true
+    while our hold is on it (D5).
     """
 
     namespace: str
@@ -241,7 +240,7 @@ class Claim(Document):
 
 
 class Refusal(Document):
-    """Why nodes do not do: together those that lack the same. `nodes` are the first of `count`.
+    """Rejected nodes, those that lack the same together. `nodes` are the first of `count`.
 
     Without a `reason`, `fits` of the `wanted` devices are there, and `devices` counts by reason
     why the others are not.
@@ -258,7 +257,7 @@ class Refusal(Document):
 
 
 class Nearest(Document):
-    """Where it comes nearest, in words. `ever` false: no node would do even with nothing on it."""
+    """The nearest fit, in words. `ever` false: no node would fit even if it were empty."""
 
     node: str
     summary: str
@@ -267,17 +266,17 @@ class Nearest(Document):
 
 
 class Considered(Document):
-    """A node that would do, with the policies' scores, 0 to 100."""
+    """A feasible node, with the policies' scores, 0 to 100."""
 
     node: str
     scores: dict[str, float] = pydantic.Field(default_factory=dict)
 
 
 class Explanation(Document):
-    """Why a pod is where it is, or is nowhere: by the controller's last answer, or worked out now.
+    """Explanation of a pod: the controller's last result, or computed now.
 
-    `reason` and `detail` are of what holds on every node; `message` is a refusal in a sentence,
-    with who has the devices.
+    `reason` and `detail` hold on every node; `message` is a refusal in a sentence, with the holders
+    of the devices.
     """
 
     at: str = ""
@@ -323,7 +322,7 @@ class Pod(Document):
 
 
 class Amounts(Document):
-    """Of a queue. GPUs as text ("12.5"), "" where not named; `models` GPUs by product."""
+    """Amounts of a queue. GPUs as text ("12.5"), "" if not named; `models` GPUs by product."""
 
     gpus: str = ""
     memory: str = ""
@@ -332,7 +331,7 @@ class Amounts(Document):
 
 
 class Queue(Document):
-    """A Queue, how it stands by its status, and what is in it. GPUs as text, "12.5".
+    """A Queue, its status, and its pods. GPUs as text, "12.5".
 
     `accepted` false: it is left out, `problem` says why. `depth` 0: no parent. `kept` are GPUs that
     backfill keeps idle for its first pod or gang, until a time; "" for none.
@@ -364,7 +363,7 @@ class Queue(Document):
 
 
 class Reservation(Document):
-    """Devices that are kept for a workload that is coming; `evicting` are pods that go for it."""
+    """Devices reserved for a future workload; `evicting` are pods evicted for it."""
 
     namespace: str
     name: str
@@ -378,9 +377,9 @@ class Reservation(Document):
 
 
 class Coming(Document):
-    """A node that is asked for, and since when; `node` "" until an autoscaler has made it.
+    """A requested node, and since when; `node` "" until an autoscaler has created it.
 
-    `wanted_for` is what waits for it: `pod/team/train-0`, `gang/team/llm`, `reservation/team/kept`.
+    `wanted_for` is its demand: `pod/team/train-0`, `gang/team/llm`, `reservation/team/kept`.
     """
 
     wanted_for: str
@@ -389,12 +388,12 @@ class Coming(Document):
 
 
 class Shape(Document):
-    """A kind of node that an autoscaler can bring, and what of it there is.
+    """A kind of node that an autoscaler can create, and its nodes.
 
-    A node of it has so many `gpus`, takes `startup_seconds` to come (`measured`, or as its document
-    says) and costs so much beside the others; `learned`: a live node told what it is like. `nodes`
-    are there, with `gpus_there`; `coming` are on their way, the oldest first. `resting` says why
-    none is asked for at present, "" where one may be.
+    A node of it has `gpus`, takes `startup_seconds` to arrive (`measured`, or as its document says)
+    and has a relative cost; `learned`: observed on a live node. `nodes` exist, with `gpus_there`;
+    `coming` are in flight, the oldest first. `resting` says why none is requested at present, "" if
+    one may be.
     """
 
     name: str
@@ -413,7 +412,7 @@ class Shape(Document):
 
 
 class Moment(Document):
-    """Something that happened, as an event tells it."""
+    """A recent event."""
 
     at: str
     reason: str
@@ -426,7 +425,7 @@ class Moment(Document):
 
 
 class Page(Document):
-    """A part of a list: `total` in all; `next` is asked for what follows, "" at the end."""
+    """A part of a list: `total` in all; `next` is the key of the next part, "" at the end."""
 
     total: int
     next: str = ""
@@ -463,13 +462,13 @@ class Reservations(Page):
 
 
 class Shapes(Page):
-    """Kinds of node, in the order of their document. `on` false: nodes are not asked for."""
+    """Kinds of node, in the order of their document. `on` false: nodes are not requested."""
 
     on: bool = False
     items: tuple[Shape, ...]
 
 
 class Timeline(Page):
-    """What happened, the newest first."""
+    """Recent events, the newest first."""
 
     items: tuple[Moment, ...]

@@ -1,26 +1,28 @@
-"""A list in parts: the first so many after a key, and where the next part begins. Pure."""
+"""Paging of lists: a limited part after a key, and the key of the next part. Pure."""
 
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
 
-MOST = 1000
-"""Of one part."""
-USUAL = 100
+MAX_LIMIT = 1000
+"""Maximum number of items of one part."""
+DEFAULT_LIMIT = 100
 
 
-def part(
-    found: Sequence[T], key: Callable[[T], str], after: str = "", limit: int = USUAL
+def page(
+    items: Sequence[T], key: Callable[[T], str], after: str = "", limit: int = DEFAULT_LIMIT
 ) -> tuple[tuple[T, ...], str]:
-    """At most `limit` of what follows a key, in the order given; the last key where more follow.
+    """Return at most `limit` items after a key, in the order given; the last key if more follow.
 
-    A key that is not there any more begins after where it would be, if keys are in order.
+    A key that does not exist any more begins after its position, if keys are in order.
     """
     begin = 0
     if after:
-        at = next((place for place, one in enumerate(found) if key(one) == after), None)
-        begin = at + 1 if at is not None else sum(1 for one in found if key(one) <= after)
-    shown = tuple(found[begin : begin + limit])
-    more = begin + limit < len(found)
+        position = next((index for index, item in enumerate(items) if key(item) == after), None)
+        begin = (
+            position + 1 if position is not None else sum(1 for item in items if key(item) <= after)
+        )
+    shown = tuple(items[begin : begin + limit])
+    more = begin + limit < len(items)
     return shown, key(shown[-1]) if shown and more else ""

@@ -1,7 +1,7 @@
-"""What was read of a cluster, and what is looked up in it again and again. Pure.
+"""Read model of a cluster, with cached lookups. Pure.
 
-A `Seen` never changes. One made after another takes over what did not change: of a thousand nodes
-only those whose slices are other objects are read anew.
+A `Seen` never changes. A successor takes over what did not change: of a thousand nodes only those
+with other slice objects are parsed anew.
 """
 
 import functools
@@ -27,8 +27,8 @@ T = TypeVar("T")
 class Objects:
     """Parsed objects by key. `missing`: kinds that could not be read, and why, in words.
 
-    `offer` are the kinds of node that can be asked for; None where none are, as far as is known.
-    `plan` is what backfill keeps; None where nothing is, or the reader is not the controller.
+    `shapes` are the shapes of nodes that can be requested; None if there are none, as far as known.
+    `plan` is the backfill plan; None without one, or if the reader is not the controller.
     """
 
     driver: str
@@ -41,12 +41,12 @@ class Objects:
     queues: Mapping[ids.Key, queues.Queue]
     reservations: Mapping[ids.Key, reservations.Reservation]
     missing: tuple[str, ...] = ()
-    offer: shape_status.ShapeStatus | None = None
+    shapes: shape_status.ShapeStatus | None = None
     plan: backfill_plan.BackfillPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class TakenDevice:
     """A result of a claim's allocation that is a device of ours."""
 
     claim: resource_claims.Claim
@@ -54,66 +54,76 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Promised:
+class ReservedDevice:
     """A device, or a share of one, that a Reservation keeps."""
 
     reservation: reservations.Reservation
-    held: reservations.Held
+    held: reservations.HeldDevice
 
 
-class Seen:
-    """Lookups are made when they are first asked for. Any thread may read it."""
+class ClusterModel:
+    """Lookups are computed on first use. Any thread may read it."""
 
-    def __init__(self, objects: Objects, before: "Seen | None" = None) -> None:
+    def __init__(self, objects: Objects, previous: "ClusterModel | None" = None) -> None:
         self.objects = objects
-        self._made: dict[Hashable, Any] = {}
-        self._before = before.pools if before is not None else {}
+        self._cache: dict[Hashable, Any] = {}
+        self._previous_pools = previous.pools if previous is not None else {}
 
-    def once(self, key: Hashable, make: Callable[[], T]) -> T:
-        """What is made of it under a key, made when it is first asked for."""
-        if key not in self._made:
-            self._made[key] = make()
-        made: T = self._made[key]
-        return made
+    def cached(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the value of a key, computed on first use."""
+        if key not in self._cache:
+            self._cache[key] = make()
+        value: T = self._cache[key]
+        return value
 
     @functools.cached_property
-    def pools(self) -> Mapping[ids.NodeName, slots.Pool]:
-        """What each node publishes of ours, by node in order of name."""
-        ours = (one for one in self.objects.slices.values() if one.driver == self.objects.driver)
-        laid = taint_rules.applied(ours, self.objects.rules.values())
-        made: dict[ids.NodeName, slots.Pool] = {}
-        for one in dra_pools.gather(laid):
-            node = one.slices[0].node
+    def pools(self) -> Mapping[ids.NodeName, slots.PublishedPool]:
+        """Our pools by node, sorted by name."""
+        managed = (
+            pool for pool in self.objects.slices.values() if pool.driver == self.objects.driver
+        )
+        laid = taint_rules.apply_rules(managed, self.objects.rules.values())
+        pools_by_node: dict[ids.NodeName, slots.PublishedPool] = {}
+        for pool in dra_pools.group_pools(laid):
+            node = pool.slices[0].node
             if node is not None:
-                known = self._before.get(node)
-                made[node] = known if known and known.is_of(one) else slots.Pool(one)
-        return dict(sorted(made.items()))
+                previous = self._previous_pools.get(node)
+                pools_by_node[node] = (
+                    previous
+                    if previous and previous.is_parsed_from(pool)
+                    else slots.PublishedPool(pool)
+                )
+        return dict(sorted(pools_by_node.items()))
 
     @functools.cached_property
-    def taken(self) -> Mapping[tuple[str, str], tuple[Taken, ...]]:
-        """Who has devices of ours, by pool and GPU, the oldest first."""
-        found: dict[tuple[str, str], list[Taken]] = {}
+    def taken_devices(self) -> Mapping[tuple[str, str], tuple[TakenDevice, ...]]:
+        """Claims' results with devices of ours, by pool and GPU, the oldest first."""
+        by_gpu: dict[tuple[str, str], list[TakenDevice]] = {}
         for claim in self.objects.claims.values():
-            for result in self.ours(claim):
-                found.setdefault(self._place(result.device), []).append(Taken(claim, result))
-        return {key: tuple(sorted(several, key=_age)) for key, several in found.items()}
+            for result in self.managed_results(claim):
+                by_gpu.setdefault(self._gpu_key(result.device), []).append(
+                    TakenDevice(claim, result)
+                )
+        return {key: tuple(sorted(several, key=_age)) for key, several in by_gpu.items()}
 
     @functools.cached_property
-    def promised(self) -> Mapping[tuple[str, str], tuple[Promised, ...]]:
-        """What Reservations keep, by pool and GPU."""
-        found: dict[tuple[str, str], list[Promised]] = {}
-        for one in self.objects.reservations.values():
-            for held in one.held if one.phase == "Held" else ():
-                found.setdefault(self._place(held.device), []).append(Promised(one, held))
-        return {key: tuple(several) for key, several in found.items()}
+    def reserved_devices(self) -> Mapping[tuple[str, str], tuple[ReservedDevice, ...]]:
+        """Devices of Reservations, by pool and GPU."""
+        by_gpu: dict[tuple[str, str], list[ReservedDevice]] = {}
+        for reservation in self.objects.reservations.values():
+            for held in reservation.held if reservation.phase == "Held" else ():
+                by_gpu.setdefault(self._gpu_key(held.device), []).append(
+                    ReservedDevice(reservation, held)
+                )
+        return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
-    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.Held, ...]]:
-        """Devices that backfill keeps for the first in line, by pool and GPU."""
+    def planned(self) -> Mapping[tuple[str, str], tuple[reservations.HeldDevice, ...]]:
+        """Devices that backfill reserves, by pool and GPU."""
         plan = self.objects.plan
-        by_gpu: dict[tuple[str, str], list[reservations.Held]] = {}
+        by_gpu: dict[tuple[str, str], list[reservations.HeldDevice]] = {}
         for held in plan.devices if plan is not None else ():
-            by_gpu.setdefault(self._place(held.device), []).append(held)
+            by_gpu.setdefault(self._gpu_key(held.device), []).append(held)
         return {key: tuple(several) for key, several in by_gpu.items()}
 
     @functools.cached_property
@@ -124,73 +134,80 @@ class Seen:
             return ""
         if plan.kind == "pod":
             pod = self.objects.pods.get(plan.key)
-            return self.queue_of(pod) if pod is not None else ""
+            return self.pod_queue(pod) if pod is not None else ""
         namespace, _, gang = plan.key.partition("/")
         members = (
             pod
             for _, pod in sorted(self.objects.pods.items())
             if (pod.namespace, pod.gang) == (namespace, gang)
         )
-        return next(map(self.queue_of, members), "")
+        return next(map(self.pod_queue, members), "")
 
-    def _place(self, device: resource_claims.DeviceId) -> tuple[str, str]:
-        return device.pool, slots.gpu_of(device.device)
+    def _gpu_key(self, device: resource_claims.DeviceId) -> tuple[str, str]:
+        return device.pool, slots.gpu_name(device.device)
 
-    def ours(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
-        """The devices of ours that a claim has."""
+    def managed_results(self, claim: resource_claims.Claim) -> Iterator[resource_claims.Result]:
+        """Yield a claim's devices of ours."""
         for result in claim.allocation.results if claim.allocation else ():
             if result.device.driver == self.objects.driver:
                 yield result
 
     @functools.cached_property
-    def naming(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:
-        """The pods that name each claim, in order."""
-        found: dict[ids.Key, list[pods.Pod]] = {}
+    def pods_by_claim(self) -> Mapping[ids.Key, tuple[pods.Pod, ...]]:
+        """Pods that name each claim, in order."""
+        by_claim: dict[ids.Key, list[pods.Pod]] = {}
         for _, pod in sorted(self.objects.pods.items()):
             for key in pod.claim_keys:
-                found.setdefault(key, []).append(pod)
-        return {key: tuple(several) for key, several in found.items()}
+                by_claim.setdefault(key, []).append(pod)
+        return {key: tuple(several) for key, several in by_claim.items()}
 
-    def pods_of(self, claim: resource_claims.Claim) -> tuple[pods.Pod, ...]:
-        """Those that have reserved it; of a claim that nobody has reserved, those that name it."""
-        reserved = {one.uid for one in claim.consumers if one.is_pod}
-        named = self.naming.get(claim.key, ())
+    def claim_users(self, claim: resource_claims.Claim) -> tuple[pods.Pod, ...]:
+        """Return the pods that have reserved a claim; without any, the pods that name it."""
+        reserved = {consumer.uid for consumer in claim.consumers if consumer.is_pod}
+        named = self.pods_by_claim.get(claim.key, ())
         return tuple(pod for pod in named if pod.uid in reserved) if reserved else named
 
-    def claims_of(self, pod: pods.Pod) -> tuple[resource_claims.Claim, ...]:
-        """The claims that a pod names, as far as they are there."""
-        there = (self.objects.claims.get(key) for key in pod.claim_keys)
-        return tuple(one for one in there if one is not None)
+    def pod_claims(self, pod: pods.Pod) -> tuple[resource_claims.Claim, ...]:
+        """Return the existing claims that a pod names."""
+        pod_claims = (self.objects.claims.get(key) for key in pod.claim_keys)
+        return tuple(claim for claim in pod_claims if claim is not None)
 
     @functools.cached_property
     def queues(self) -> tree.QueueTree:
-        """The queues, as the controller takes them."""
+        """The queue tree, as the controller builds it."""
         return tree.build_tree(self.objects.queues.values())
 
-    def queue_of(self, pod: pods.Pod) -> str:
-        """The queue of a pod, "" for none."""
+    def pod_queue(self, pod: pods.Pod) -> str:
+        """Return the queue of a pod, "" for none."""
         return "" if self.queues.is_implicit_only else self.queues.pod_queue(pod)
 
-    def asks_ours(self, claim: resource_claims.Claim) -> bool:
-        """Whether a claim has devices of ours, or asks a class that can mean some.
+    def requests_managed(self, claim: resource_claims.Claim) -> bool:
+        """Return whether a claim has devices of ours, or requests a class that can select some.
 
-        One that names no driver can, and so can one that is not there.
+        A class without driver can, and so can a missing one.
         """
         if claim.allocation is not None:
-            return any(True for _ in self.ours(claim))
-        ways = (way for ask in claim.spec.requests for way in ask.ways)
-        return any(way.device_class not in self._foreign for way in ways)
+            return any(True for _ in self.managed_results(claim))
+        subrequests = (
+            subrequest
+            for request in claim.spec.requests
+            for subrequest in request.alternatives_or_self
+        )
+        return any(
+            subrequest.device_class not in self._foreign_classes for subrequest in subrequests
+        )
 
     @functools.cached_property
-    def _foreign(self) -> frozenset[str]:
-        """Classes that cannot mean devices of ours, by the text of their selectors."""
+    def _foreign_classes(self) -> frozenset[str]:
+        """Classes that cannot select devices of ours, by the text of their selectors."""
         return frozenset(
-            one.name
-            for one in self.objects.classes.values()
-            if one.selectors and not any(self.objects.driver in text for text in one.selectors)
+            device_class.name
+            for device_class in self.objects.classes.values()
+            if device_class.selectors
+            and not any(self.objects.driver in text for text in device_class.selectors)
         )
 
 
-def _age(one: Taken) -> tuple[str, ids.Key, str]:
-    stamped = one.claim.allocation.stamped if one.claim.allocation else ""
-    return stamped, one.claim.key, one.result.share_id
+def _age(taken: TakenDevice) -> tuple[str, ids.Key, str]:
+    stamped = taken.claim.allocation.stamped if taken.claim.allocation else ""
+    return stamped, taken.claim.key, taken.result.share_id

@@ -1,4 +1,4 @@
-"""Which part of a list is asked for, and which nodes. Pure."""
+"""Selection of a part of a list, and of nodes. Pure."""
 
 from dataclasses import dataclass
 
@@ -6,19 +6,19 @@ from driver.scheduling.reports import model, paging
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """Which part of a list: what follows the key `after`, at most `limit`."""
+class PageRequest:
+    """Part of a list: what follows the key `after`, at most `limit`."""
 
     after: str = ""
-    limit: int = paging.USUAL
+    limit: int = paging.DEFAULT_LIMIT
 
 
-ALL = Part(limit=paging.MOST)
+ALL = PageRequest(limit=paging.MAX_LIMIT)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
-    """Which nodes: those with a GPU that is all of it; "" for any.
+class NodeFilter:
+    """Filter of nodes: those with a GPU that has all of it; "" for any.
 
     `name` is a part of the node's name, `mode` one of `model.Mode` or "free", `health` one of
     `model.Health`.
@@ -29,15 +29,15 @@ class Wanted:
     mode: str = ""
     health: str = ""
 
-    def has(self, one: model.Node) -> bool:
-        """Whether a node is wanted."""
-        return self.name in one.name and (
+    def matches(self, node: model.Node) -> bool:
+        """Return whether a node is selected."""
+        return self.name in node.name and (
             not (self.product or self.mode or self.health)
-            or any(self.fits(gpu) for gpu in one.gpus)
+            or any(self.matches_gpu(gpu) for gpu in node.gpus)
         )
 
-    def fits(self, gpu: model.Gpu) -> bool:
-        """Whether a GPU is all of it, whatever its node's name."""
+    def matches_gpu(self, gpu: model.Gpu) -> bool:
+        """Return whether a GPU matches all of it, whatever its node's name."""
         return (
             self.product in {"", gpu.product}
             and self.mode in {"", gpu.mode}
@@ -45,5 +45,5 @@ class Wanted:
         )
 
 
-ANY = Wanted()
+ANY = NodeFilter()
 """Every node."""

@@ -1,4 +1,4 @@
-"""Which devices a Reservation gets that says what its pods will ask. Pure."""
+"""Devices of a Reservation that declares its pods' requests. Pure."""
 
 import datetime as dt
 from collections.abc import Iterable
@@ -17,69 +17,79 @@ from driver.scheduling.reservations import overlay, term
 from driver.scheduling.snapshot import snapshot
 
 _ANY_NODE = (tolerations.Toleration("", "Exists", "", "", {}),)
-"""Which taints the pods will tolerate is not known yet."""
+"""The pods' tolerations are not known yet."""
 _CLAIM_ENTRY = "reserved"
 _ANYWHERE = topology.Topology()
 
 
 def view_at_start(
     view: snapshot.Snapshot,
-    people: holders.HolderIndex,
-    one: reservations.Reservation,
+    holder_index: holders.HolderIndex,
+    reservation: reservations.Reservation,
     now: dt.datetime,
 ) -> snapshot.Snapshot:
-    """A view as it will be when a Reservation starts, by what pods say of their run times."""
-    starts = term.start_time(one)
+    """Return the snapshot at a Reservation's start, by pods' declared run times."""
+    starts = term.start_time(reservation)
     if starts <= now:
         return view
     leaving = [
-        there
+        holder
         for name in view.nodes
-        for there in people.node_holders(name)
-        if term.ends_by(there.pod, starts, now)
+        for holder in holder_index.node_holders(name)
+        if term.ends_by(holder.pod, starts, now)
     ]
     return without_pods.WithoutPods(view, leaving) if leaving else view
 
 
 def plan_devices(
-    view: snapshot.Snapshot, one: reservations.Reservation, deciding: settings.Settings
-) -> tuple[reservations.Held, ...] | gang_types.GangUnschedulable:
-    """Devices for each of its pods, or why there are none.
+    view: snapshot.Snapshot,
+    reservation: reservations.Reservation,
+    allocator_settings: settings.Settings,
+) -> tuple[reservations.HeldDevice, ...] | gang_types.GangUnschedulable:
+    """Return devices for each of its pods, or why there are none.
 
-    What is cordoned takes no pods that do not say so, and of these it is not known what they say.
+    Cordoned nodes are left out: whether its pods will tolerate them is not known.
     """
     open_to_all = [name for name, node in view.nodes.items() if not node.cordoned]
-    there = overlay.WithoutReservations(view, (), open_to_all)
-    found = gang_placement.place_gang(workloads(one), there, _ANYWHERE, deciding)
-    if isinstance(found, gang_types.GangUnschedulable):
-        return found
-    return held_devices(view, found.members)
+    uncordoned = overlay.WithoutReservations(view, (), open_to_all)
+    result = gang_placement.place_gang(
+        workloads(reservation), uncordoned, _ANYWHERE, allocator_settings
+    )
+    if isinstance(result, gang_types.GangUnschedulable):
+        return result
+    return held_devices(view, result.members)
 
 
-def class_fault(view: snapshot.Snapshot, one: reservations.Reservation) -> str:
-    """The field of a Reservation that names a DeviceClass which does not exist; "" for none."""
-    for place, asked in enumerate(one.spec.requests):
-        at = f"spec.devices.requests[{place}]"
-        for number, way in enumerate(asked.ways):
-            if way.device_class not in view.classes:
-                inside = f"firstAvailable[{number}]" if asked.alternatives else "exactly"
-                name = way.device_class or "(none)"
-                return f"{at}.{inside}.deviceClassName: DeviceClass {name} does not exist"
+def class_fault(view: snapshot.Snapshot, reservation: reservations.Reservation) -> str:
+    """Return the field of a Reservation with a missing DeviceClass; "" for none."""
+    for index, request in enumerate(reservation.spec.requests):
+        path = f"spec.devices.requests[{index}]"
+        for number, subrequest in enumerate(request.alternatives_or_self):
+            if subrequest.device_class not in view.classes:
+                inside = f"firstAvailable[{number}]" if request.alternatives else "exactly"
+                name = subrequest.device_class or "(none)"
+                return f"{path}.{inside}.deviceClassName: DeviceClass {name} does not exist"
     return ""
 
 
-def workloads(one: reservations.Reservation) -> tuple[allocator_types.Workload, ...]:
-    """The pods that will come, each as it will ask."""
-    return tuple(_workload(one, number) for number in range(one.count))
+def workloads(reservation: reservations.Reservation) -> tuple[allocator_types.Workload, ...]:
+    """Return the future pods, each with its requests."""
+    return tuple(_workload(reservation, number) for number in range(reservation.count))
 
 
-def _workload(one: reservations.Reservation, number: int) -> allocator_types.Workload:
-    name = f"{one.name}-{number}"
-    claim = claims.Claim(one.namespace, name, ids.ClaimUid(f"{one.uid}-{number}"), "", one.spec)
-    pod = pods.Pod(
-        one.namespace,
+def _workload(reservation: reservations.Reservation, number: int) -> allocator_types.Workload:
+    name = f"{reservation.name}-{number}"
+    claim = claims.Claim(
+        reservation.namespace,
         name,
-        ids.PodUid(f"{one.uid}-{number}"),
+        ids.ClaimUid(f"{reservation.uid}-{number}"),
+        "",
+        reservation.spec,
+    )
+    pod = pods.Pod(
+        reservation.namespace,
+        name,
+        ids.PodUid(f"{reservation.uid}-{number}"),
         tolerations=_ANY_NODE,
         claims=(pods.PodClaim(_CLAIM_ENTRY, name),),
     )
@@ -87,13 +97,13 @@ def _workload(one: reservations.Reservation, number: int) -> allocator_types.Wor
 
 
 def held_devices(
-    view: snapshot.Snapshot, seats: Iterable[gang_types.MemberPlacement]
-) -> tuple[reservations.Held, ...]:
-    """The devices of places, each to be held for the pod of its number."""
+    view: snapshot.Snapshot, members: Iterable[gang_types.MemberPlacement]
+) -> tuple[reservations.HeldDevice, ...]:
+    """Return the devices of placements, each to be held for the pod of its number."""
     return tuple(
         held
-        for number, seat in enumerate(seats)
-        for held in placement_devices(view, number, seat.workload, seat.placement)
+        for number, member in enumerate(members)
+        for held in placement_devices(view, number, member.workload, member.placement)
     )
 
 
@@ -102,12 +112,12 @@ def placement_devices(
     number: int,
     workload: allocator_types.Workload,
     placement: allocator_types.Placement,
-) -> tuple[reservations.Held, ...]:
-    """The devices of a placement, to be held for a pod."""
-    made = allocation_result.build_allocations(view, workload, placement, stamped="")
+) -> tuple[reservations.HeldDevice, ...]:
+    """Return the devices of a placement, to be held for a pod."""
+    allocations = allocation_result.build_allocations(view, workload, placement, timestamp="")
     return tuple(
-        reservations.Held(number, placement.node, found.device, found.consumed)
-        for allocation in made.values()
-        for found in allocation.results
-        if not found.admin_access
+        reservations.HeldDevice(number, placement.node, result.device, result.consumed)
+        for allocation in allocations.values()
+        for result in allocation.results
+        if not result.admin_access
     )

@@ -1,4 +1,4 @@
-"""A view without what some Reservations hold: as their holders see it. Pure."""
+"""Snapshot overlay without some Reservations' devices, as their holders see it. Pure."""
 
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
@@ -10,21 +10,21 @@ from driver.scheduling.snapshot import snapshot
 
 
 class WithoutReservations(snapshot_overlay.WithoutHolders):
-    """A ClusterView without some holders; with `only`, of these nodes alone."""
+    """Snapshot without some holders; with `only`, of these nodes alone."""
 
     def __init__(
         self,
-        below: snapshot.Snapshot,
+        base: snapshot.Snapshot,
         holders: Collection[ids.Key],
-        only: Collection[ids.NodeName] | None = None,
+        node_names: Collection[ids.NodeName] | None = None,
     ) -> None:
-        super().__init__(below, holders)
-        self._node_names = None if only is None else frozenset(only)
+        super().__init__(base, holders)
+        self._node_names = None if node_names is None else frozenset(node_names)
 
     @property
     def nodes(self) -> Mapping[ids.NodeName, nodes.Node]:
-        """Every node, or those alone."""
+        """Every node, or the selected ones."""
         if self._node_names is None:
             return self._base.nodes
-        found = {name: one for name, one in self._base.nodes.items() if name in self._node_names}
-        return MappingProxyType(found)
+        shown = {name: node for name, node in self._base.nodes.items() if name in self._node_names}
+        return MappingProxyType(shown)

@@ -1,6 +1,6 @@
-"""Whose a Reservation is, from when to when, and what of it nobody has used yet. Pure.
+"""Holder and term of a Reservation, and its unused devices. Pure.
 
-What is reserved counts as held, by a key that no claim can have; for its holder it does not.
+Reserved devices count as held, by a key that no claim can have; not for their holder.
 """
 
 import datetime as dt
@@ -17,21 +17,21 @@ _PREFIX = "reservation:"
 
 
 def holder_key(reservation: reservations.Reservation) -> ids.Key:
-    """What its devices are held by in a view."""
+    """Return the holder of its devices in a snapshot."""
     return ids.Key(f"{_PREFIX}{reservation.key}")
 
 
 def reservation_of(holder: ids.Key) -> ids.Key | None:
-    """The Reservation that holds a device; None where it is a claim."""
+    """Return the Reservation that holds a device; None if it is a claim."""
     return ids.Key(holder.removeprefix(_PREFIX)) if holder.startswith(_PREFIX) else None
 
 
-def may_use(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
-    """Whether a pod of a queue may use what is reserved."""
-    to = one.holder
+def may_use(reservation: reservations.Reservation, pod: pods.Pod, queue: str) -> bool:
+    """Return whether a pod of a queue may use the reserved devices."""
+    to = reservation.holder
     if to.queue is not None:
-        return leaf == to.queue
-    if pod.namespace != one.namespace:
+        return queue == to.queue
+    if pod.namespace != reservation.namespace:
         return False
     if to.gang is not None:
         return pod.gang == to.gang
@@ -42,63 +42,65 @@ def may_use(one: reservations.Reservation, pod: pods.Pod, leaf: str) -> bool:
     return to.labels is not None and to.labels.items() <= pod.labels.items()
 
 
-def sample_holder(one: reservations.Reservation) -> pods.Pod:
-    """A pod such as may use it, as far as its queue goes."""
-    to = one.holder
+def sample_holder(reservation: reservations.Reservation) -> pods.Pod:
+    """Return a pod such as may use it, as far as its queue is concerned."""
+    to = reservation.holder
     labels = dict(to.labels or {})
     if to.queue is not None:
         labels[names.QUEUE_LABEL] = to.queue
-    return pods.Pod(one.namespace, to.pod or one.name, ids.PodUid(""), labels=labels)
+    return pods.Pod(
+        reservation.namespace, to.pod or reservation.name, ids.PodUid(""), labels=labels
+    )
 
 
-def start_time(one: reservations.Reservation) -> dt.datetime:
-    """From when on it is held against everybody."""
-    return _moment(one.start or one.created)
+def start_time(reservation: reservations.Reservation) -> dt.datetime:
+    """Return when it becomes exclusive."""
+    return _moment(reservation.start or reservation.created)
 
 
-def end_time(one: reservations.Reservation) -> dt.datetime:
-    """When what nobody has used is given back."""
-    return start_time(one) + dt.timedelta(seconds=one.ttl_s)
+def end_time(reservation: reservations.Reservation) -> dt.datetime:
+    """Return when unused devices are released."""
+    return start_time(reservation) + dt.timedelta(seconds=reservation.ttl_s)
 
 
 def _moment(text: str) -> dt.datetime:
-    found = dt.datetime.fromisoformat(text)
-    return found if found.tzinfo is not None else found.replace(tzinfo=dt.UTC)
+    time = dt.datetime.fromisoformat(text)
+    return time if time.tzinfo is not None else time.replace(tzinfo=dt.UTC)
 
 
 def ends_by(pod: pods.Pod, moment: dt.datetime, now: dt.datetime) -> bool:
-    """Whether a pod that starts now, or has started, says that it ends before a moment."""
-    if pod.most_s is None:
+    """Return whether a pod, started or starting now, declares to end before a moment."""
+    if pod.max_runtime_s is None:
         return False
     begun = _moment(pod.started) if pod.started else now
-    return begun + dt.timedelta(seconds=pod.most_s) <= moment
+    return begun + dt.timedelta(seconds=pod.max_runtime_s) <= moment
 
 
-def held_allocation(held: Iterable[reservations.Held]) -> claims.Allocation | None:
-    """What is held, as a view counts it; None: nothing."""
+def held_allocation(held: Iterable[reservations.HeldDevice]) -> claims.Allocation | None:
+    """Return the held devices as a snapshot counts them; None: nothing."""
     results = tuple(
-        claims.Result(f"pod-{one.pod}", one.device, consumed=one.consumed) for one in held
+        claims.Result(f"pod-{entry.pod}", entry.device, consumed=entry.consumed) for entry in held
     )
     return claims.Allocation(results) if results else None
 
 
 def unused_devices(
-    one: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
-) -> tuple[reservations.Held, ...]:
-    """What none of its holder's claims has taken yet."""
-    mine = frozenset(users)
-    devices = {held.device for held in one.held}
+    reservation: reservations.Reservation, view: snapshot.Snapshot, users: Iterable[ids.Key]
+) -> tuple[reservations.HeldDevice, ...]:
+    """Return the devices that no claim of its holder uses yet."""
+    own_keys = frozenset(users)
+    devices = {held.device for held in reservation.held}
     taken = [
         (device, holder.result.consumed)
         for device in devices
         for holder in view.holders(device)
-        if holder.claim in mine
+        if holder.claim in own_keys
     ]
-    found: list[reservations.Held] = []
-    for held in one.held:
+    unused: list[reservations.HeldDevice] = []
+    for held in reservation.held:
         entry = (held.device, held.consumed)
         if entry in taken:
             taken.remove(entry)
         else:
-            found.append(held)
-    return tuple(found)
+            unused.append(held)
+    return tuple(unused)

@@ -1,8 +1,8 @@
 """The hold: the reservedFor entry that keeps our allocation in place until it is bound (D5). Pure.
 
-While it stands, kube-scheduler clears nothing (it does so only for an empty list or exactly this
-pod) and kube-controller-manager keeps the entry it does not know. The pod's own entry is written by
-kube-scheduler's PreBind: with that write both agree on the node (ADR 18).
+While it is there, kube-scheduler clears nothing (it does so only for an empty list or exactly
+this pod) and kube-controller-manager keeps the entry it does not know. The pod's own entry is
+written by kube-scheduler's PreBind: with that write both agree on the node (ADR 18).
 """
 
 import functools
@@ -14,11 +14,11 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 
 _MAX_CACHED = 1024
-"""Pods whose holds are remembered: each is compared many times while its pod is placed."""
+"""Cached holds: each is compared many times while its pod is placed."""
 
 
 def pod_hold(pod: pods.Pod) -> claims.Consumer:
-    """The hold of a pod. Its uid derives from the pod's, so every leader finds the same."""
+    """Return the hold of a pod. Its uid derives from the pod's, so every leader finds the same."""
     return claims.Consumer(names.GROUP, names.HOLD_RESOURCE, pod.name, _uid(pod.uid))
 
 
@@ -28,38 +28,38 @@ def pod_entry(pod: pods.Pod) -> claims.Consumer:
 
 
 def is_hold_of(hold: claims.Consumer, pod: pods.Pod) -> bool:
-    """Whether the hold was written for this very pod, not for an older one of its name."""
+    """Return whether the hold was written for this very pod, not for an older one of its name."""
     return hold.is_hold and hold.name == pod.name and hold.uid == _uid(pod.uid)
 
 
 def has_hold(claim: claims.Claim, pod: pods.Pod) -> bool:
-    """Whether the claim carries the pod's hold: the allocation is ours and not yet bound."""
-    return any(is_hold_of(one, pod) for one in claim.consumers)
+    """Return whether the claim carries the pod's hold: the allocation is ours and not yet bound."""
+    return any(is_hold_of(consumer, pod) for consumer in claim.consumers)
 
 
 def reserved_for_entries(pod: pods.Pod) -> tuple[claims.Consumer, ...]:
-    """The reservedFor entries that an allocation for a pod is written with.
+    """Return the reservedFor entries that an allocation for a pod is written with.
 
-    Of a pod that waits for its binding the hold alone, so that kube-scheduler has to write before
-    it binds; of a pod that is bound already its own entry, which the kubelet asks for.
+    For an unbound pod the hold alone, so that kube-scheduler has to write before it binds; for a
+    bound pod its own entry, which the kubelet requires.
     """
     return (pod_hold(pod),) if pod.node is None else (pod_entry(pod),)
 
 
 def is_reserved(claim: claims.Claim) -> bool:
-    """Tell whether a pod has reserved the claim: it is being bound, or runs."""
+    """Return whether a pod has reserved the claim: it is being bound, or runs."""
     return any(entry.is_pod for entry in claim.consumers)
 
 
 def is_reserved_by(claim: claims.Claim, pod: pods.Pod) -> bool:
-    """Tell whether this very pod has reserved the claim."""
+    """Return whether this very pod has reserved the claim."""
     return any(entry.is_pod and entry.uid == pod.uid for entry in claim.consumers)
 
 
 def consumer_pod(
     claim: claims.Claim, entry: claims.Consumer, find: Callable[[ids.Key], pods.Pod | None]
 ) -> pods.Pod | None:
-    """The pod that an entry of reservedFor stands for, by itself or by its hold."""
+    """Return the pod of a reservedFor entry, its own entry or its hold; None if there is none."""
     if not (entry.is_pod or entry.is_hold):
         return None
     pod = find(ids.Key(f"{claim.namespace}/{entry.name}"))
@@ -72,6 +72,6 @@ def consumer_pod(
 def _uid(pod_uid: str) -> str:
     try:
         space = uuid.UUID(pod_uid)
-    except ValueError:  # whoever made the pod chose its UID
+    except ValueError:  # the UID was chosen by the pod's creator
         space = uuid.uuid5(uuid.NAMESPACE_OID, pod_uid)
     return str(uuid.uuid5(space, "hold"))

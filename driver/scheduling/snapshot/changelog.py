@@ -1,4 +1,4 @@
-"""Which nodes something changed for, since when: what lets a reader look at those alone. Pure."""
+"""Log of changed nodes, so that a reader updates those alone. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -8,7 +8,7 @@ _MAX_ENTRIES = 1 << 16
 
 
 class ChangeLog:
-    """A log of nodes, as `view.ClusterView` tells it by `mark` and `since`."""
+    """Log of node names behind `Snapshot.revision` and `changed_since`."""
 
     def __init__(self) -> None:
         self._log: list[ids.NodeName] = []
@@ -16,24 +16,24 @@ class ChangeLog:
 
     @property
     def revision(self) -> int:
-        """Of now."""
+        """The current revision."""
         return self._first + len(self._log)
 
     def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes that changed since an earlier one; None: any may have."""
+        """Return the current revision and the nodes changed since `mark`; None: any may have."""
         if mark < self._first:
             return None
         return self.revision, self._log[mark - self._first :]
 
     def add(self, names: Iterable[ids.NodeName]) -> None:
-        """These changed."""
-        found = [*names]
-        if len(self._log) + len(found) > _MAX_ENTRIES:
+        """Record changed nodes."""
+        changed = [*names]
+        if len(self._log) + len(changed) > _MAX_ENTRIES:
             self.invalidate()
         else:
-            self._log += found
+            self._log += changed
 
     def invalidate(self) -> None:
-        """Anything may have changed."""
+        """Record that any node may have changed."""
         self._first += len(self._log) + 1
         self._log.clear()

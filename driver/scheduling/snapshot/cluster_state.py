@@ -1,7 +1,7 @@
-"""The picture of the cluster, kept by changes: what a change does not touch is not looked at again.
+"""Incrementally maintained cluster state: a change recomputes nothing that it does not touch.
 
-One thread owns it; it is a `view.ClusterView` between two changes. Whatever the order of changes,
-the picture of the same objects is the same.
+Owned by one thread; between two changes it is a `snapshot.Snapshot`. The state does not depend on
+the order of changes.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -27,10 +27,10 @@ from driver.scheduling.snapshot import (
 
 @dataclass(frozen=True, slots=True)
 class NodeMarkers:
-    """By what a node is known that takes nobody, where nodes are asked for.
+    """Markers of nodes that take no pods, with the provisioner enabled.
 
-    Placeholders are in the namespace `arriving`; taints of the keys `leaving` say that a node is
-    about to be taken away.
+    Placeholder pods are in `placeholder_namespace`; a taint with a key of `removal_taints`
+    announces that the node is about to be removed.
     """
 
     placeholder_namespace: str = ""
@@ -39,11 +39,11 @@ class NodeMarkers:
 
 NO_MARKERS = NodeMarkers()
 _NO_NODE = ids.NodeName("")
-"""Marks a change that no node's own answer depends on."""
+"""Marks a change that no node's own result depends on."""
 
 
 class _ReadOnlyState:
-    """What deciding reads (`view.ClusterView`)."""
+    """Read interface (`snapshot.Snapshot`)."""
 
     def __init__(self, driver: str, signs: NodeMarkers) -> None:
         self._driver = driver
@@ -54,7 +54,7 @@ class _ReadOnlyState:
         self._population = placed_pods.PlacedPods(self._nodes)
         self._usage = node_usage.NodeUsageIndex(signs.placeholder_namespace, self._population)
         self._storage = storage_index.StorageIndex()
-        self._reachable: dict[ids.NodeName, tuple[dra_pools.Share, ...]] = {}
+        self._reachable: dict[ids.NodeName, tuple[dra_pools.NodePool, ...]] = {}
         self._remaining: dict[snapshot.PoolKey, snapshot.CounterAmounts] = {}
         self._generation = 0
         self._changes = changelog.ChangeLog()
@@ -76,15 +76,15 @@ class _ReadOnlyState:
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         return self._usage.usage
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, those on their way to it included."""
+        """Return the pods of a node, including those assigned but not bound."""
         return self._usage.pods_on(node)
 
     def node_state(self, node: ids.NodeName, across_nodes: bool) -> object:  # noqa: FBT001
-        """The Node and its bound pods, or the bindings of all: equal while neither changed."""
+        """Return the Node and its bound pods, or all bindings: equal while neither changed."""
         if across_nodes:
             return self._nodes.get(node), self._usage.bindings
         bound = (pod.uid for pod in self._usage.pods_on(node).values() if pod.node is not None)
@@ -92,17 +92,17 @@ class _ReadOnlyState:
 
     @property
     def population(self) -> placed_pods.Population:
-        """The pods of all nodes by kind, for what looks beyond a node."""
+        """Pods of all nodes by kind, for filters that look beyond a node."""
         return self._population
 
     @property
     def storage(self) -> storage_index.StorageIndex:
-        """Volumes, and what they are made by."""
+        """Volumes, claims, classes and drivers."""
         return self._storage
 
     @property
     def generation(self) -> int:
-        """Another number whenever a pool, a rule or a class changed."""
+        """Generation number; changes when a pool, DeviceTaintRule or DeviceClass changes."""
         return self._generation
 
     @property
@@ -111,39 +111,39 @@ class _ReadOnlyState:
         return self._pool_index.all_pools()
 
     def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
-        """Who has a device; administrative access does not count."""
+        """Return the holders of a device; administrative access does not count."""
         return self._allocated.holders(device)
 
-    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
-        return self._allocated.pool_devices((of.driver, of.name))
+    def used_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
+        return self._allocated.pool_devices((pool.driver, pool.name))
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
-        """What a node reaches of each pool, in the order in which devices are preferred."""
-        found = self._reachable.get(node)
-        if found is None:
-            found = self._reachable[node] = self._pool_index.reachable_pools(self._nodes[node])
-        return found
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
+        """Return what a node reaches of each pool, preferred devices first."""
+        shares = self._reachable.get(node)
+        if shares is None:
+            shares = self._reachable[node] = self._pool_index.reachable_pools(self._nodes[node])
+        return shares
 
-    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
-        """What is left of a pool's counters (KEP-4815)."""
-        key = (of.driver, of.name)
+    def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815)."""
+        key = (pool.driver, pool.name)
         if key not in self._remaining:
-            self._remaining[key] = self._allocated.remaining_counters(of)
+            self._remaining[key] = self._allocated.remaining_counters(pool)
         return self._remaining[key]
 
     @property
     def revision(self) -> int:
-        """Of now; `since` tells what changed after it."""
+        """Current revision; see `changed_since`."""
         return self._changes.revision
 
     def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        """Return the current revision and the nodes changed since `mark`; None: any may have."""
         return self._changes.changed_since(mark)
 
 
 class ClusterState(_ReadOnlyState):
-    """Fed by `put_*` (None: the object is gone) and by `fly`/`land` for decisions in flight."""
+    """Cluster state, fed by `set_*` (None: deleted) and by `begin_write`/`end_write`."""
 
     def __init__(self, driver: str, signs: NodeMarkers = NO_MARKERS) -> None:
         super().__init__(driver, signs)
@@ -153,7 +153,7 @@ class ClusterState(_ReadOnlyState):
         """Another number whenever a claim lost its devices."""
 
     def set_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
-        """A node came, changed or went."""
+        """Set or delete a Node."""
         if node is not None and self._removal_taints:
             goes_by = self._removal_taint(node)
             node = replace(node, leaving=goes_by) if goes_by else node
@@ -168,31 +168,31 @@ class ClusterState(_ReadOnlyState):
         self._record_changes([name])
 
     def _removal_taint(self, node: nodes.Node) -> str:
-        found = (one for one in node.taints if one.effect in nodes.BLOCKING)
-        return next((one.key for one in found if one.key in self._removal_taints), "")
+        blocking = (taint for taint in node.taints if taint.effect in nodes.BLOCKING)
+        return next((taint.key for taint in blocking if taint.key in self._removal_taints), "")
 
-    def set_device_class(self, name: str, one: device_classes.DeviceClass | None) -> None:
-        """A DeviceClass came, changed or went."""
+    def set_device_class(self, name: str, device_class: device_classes.DeviceClass | None) -> None:
+        """Set or delete a DeviceClass."""
         self._generation += 1
-        if one is None:
+        if device_class is None:
             self._classes.pop(name, None)
         else:
-            self._classes[name] = one
+            self._classes[name] = device_class
         self._changes.invalidate()
 
-    def set_slice(self, name: str, one: slices.Slice | None) -> None:
-        """A ResourceSlice came, changed or went."""
-        before = self._pool_index.get_slice(name)
-        if one == before:
+    def set_slice(self, name: str, new: slices.Slice | None) -> None:
+        """Set or delete a ResourceSlice."""
+        previous = self._pool_index.get_slice(name)
+        if new == previous:
             return
         self._generation += 1
-        concerned = {(part.driver, part.pool) for part in (before, one) if part is not None}
+        concerned = {(part.driver, part.pool) for part in (previous, new) if part is not None}
         self._invalidate_pools(concerned)
-        self._pool_index.set_slice(name, one)
+        self._pool_index.set_slice(name, new)
         self._invalidate_pools(concerned)
 
     def set_taint_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
-        """A DeviceTaintRule came, changed or went."""
+        """Set or delete a DeviceTaintRule."""
         self._generation += 1
         self._pool_index.set_taint_rule(name, rule)
         self._reachable.clear()
@@ -200,7 +200,7 @@ class ClusterState(_ReadOnlyState):
         self._changes.invalidate()
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> None:
-        """A claim came, changed or went."""
+        """Set or delete a ResourceClaim."""
         allocation = claim.allocation if claim else None
         self.release_count += allocation is None and self._allocated.allocation(key) is not None
         self._invalidate_devices(self._allocated.set_claim(key, allocation))
@@ -208,70 +208,70 @@ class ClusterState(_ReadOnlyState):
         self._changed_claims[key] = None
 
     def set_reserved_devices(self, key: ids.Key, allocation: claims.Allocation | None) -> None:
-        """Devices are kept for somebody who has no claim yet; a key that no claim can have."""
+        """Set or delete devices reserved under a key that no claim can have."""
         self._invalidate_devices(self._allocated.set_claim(key, allocation))
 
     def drain_changed_claims(self) -> Sequence[ids.Key]:
-        """The claims that something was said of since the last call."""
-        found, self._changed_claims = self._changed_claims, {}
-        return [*found]
+        """Return and clear the claims that changed since the last call."""
+        changed, self._changed_claims = self._changed_claims, {}
+        return [*changed]
 
     def allocation(self, claim: ids.Key) -> claims.Allocation | None:
-        """What a claim has, by a decision in flight or else as it is written."""
+        """Return a claim's allocation: the one being written, or else the cached one."""
         return self._allocated.allocation(claim)
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
-        """A pod came, changed or went."""
+        """Set or delete a Pod."""
         self._record_changes(self._usage.set_pod(key, pod))
 
     def set_namespace(self, name: str, space: namespaces.Namespace | None) -> None:
-        """Take a Namespace as it is now; no node's own answer depends on it."""
+        """Set or delete a Namespace; no node's own result depends on it."""
         self._record_storage_change(
             self._population.set_namespace(name, None if space is None else space.labels)
         )
 
     def set_volume_claim(self, key: ids.Key, bound: volumes.VolumeClaim | None) -> None:
-        """A PersistentVolumeClaim came, changed or went."""
+        """Set or delete a PersistentVolumeClaim."""
         self._record_storage_change(self._storage.set_claim(key, bound))
 
     def set_volume(self, name: str, volume: volumes.Volume | None) -> None:
-        """A PersistentVolume came, changed or went."""
+        """Set or delete a PersistentVolume."""
         self._record_storage_change(self._storage.set_volume(name, volume))
 
     def set_storage_class(self, name: str, maker: storage.StorageClass | None) -> None:
-        """A StorageClass came, changed or went."""
+        """Set or delete a StorageClass."""
         self._record_storage_change(self._storage.set_class(name, maker))
 
     def set_csi_node(self, name: str, node: storage.CSINode | None) -> None:
-        """A CSINode came, changed or went."""
+        """Set or delete a CSINode."""
         self._record_storage_change(self._storage.set_node(name, node))
 
     def set_csi_driver(self, name: str, driver: storage.CSIDriver | None) -> None:
-        """A CSIDriver came, changed or went."""
+        """Set or delete a CSIDriver."""
         self._record_storage_change(self._storage.set_driver(name, driver))
 
     def set_storage_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> None:
-        """A CSIStorageCapacity came, changed or went."""
+        """Set or delete a CSIStorageCapacity."""
         self._record_storage_change(self._storage.set_capacity(key, capacity))
 
     def set_attachment(self, name: str, attachment: storage.Attachment | None) -> None:
-        """A VolumeAttachment came, changed or went."""
+        """Set or delete a VolumeAttachment."""
         self._record_storage_change(self._storage.set_attachment(name, attachment))
 
     def _record_storage_change(self, changed: bool) -> None:  # noqa: FBT001 - of what was put
-        """Pods with volumes look at the mark of what is stored; all others need not be asked."""
+        """Raise the revision for pods with volumes, whose keys hold the storage revision."""
         if changed:
             self._changes.add([_NO_NODE])
 
     def begin_write(self, decision: snapshot.InFlight) -> None:
-        """A decision is being written: what it gives is given."""
+        """Count a decision that is being written."""
         for key, allocation in decision.allocations.items():
             self._invalidate_devices(self._allocated.begin_write(key, allocation))
             self._changed_claims[key] = None
         self._record_changes(self._usage.begin_write(decision.pod, decision.node))
 
     def end_write(self, decision: snapshot.InFlight) -> None:
-        """The writing ended: what the caches say counts again."""
+        """Count the cached objects again: the write ended."""
         for key in decision.allocations:
             self._invalidate_devices(self._allocated.end_write(key))
             self._changed_claims[key] = None
@@ -293,16 +293,16 @@ class ClusterState(_ReadOnlyState):
             self._record_changes(places)
 
     def _record_changes(self, names: Iterable[ids.NodeName]) -> None:
-        found = [*names]
-        if pool_index.ALL_NODES in found:
+        changed = [*names]
+        if pool_index.ALL_NODES in changed:
             self._changes.invalidate()
         else:
-            self._changes.add(found)
+            self._changes.add(changed)
 
 
 @dataclass(frozen=True, slots=True)
 class CachedObjects:
-    """What the reflectors hold."""
+    """Contents of the informers' stores."""
 
     nodes: Mapping[ids.Key, nodes.Node]
     slices: Mapping[ids.Key, slices.Slice]
@@ -339,21 +339,21 @@ def _set_named(picture: ClusterState, caches: CachedObjects) -> None:
 def build(
     driver: str, caches: CachedObjects, in_flight: Iterable[snapshot.InFlight] = ()
 ) -> ClusterState:
-    """The picture of all that caches hold, and of decisions in flight, made at once."""
-    made = ClusterState(driver)
-    for name, one in caches.slices.items():
-        made.set_slice(name, one)
+    """Build the state of all cached objects and of decisions in flight."""
+    state = ClusterState(driver)
+    for name, resource_slice in caches.slices.items():
+        state.set_slice(name, resource_slice)
     for key, rule in caches.rules.items():
-        made.set_taint_rule(key, rule)
+        state.set_taint_rule(key, rule)
     for node in caches.nodes.values():
-        made.set_node(node.name, node)
-    _set_named(made, caches)
+        state.set_node(node.name, node)
+    _set_named(state, caches)
     for device_class in caches.classes.values():
-        made.set_device_class(device_class.name, device_class)
+        state.set_device_class(device_class.name, device_class)
     for key, claim in caches.claims.items():
-        made.set_claim(key, claim)
+        state.set_claim(key, claim)
     for key, pod in caches.pods.items():
-        made.set_pod(key, pod)
+        state.set_pod(key, pod)
     for decision in in_flight:
-        made.begin_write(decision)
-    return made
+        state.begin_write(decision)
+    return state

@@ -1,4 +1,4 @@
-"""The resources that pods take of nodes, those on their way included. Pure."""
+"""Resources that pods use on nodes, including pods assigned but not bound. Pure."""
 
 from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
@@ -14,7 +14,7 @@ _Pin = tuple[frozenset[str], ids.NodeName]
 def is_placeholder(pod: pods.Pod, namespace: str) -> bool:
     """Return whether a pod is a placeholder of the provisioner.
 
-    The namespace is the provisioner's: in any other one anybody may set the label.
+    The namespace is the provisioner's: in any other one every user may set the label.
     """
     return pod.namespace == namespace and names.PLACEHOLDER_LABEL in pod.labels
 
@@ -22,12 +22,14 @@ def is_placeholder(pod: pods.Pod, namespace: str) -> bool:
 class NodeUsageIndex:
     """Pods by node: bound, being placed, or unbound with an allocation that pins them.
 
-    Every change names the nodes that it concerns; `bindings` counts pods that came to a node or
-    went from one. Placeholders are in the namespace `arriving`, as nobody else may make pods there.
+    Every change returns the nodes that it concerns; `bindings` counts bindings and unbindings.
+    Only the provisioner may create pods in the placeholder namespace.
     """
 
-    def __init__(self, arriving: str = "", placed: placed_pods.PlacedPods | None = None) -> None:
-        self._placeholder_namespace = arriving
+    def __init__(
+        self, placeholder_namespace: str = "", placed: placed_pods.PlacedPods | None = None
+    ) -> None:
+        self._placeholder_namespace = placeholder_namespace
         self._population = placed_pods.PlacedPods({}) if placed is None else placed
         self._pods: dict[ids.Key, pods.Pod] = {}
         self._pins: dict[ids.Key, _Pin] = {}
@@ -40,65 +42,67 @@ class NodeUsageIndex:
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         return MappingProxyType(self._usage)
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, by key."""
+        """Return the pods of a node, by key."""
         return MappingProxyType(self._by_node.get(node, {}))
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> Iterable[ids.NodeName]:
-        """A pod came, changed or went."""
-        before = self._pods.pop(key, None)
-        if _bound_to(before) != _bound_to(pod):
+        """Set or delete a pod."""
+        previous = self._pods.pop(key, None)
+        if _bound_to(previous) != _bound_to(pod):
             self.bindings += 1
-        for one in before.claim_keys if before else ():
-            self._users[one].discard(key)
-            if not self._users[one]:
-                del self._users[one]
+        for claim_key in previous.claim_keys if previous else ():
+            self._users[claim_key].discard(key)
+            if not self._users[claim_key]:
+                del self._users[claim_key]
         if pod is not None:
             self._pods[key] = pod
-        for one in pod.claim_keys if pod else ():
-            self._users.setdefault(one, set()).add(key)
+        for claim_key in pod.claim_keys if pod else ():
+            self._users.setdefault(claim_key, set()).add(key)
         return self._update_pod(key)
 
     def set_claim(self, key: ids.Key, claim: claims.Claim | None) -> Iterable[ids.NodeName]:
-        """A claim came, changed or went; its allocation may pin its pods."""
+        """Set or delete a claim; its allocation may pin its pods."""
         node = snapshot.pinned_node(claim) if claim else None
-        before = self._pins.pop(key, None)
+        previous = self._pins.pop(key, None)
         if claim is not None and node is not None:
-            self._pins[key] = frozenset(one.uid for one in claim.consumers), node
-        if before == self._pins.get(key):
+            self._pins[key] = frozenset(consumer.uid for consumer in claim.consumers), node
+        if previous == self._pins.get(key):
             return ()
         return [node for pod in self._users.get(key, ()) for node in self._update_pod(pod)]
 
     def begin_write(self, pod: pods.Pod, node: ids.NodeName) -> Iterable[ids.NodeName]:
-        """A pod is being placed."""
+        """Count a pod on a node while its placement is being written."""
         self._in_flight[pod.uid] = node
         return self._update_pod(pod.key)
 
     def end_write(self, pod: pods.Pod) -> Iterable[ids.NodeName]:
-        """It is written, or was not."""
+        """Count the pod as cached again: the write ended."""
         self._in_flight.pop(pod.uid, None)
         return self._update_pod(pod.key)
 
     def _update_pod(self, key: ids.Key) -> list[ids.NodeName]:
-        """Bring the node of a pod up to date; the nodes whose load changed."""
-        pod, before = self._pods.get(key), self._placed.get(key)
+        """Update the node of a pod; return the nodes whose usage changed."""
+        pod, previous = self._pods.get(key), self._placed.get(key)
         node = None if pod is None or pod.finished else self._pod_node(pod)
         after = (node, pod) if pod is not None and node is not None else None
-        if before == after and (after is not None or not self._population.is_nomination(key, pod)):
+        if previous == after and (
+            after is not None or not self._population.is_nomination(key, pod)
+        ):
             return []
         concerned = self._population.set_pod(key, pod, node)
-        if before == after:
+        if previous == after:
             return concerned
-        if before is not None and after is not None and _changes_kind(before[1], after[1]):
+        if previous is not None and after is not None and _changes_kind(previous[1], after[1]):
             concerned.append(after[0])
         touched: dict[ids.NodeName, None] = {}
-        if before is not None:
+        if previous is not None:
             del self._placed[key]
-            del self._by_node[before[0]][key]
-            touched[before[0]] = None
+            del self._by_node[previous[0]][key]
+            touched[previous[0]] = None
         if after is not None:
             self._placed[key] = after
             self._by_node.setdefault(after[0], {})[key] = after[1]
@@ -113,21 +117,21 @@ class NodeUsageIndex:
         pins = [self._pins[key] for key in pod.claim_keys if key in self._pins]
         if not pins:
             return None
-        mine = {pod.uid, allocation_hold.pod_hold(pod).uid}
-        return next((node for uids, node in pins if mine & uids), None)
+        own_uids = {pod.uid, allocation_hold.pod_hold(pod).uid}
+        return next((node for uids, node in pins if own_uids & uids), None)
 
     def _update_usage(self, name: ids.NodeName) -> bool:
-        """Whether the pods of a node take something else than before."""
-        there = self._by_node.get(name, {})
-        if not there:
+        """Recompute a node's usage; return whether it changed."""
+        node_pods = self._by_node.get(name, {})
+        if not node_pods:
             self._by_node.pop(name, None)
             return self._usage.pop(name, None) is not None
-        before, after = (
+        previous, current = (
             self._usage.get(name),
-            sum_usage(there.values(), self._placeholder_namespace),
+            sum_usage(node_pods.values(), self._placeholder_namespace),
         )
-        self._usage[name] = after
-        return before != after
+        self._usage[name] = current
+        return previous != current
 
 
 def _bound_to(pod: pods.Pod | None) -> ids.NodeName | None:
@@ -135,24 +139,30 @@ def _bound_to(pod: pods.Pod | None) -> ids.NodeName | None:
 
 
 def _changes_kind(previous: pods.Pod, after: pods.Pod) -> bool:
-    """Tell whether a pod is of another kind for filters, whatever it takes."""
+    """Return whether a pod's kind changed for filters, whatever it uses."""
     return previous.labels != after.labels or previous.deleting != after.deleting
 
 
-def sum_usage(found: Collection[pods.Pod], arriving: str = "") -> snapshot.NodeUsage:
-    """What pods of one node take together; placeholders are those of the namespace `arriving`."""
+def sum_usage(
+    node_pods: Collection[pods.Pod], placeholder_namespace: str = ""
+) -> snapshot.NodeUsage:
+    """Return the total usage of a node's pods; placeholders are those of the given namespace."""
     total: dict[str, int] = {}
     ports: set[pods.HostPort] = set()
-    for pod in found:
+    for pod in node_pods:
         for resource, amount in (pod.requests if pod.resized is None else pod.resized).items():
             total[resource] = total.get(resource, 0) + amount
         ports |= pod.host_ports
-    awaited = sum(is_placeholder(pod, arriving) for pod in found) if arriving else 0
-    return snapshot.NodeUsage(total, frozenset(ports), len(found), awaited)
+    placeholders = (
+        sum(is_placeholder(pod, placeholder_namespace) for pod in node_pods)
+        if placeholder_namespace
+        else 0
+    )
+    return snapshot.NodeUsage(total, frozenset(ports), len(node_pods), placeholders)
 
 
 def add_usage(use: snapshot.NodeUsage, other: snapshot.NodeUsage) -> snapshot.NodeUsage:
-    """Add up what two sets of pods take of a node."""
+    """Return the sum of two usages of a node."""
     total = dict(use.requests)
     for resource, amount in other.requests.items():
         total[resource] = total.get(resource, 0) + amount

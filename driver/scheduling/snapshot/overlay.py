@@ -1,6 +1,6 @@
-"""What lies on a view and changes some of what it says; all else is as below. Pure.
+"""Snapshot overlays: they change part of a base snapshot. Pure.
 
-What is below is never touched, and must stand still as long as this is used.
+The base is never modified, and must not change while the overlay is used.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -14,10 +14,10 @@ from driver.scheduling.snapshot import changelog, placed_pods, pods_overlay, sna
 
 
 class SnapshotOverlay:
-    """A ClusterView that says what the one below says."""
+    """Snapshot that delegates to its base."""
 
-    def __init__(self, below: snapshot.Snapshot) -> None:
-        self._base = below
+    def __init__(self, base: snapshot.Snapshot) -> None:
+        self._base = base
         self._changes = changelog.ChangeLog()
         self._population: pods_overlay.PopulationOverlay | None = None
 
@@ -38,16 +38,16 @@ class SnapshotOverlay:
 
     @property
     def usage(self) -> Mapping[ids.NodeName, snapshot.NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         return self._base.usage
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, those on their way to it included."""
+        """Return the pods of a node, including those assigned but not bound."""
         return self._base.pods_on(node)
 
     @property
     def population(self) -> placed_pods.Population:
-        """The pods of all nodes by kind, for what looks beyond a node."""
+        """Pods of all nodes by kind, for filters that look beyond a node."""
         if self._population is None:
             self._population = self._build_population()
         return self._population
@@ -57,12 +57,12 @@ class SnapshotOverlay:
 
     @property
     def storage(self) -> storage_index.StorageIndex:
-        """Volumes, and what they are made by."""
+        """Volumes, claims, classes and drivers."""
         return self._base.storage
 
     @property
     def generation(self) -> int:
-        """Another number whenever a pool, a rule or a class changed."""
+        """Generation number; changes when a pool, DeviceTaintRule or DeviceClass changes."""
         return self._base.generation
 
     @property
@@ -71,86 +71,91 @@ class SnapshotOverlay:
         return self._base.pools
 
     def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
-        """Who has a device; administrative access does not count."""
+        """Return the holders of a device; administrative access does not count."""
         return self._base.holders(device)
 
-    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
-        return self._base.used_devices(of)
+    def used_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
+        return self._base.used_devices(pool)
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
-        """What a node reaches of each pool, in the order in which devices are preferred."""
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
+        """Return what a node reaches of each pool, preferred devices first."""
         return self._base.reachable_pools(node)
 
-    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
-        """What is left of a pool's counters (KEP-4815): a device in use is charged once."""
-        return self._base.remaining_counters(of)
+    def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815): a device is charged once."""
+        return self._base.remaining_counters(pool)
 
     @property
     def revision(self) -> int:
-        """Of now; `since` tells what changed after it."""
+        """Current revision; see `changed_since`."""
         return self._changes.revision
 
     def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes for which something changed since an earlier mark."""
+        """Return the current revision and the nodes changed since `mark`; None: any may have."""
         return self._changes.changed_since(mark)
 
 
 class WithoutHolders(SnapshotOverlay):
-    """A ClusterView without what some holders have, by their keys."""
+    """Snapshot without the devices of some holders, by their keys."""
 
-    def __init__(self, below: snapshot.Snapshot, holders: Collection[ids.Key]) -> None:
-        super().__init__(below)
+    def __init__(self, base: snapshot.Snapshot, holders: Collection[ids.Key]) -> None:
+        super().__init__(base)
         self._ignored = frozenset(holders)
         self._free: dict[snapshot.PoolKey, AbstractSet[str]] = {}
         self._used: dict[snapshot.PoolKey, AbstractSet[str]] = {}
 
     def holders(self, device: claims.DeviceId) -> Sequence[snapshot.Holder]:
-        """Who has a device; administrative access does not count."""
-        found, gone = self._base.holders(device), self._ignored
-        for holder in found:
-            if holder.claim in gone:
-                return tuple(one for one in found if one.claim not in gone)
-        return found
+        """Return the holders of a device; administrative access does not count."""
+        holders, ignored = self._base.holders(device), self._ignored
+        for holder in holders:
+            if holder.claim in ignored:
+                return tuple(other for other in holders if other.claim not in ignored)
+        return holders
 
-    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
-        key = (of.driver, of.name)
+    def used_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
+        key = (pool.driver, pool.name)
         if key not in self._used:
-            free = self._freed_devices(of)
+            free = self._freed_devices(pool)
             self._used[key] = (
-                self._base.used_devices(of) - free if free else self._base.used_devices(of)
+                self._base.used_devices(pool) - free if free else self._base.used_devices(pool)
             )
         return self._used[key]
 
-    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
-        """What is left of a pool's counters (KEP-4815)."""
-        free = self._freed_devices(of)
+    def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815)."""
+        free = self._freed_devices(pool)
         if not free:
-            return self._base.remaining_counters(of)
-        left = dict(self._base.remaining_counters(of))
-        for counter, amount in consumed_counters(of, free):
+            return self._base.remaining_counters(pool)
+        left = dict(self._base.remaining_counters(pool))
+        for counter, amount in consumed_counters(pool, free):
             left[counter] += amount
         return left
 
-    def _freed_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that only those have."""
-        key = (of.driver, of.name)
+    def _freed_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the devices of a pool that only the ignored holders have."""
+        key = (pool.driver, pool.name)
         if key not in self._free:
             self._free[key] = {
                 name
-                for name in (self._base.used_devices(of) if self._ignored else ())
-                if not self.holders(claims.DeviceId(of.driver, of.name, name))
+                for name in (self._base.used_devices(pool) if self._ignored else ())
+                if not self.holders(claims.DeviceId(pool.driver, pool.name, name))
             }
         return self._free[key]
 
 
 def consumed_counters(
-    of: dra_pools.Pool, found: Iterable[str]
+    pool: dra_pools.Pool, device_names: Iterable[str]
 ) -> Iterable[tuple[dra_pools.Counter, int]]:
-    """What devices, by name, draw on the counters that their pool has.
+    """Yield the counters that devices, by name, draw on in their pool.
 
-    One that no slice shows draws nothing, as with kube-scheduler.
+    A device that is in no slice draws nothing, as with kube-scheduler.
     """
-    shown = (of.devices[name] for name in found if name in of.devices)
-    return (one for device in shown for one in dra_pools.drawn(device) if one[0] in of.counters)
+    shown = (pool.devices[name] for name in device_names if name in pool.devices)
+    return (
+        draw
+        for device in shown
+        for draw in dra_pools.counter_draws(device)
+        if draw[0] in pool.counters
+    )

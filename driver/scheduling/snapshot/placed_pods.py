@@ -1,4 +1,4 @@
-"""The pods of nodes by namespace, labels and affinity terms, kept by changes. Pure.
+"""Pods of nodes by namespace, labels and affinity terms, maintained incrementally. Pure.
 
 Filters that look beyond a node (InterPodAffinity, PodTopologySpread) count kinds of pods, of which
 a cluster has far fewer than pods.
@@ -18,7 +18,7 @@ C = TypeVar("C", bound=topology_counts.Counts)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PodKind:
-    """Pods that no filter tells apart; `deleting` ones do not count for spreading."""
+    """Pods that no filter distinguishes; `deleting` ones do not count for spreading."""
 
     namespace: str
     labels: Mapping[str, str]
@@ -27,18 +27,18 @@ class PodKind:
 
     @property
     def has_anti_affinity(self) -> bool:
-        """Tell whether such a pod keeps others away (required anti-affinity)."""
+        """True if such a pod has required anti-affinity."""
         return bool(self.affinity.anti)
 
     @property
     def affects_scores(self) -> bool:
-        """Tell whether such a pod counts in the scores of others (InterPodAffinity)."""
+        """True if such a pod counts in the scores of others (InterPodAffinity)."""
         terms = self.affinity
         return bool(terms.required or terms.preferred or terms.preferred_anti)
 
 
 KindCounts = tuple[PodKind, Mapping[ids.NodeName, int]]
-"""Count how many pods of a kind each node has; a layer may say fewer by a negative number."""
+"""Number of pods of a kind per node; an overlay removes some by negative numbers."""
 
 
 _Placement = tuple[ids.NodeName, pods.Pod]
@@ -116,7 +116,7 @@ class Population(Protocol):
 
 
 class PlacedPods:
-    """Told of every change; `mark` counts them. `found` are the nodes as they change."""
+    """Implementation fed with every change; `revision` counts them. `by_name` is a live mapping."""
 
     def __init__(self, by_name: Mapping[ids.NodeName, nodes.Node]) -> None:
         self._nodes = by_name
@@ -213,7 +213,7 @@ class PlacedPods:
         return self._running_counts.get(key, lambda: make(self))
 
     def set_node(self, name: ids.NodeName, node: nodes.Node | None) -> None:
-        """A node came, changed or went."""
+        """Record that a node was set or deleted."""
         self._revision += 1
         self._nodes_revision += 1
         self._running_counts.clear()
@@ -224,7 +224,7 @@ class PlacedPods:
             self._soft_tainted.discard(name)
 
     def set_namespace(self, name: str, labels: Mapping[str, str] | None) -> bool:
-        """A namespace came, changed or went; whether anything is another for filters."""
+        """Set or delete a namespace's labels; return whether filters see a difference."""
         if self._namespaces.get(name) == labels:
             return False
         self._revision += 1
@@ -236,15 +236,15 @@ class PlacedPods:
         return True
 
     def is_nomination(self, key: ids.Key, pod: pods.Pod | None) -> bool:
-        """Tell whether a pod without a node is nominated to one, or was."""
+        """Return whether a pod without a node is nominated to one, or was."""
         return (pod is not None and pod.nominated is not None) or key in self._nominations
 
     def set_pod(
         self, key: ids.Key, pod: pods.Pod | None, node: ids.NodeName | None
     ) -> list[ids.NodeName]:
-        """A pod is on a node now, or on none; the nodes for which it is more than a plain pod.
+        """Set the node of a pod; return the nodes for which it is more than a plain pod.
 
-        Plain pods are counted when somebody looks at them: most come and go unseen.
+        Plain pods are counted on the next read: most come and go without one.
         """
         if key not in self._special and (pod is None or _is_plain(pod)):
             self._revision += 1
@@ -283,13 +283,13 @@ class PlacedPods:
         return [entry[0] for entry in (previous, after) if entry is not None]
 
     def _apply_pending(self) -> None:
-        """Count the plain pods that came and went since somebody looked."""
+        """Count the plain pods that changed since the last read."""
         mark, pending = self._revision, self._pending
         if pending:
             self._pending = {}
             for key, placed in pending.items():
                 self._update_counts(key, placed)
-            self._revision = mark  # it was raised when they came
+            self._revision = mark  # it was raised when they were set
 
     def _nominate(self, key: ids.Key, pod: pods.Pod | None) -> list[ids.NodeName]:
         target = pod.nominated if pod is not None and not pod.finished else None
@@ -320,19 +320,19 @@ class PlacedPods:
             self._pod_claims[key] = claims
 
     def _kind(self, pod: pods.Pod) -> PodKind:
-        look = pod_kind_key(pod)
-        kind = self._kinds.get(look)
+        key = pod_kind_key(pod)
+        kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[look] = pod_kind(pod)
+            kind = self._kinds[key] = pod_kind(pod)
         return kind
 
     def _count(self, node: ids.NodeName, kind: PodKind, more: int) -> None:
         self._running_counts.record((kind, node, more))
         kinds = self._counts.setdefault(kind.namespace, {})
         counts = kinds.setdefault(kind, {})
-        left = counts.get(node, 0) + more
-        if left:
-            counts[node] = left
+        total = counts.get(node, 0) + more
+        if total:
+            counts[node] = total
         else:
             counts.pop(node, None)
         if counts:
@@ -353,7 +353,7 @@ class PlacedPods:
 
 
 def _is_plain(pod: pods.Pod) -> bool:
-    """Tell whether a pod decides nothing about others but by its labels."""
+    """Return whether a pod affects others only by its labels."""
     special = pod.volume_claims or pod.nominated is not None
     return not special and pod.pod_affinity is interpod_affinity.NONE
 
@@ -365,12 +365,12 @@ def shared_claims(pod: pods.Pod) -> tuple[ids.Key, ...]:
 
 
 def pod_kind(pod: pods.Pod) -> PodKind:
-    """The kind of a pod."""
+    """Return the kind of a pod."""
     return PodKind(pod.namespace, pod.labels, pod.deleting, pod.pod_affinity)
 
 
 def pod_kind_key(pod: pods.Pod) -> Hashable:
-    """The same for pods of one kind."""
+    """Return a key that is equal for pods of one kind."""
     terms = pod.pod_affinity
     plain = terms is interpod_affinity.NONE
     return pod.namespace, frozenset(pod.labels.items()), pod.deleting, None if plain else terms

@@ -1,6 +1,6 @@
-"""A population with pods more or fewer, on other nodes, or with nobody. Pure.
+"""Populations with pods added or removed, on other nodes, or without pods. Pure.
 
-What is below is never touched.
+The base is never modified.
 """
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -15,15 +15,15 @@ C = TypeVar("C", bound=topology_counts.Counts)
 
 
 class PopulationOverlay:
-    """A population with pods more and pods fewer than the one below, or on other nodes."""
+    """Population with pods added to and removed from its base, or on other nodes."""
 
     def __init__(
         self,
-        below: placed_pods.Population,
-        gone: Iterable[tuple[pods.Pod, ids.NodeName]] = (),
+        base: placed_pods.Population,
+        removed: Iterable[tuple[pods.Pod, ids.NodeName]] = (),
         by_name: Mapping[ids.NodeName, nodes.Node] | None = None,
     ) -> None:
-        self._base = below
+        self._base = base
         self._nodes = by_name
         self._changes: list[tuple[int, placed_pods.KindCounts]] = []
         self._mounts: list[tuple[tuple[ids.Key, ...], int]] = []
@@ -32,12 +32,12 @@ class PopulationOverlay:
         self._stacked_counts = topology_counts.StackedCounts()
         self._cache = topology_counts.RevisionCache()
         self._node_cache = topology_counts.RevisionCache()
-        for pod, node in gone:
+        for pod, node in removed:
             self._push(pod, node, -1)
 
     @property
     def revision(self) -> Hashable:
-        """Another value for other pods on top; the same again after they were taken off."""
+        """Value that identifies the pods on top; the same again once they are popped."""
         return self._base.revision, self._changes[-1][0] if self._changes else 0
 
     @property
@@ -120,11 +120,11 @@ class PopulationOverlay:
         return self._base.has_soft_taints
 
     def push(self, pod: pods.Pod, node: ids.NodeName) -> None:
-        """A pod more, the last one for `pop`."""
+        """Add a pod, to be removed by `pop`."""
         self._push(pod, node, 1)
 
     def pop(self) -> None:
-        """Without the last one."""
+        """Remove the pod added last."""
         self._changes.pop()
         self._mounts.pop()
         self._steps.pop()
@@ -138,43 +138,43 @@ class PopulationOverlay:
 
 
 class EmptyPopulation(PopulationOverlay):
-    """Nobody is placed, on the nodes and in the namespaces of the one below."""
+    """Population without pods, on the nodes and namespaces of its base."""
 
     @property
     def has_anti_affinity(self) -> bool:
-        """Nobody has any."""
+        """False."""
         return False
 
     @property
     def affects_scores(self) -> bool:
-        """Nobody does."""
+        """False."""
         return False
 
     def kind_counts(self, _namespace: str | None = None) -> Iterator[placed_pods.KindCounts]:
-        """None."""
+        """Return nothing."""
         return iter(())
 
     def anti_affinity_kinds(self) -> Iterator[placed_pods.KindCounts]:
-        """None."""
+        """Return nothing."""
         return iter(())
 
     def scoring_kinds(self) -> Iterator[placed_pods.KindCounts]:
-        """None."""
+        """Return nothing."""
         return iter(())
 
     def volume_claim_users(self, _claim: ids.Key) -> int:
-        """None."""
+        """Return 0."""
         return 0
 
     def counts(self, _key: Hashable, make: Callable[[placed_pods.Population], C]) -> C:
-        """Nothing to keep."""
+        """Compute the counts; they are not cached."""
         return make(self)
 
     @property
     def has_nominated(self) -> bool:
-        """Nobody."""
+        """False."""
         return False
 
     def nominated_pods(self, _node: ids.NodeName) -> Sequence[pods.Pod]:
-        """None."""
+        """Return nothing."""
         return ()

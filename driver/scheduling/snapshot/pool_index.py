@@ -1,4 +1,4 @@
-"""ResourceSlices by pool, with the taints of rules, and which nodes reach which pools. Pure."""
+"""ResourceSlices by pool, with the taints of rules, and the pools that each node reaches. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -8,14 +8,14 @@ from driver.resources.dra import pools, slices, taint_rules
 from driver.scheduling.snapshot import snapshot
 
 ALL_NODES = ids.NodeName("")
-"""Where a pool is found that is not local to one node."""
+"""Location of a pool that is not local to one node."""
 
 
 class _LazyPools(Mapping[snapshot.PoolKey, pools.Pool]):
-    """Pools, each made when it is looked at."""
+    """Pools, each computed on first access."""
 
-    def __init__(self, of: "PoolIndex") -> None:
-        self._index = of
+    def __init__(self, index: "PoolIndex") -> None:
+        self._index = index
 
     def __getitem__(self, key: snapshot.PoolKey) -> pools.Pool:
         return self._index.pool(key)
@@ -28,7 +28,7 @@ class _LazyPools(Mapping[snapshot.PoolKey, pools.Pool]):
 
 
 class PoolIndex:
-    """Slices by pool, and who reaches which."""
+    """Index of slices by pool, and of pools by node."""
 
     def __init__(self) -> None:
         self._slices: dict[str, slices.Slice] = {}
@@ -39,11 +39,11 @@ class PoolIndex:
         self._network_pools: set[snapshot.PoolKey] = set()
 
     def get_slice(self, name: str) -> slices.Slice | None:
-        """A slice by its name, as it was published."""
+        """Return a slice by its name, as it was published."""
         return self._slices.get(name)
 
     def set_slice(self, name: str, new: slices.Slice | None) -> None:
-        """A slice came, changed or went."""
+        """Set or delete a slice."""
         old = self._slices.pop(name, None)
         if old is not None:
             key = old.driver, old.pool
@@ -58,7 +58,7 @@ class PoolIndex:
             self._index(key)
 
     def set_taint_rule(self, name: str, rule: taint_rules.TaintRule | None) -> None:
-        """A rule came, changed or went: any device may be tainted otherwise."""
+        """Set or delete a rule; it may taint any device."""
         if rule is None:
             self._rules.pop(name, None)
         else:
@@ -66,31 +66,33 @@ class PoolIndex:
         self._pools.clear()
 
     def pool_nodes(self, key: snapshot.PoolKey) -> Sequence[ids.NodeName]:
-        """The nodes that a pool's slices are local to; `EVERYWHERE` where one is not."""
-        return [one.node or ALL_NODES for one in self._members.get(key, {}).values()]
+        """Return the nodes that a pool's slices are local to; `ALL_NODES` if one is not."""
+        return [member.node or ALL_NODES for member in self._members.get(key, {}).values()]
 
     def pool_keys(self) -> Iterator[snapshot.PoolKey]:
-        """Every pool that has a slice."""
+        """Yield every pool that has a slice."""
         return (key for key, members in self._members.items() if members)
 
     def all_pools(self) -> Mapping[snapshot.PoolKey, pools.Pool]:
         """Every pool."""
         return _LazyPools(self)
 
-    def reachable_pools(self, node: nodes.Node) -> tuple[pools.Share, ...]:
-        """What a node reaches, by driver and pool; those that make binding wait come last."""
+    def reachable_pools(self, node: nodes.Node) -> tuple[pools.NodePool, ...]:
+        """Return what a node reaches, by driver and pool; those with binding conditions last."""
         keys = self._node_pools.get(node.name, set()) | self._network_pools
-        found = (pools.share(self.pool(key), node) for key in sorted(keys))
-        there = [one for one in found if one is not None]
-        return tuple(sorted(there, key=lambda one: one.pool.binds))
+        shares = (pools.node_share(self.pool(key), node) for key in sorted(keys))
+        reachable = [share for share in shares if share is not None]
+        return tuple(sorted(reachable, key=lambda share: share.pool.has_binding_conditions))
 
     def pool(self, key: snapshot.PoolKey) -> pools.Pool:
-        """The newest generation of a pool; KeyError where it has no slice."""
+        """Return the newest generation of a pool; raise KeyError if it has no slice."""
         if key not in self._pools:
             members = self._members[key].values()
             if not members:
                 raise KeyError(key)
-            self._pools[key] = pools.newest([*taint_rules.applied(members, self._rules.values())])
+            self._pools[key] = pools.newest_generation(
+                [*taint_rules.apply_rules(members, self._rules.values())]
+            )
         return self._pools[key]
 
     def _unindex(self, key: snapshot.PoolKey) -> None:

@@ -1,7 +1,7 @@
-"""ClusterView: what matters for placing pods, as one picture. Pure.
+"""Snapshot: the read interface of the cluster state that scheduling decides by. Pure.
 
-Deciding reads nothing else. A picture is kept up to date by `picture.Picture`, on the thread that
-decides: it stands still while a decision is made (ADR 13).
+Scheduling reads nothing else. `cluster_state.ClusterState` implements it and is updated on the
+deciding thread, so a snapshot does not change during a decision (ADR 13).
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -18,14 +18,14 @@ from driver.scheduling.snapshot import placed_pods, storage_index
 PoolKey = tuple[str, str]
 """Driver and pool."""
 CounterAmounts = Mapping[dra_pools.Counter, int]
-"""What devices in use leave of each counter of a pool, in nano-units; below 0: overdrawn."""
+"""Remainder of each counter of a pool, in nano-units; below 0: overdrawn."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeUsage:
-    """What the pods of a node take, those on their way to it included.
+    """Usage of a node by its pods, including those assigned but not bound.
 
-    `arriving` of them are placeholders: the node was asked for, and is not complete yet.
+    `placeholders` counts pods of the provisioner: the node was requested and is not complete yet.
     """
 
     requests: Mapping[str, int] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class NodeUsage:
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Holder:
-    """A claim that has a device, or a share of one, by one of its results; as long as it has it."""
+    """A claim that holds a device, or a share of one, by one of its results."""
 
     claim: ids.Key
     result: claims.Result
@@ -44,12 +44,12 @@ class Holder:
 
     @property
     def namespace(self) -> str:
-        """The claim's."""
+        """Namespace of the claim."""
         return self.claim.partition("/")[0]
 
 
 class Snapshot(Protocol):
-    """One consistent picture."""
+    """One consistent view of the cluster."""
 
     @property
     def driver(self) -> str:
@@ -68,26 +68,26 @@ class Snapshot(Protocol):
 
     @property
     def usage(self) -> Mapping[ids.NodeName, NodeUsage]:
-        """What pods take of the nodes that have any."""
+        """Pod usage of each node that has pods."""
         ...
 
     def pods_on(self, node: ids.NodeName) -> Mapping[ids.Key, pods.Pod]:
-        """The pods of a node, those on their way to it included."""
+        """Return the pods of a node, including those assigned but not bound."""
         ...
 
     @property
     def population(self) -> placed_pods.Population:
-        """The pods of all nodes by kind, for what looks beyond a node."""
+        """Pods of all nodes by kind, for filters that look beyond a node."""
         ...
 
     @property
     def storage(self) -> storage_index.StorageIndex:
-        """Volumes, and what they are made by."""
+        """Volumes, claims, classes and drivers."""
         ...
 
     @property
     def generation(self) -> int:
-        """Another number whenever a pool, a rule or a class changed."""
+        """Generation number; changes when a pool, DeviceTaintRule or DeviceClass changes."""
         ...
 
     @property
@@ -96,30 +96,30 @@ class Snapshot(Protocol):
         ...
 
     def holders(self, device: claims.DeviceId) -> Sequence[Holder]:
-        """Who has a device; administrative access does not count."""
+        """Return the holders of a device; administrative access does not count."""
         ...
 
-    def used_devices(self, of: dra_pools.Pool) -> AbstractSet[str]:
-        """The devices of a pool that somebody has, by name."""
+    def used_devices(self, pool: dra_pools.Pool) -> AbstractSet[str]:
+        """Return the names of the allocated devices of a pool."""
         ...
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.Share]:
-        """What a node reaches of each pool, in the order in which devices are preferred."""
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[dra_pools.NodePool]:
+        """Return what a node reaches of each pool, preferred devices first."""
         ...
 
-    def remaining_counters(self, of: dra_pools.Pool) -> CounterAmounts:
-        """What is left of a pool's counters (KEP-4815)."""
+    def remaining_counters(self, pool: dra_pools.Pool) -> CounterAmounts:
+        """Return what is left of a pool's counters (KEP-4815)."""
         ...
 
     @property
     def revision(self) -> int:
-        """Of now; `since` tells what changed after it."""
+        """Current revision; see `changed_since`."""
         ...
 
     def changed_since(self, mark: int) -> tuple[int, Sequence[ids.NodeName]] | None:
-        """The mark of now, and the nodes for which something changed since an earlier mark.
+        """Return the current revision and the nodes changed since an earlier one.
 
-        None where that is not known any more: then anything may have changed.
+        None if that is not known any more: any node may have changed.
         """
         ...
 
@@ -134,15 +134,20 @@ class InFlight:
 
 
 def is_managed(view: Snapshot, device: claims.DeviceId) -> bool:
-    """Whether a device is published by our driver for the controller to allocate (D2)."""
-    found = published_device(view, device)
-    return device.driver == view.driver and found is not None and found.tainted_for("controller")
+    """Return whether our driver publishes the device for the controller to allocate (D2)."""
+    published = published_device(view, device)
+    return (
+        device.driver == view.driver
+        and published is not None
+        and published.is_tainted_for("controller")
+    )
 
 
-def all_managed(view: Snapshot, found: Iterable[claims.DeviceId]) -> bool:
-    """Whether each of these devices is the controller's to give, and not being handed over."""
+def all_managed(view: Snapshot, device_ids: Iterable[claims.DeviceId]) -> bool:
+    """Return whether the controller allocates each device and none is being handed over."""
     return all(
-        is_managed(view, one) and not _handed_over(published_device(view, one)) for one in found
+        is_managed(view, device_id) and not _handed_over(published_device(view, device_id))
+        for device_id in device_ids
     )
 
 
@@ -151,13 +156,13 @@ def _handed_over(device: slices.Device | None) -> bool:
 
 
 def published_device(view: Snapshot, device: claims.DeviceId) -> slices.Device | None:
-    """A device as its pool shows it; None where it does not."""
-    found = view.pools.get((device.driver, device.pool))
-    return found.devices.get(device.device) if found else None
+    """Return a device as its pool shows it; None if it does not."""
+    pool = view.pools.get((device.driver, device.pool))
+    return pool.devices.get(device.device) if pool else None
 
 
 def pinned_node(claim: claims.Claim) -> ids.NodeName | None:
-    """The one node an allocation is for, when it is for one."""
+    """Return the node that an allocation is limited to; None if it is not limited to one."""
     selector = claim.allocation.selector if claim.allocation else None
     if selector is None or len(selector.terms) != 1:
         return None
@@ -170,7 +175,7 @@ def pinned_node(claim: claims.Claim) -> ids.NodeName | None:
 def pod_claims(
     pod: pods.Pod, find: Callable[[ids.Key], claims.Claim | None]
 ) -> tuple[claims.Claim, ...] | None:
-    """The claims of a pod; None while one of them is not there yet."""
+    """Return the claims of a pod; None while one of them does not exist."""
     result = []
     for entry in pod.claims:
         if entry.claim == "":

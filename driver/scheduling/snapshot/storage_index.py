@@ -1,6 +1,6 @@
-"""Volumes, their claims, classes, drivers and attachments, kept by changes. Pure.
+"""Volumes, their claims, classes, drivers and attachments, maintained incrementally. Pure.
 
-Only pods with volumes depend on them: `mark` says when another answer may be due.
+Only pods with volumes depend on them; `revision` changes with every object.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class StorageIndex:
-    """One mapping a kind."""
+    """One mapping per kind."""
 
     def __init__(self) -> None:
         self._revision = 0
@@ -31,7 +31,7 @@ class StorageIndex:
 
     @property
     def revision(self) -> int:
-        """Another number whenever anything changed."""
+        """Revision number; changes with every object."""
         return self._revision
 
     @property
@@ -65,29 +65,29 @@ class StorageIndex:
         return self._capacities.values()
 
     def missing_claim_message(self) -> str:
-        """Words for a claim that is not seen: `is not there`, or may not be seen."""
+        """Return the words for a missing claim: it does not exist, or may not be listed."""
         unseen = "is not seen: no volume claim is, perhaps volume claims may not be listed"
         return "is not there" if self._claims else unseen
 
     def missing_volume_message(self) -> str:
-        """Words for a volume that is not seen: `is not there`, or may not be seen."""
+        """Return the words for a missing volume: it does not exist, or may not be listed."""
         unseen = "is not seen: no volume is, perhaps volumes may not be listed"
         return "is not there" if self._volumes else unseen
 
     def class_volumes(self, name: str) -> Iterable[volumes.Volume]:
-        """The volumes of a storage class, by name."""
+        """Return the volumes of a storage class, by name."""
         return [volume for _, volume in sorted(self._by_class.get(name, {}).items())]
 
     def attachments(self, node: ids.NodeName) -> Iterable[storage.Attachment]:
-        """The attachments of a node."""
+        """Return the attachments of a node."""
         return self._attached.get(node, {}).values()
 
     def set_claim(self, key: ids.Key, claim: volumes.VolumeClaim | None) -> bool:
-        """A PersistentVolumeClaim came, changed or went; whether it is another."""
+        """Set or delete a PersistentVolumeClaim; return whether it changed."""
         return self._set(self._claims, key, claim)
 
     def set_volume(self, name: str, volume: volumes.Volume | None) -> bool:
-        """A PersistentVolume came, changed or went; whether it is another."""
+        """Set or delete a PersistentVolume; return whether it changed."""
         previous = self._volumes.get(name)
         if not self._set(self._volumes, name, volume):
             return False
@@ -98,23 +98,23 @@ class StorageIndex:
         return True
 
     def set_class(self, name: str, entry: storage.StorageClass | None) -> bool:
-        """A StorageClass came, changed or went; whether it is another."""
+        """Set or delete a StorageClass; return whether it changed."""
         return self._set(self._classes, name, entry)
 
     def set_node(self, name: str, node: storage.CSINode | None) -> bool:
-        """A CSINode came, changed or went; whether it is another."""
+        """Set or delete a CSINode; return whether it changed."""
         return self._set(self._nodes, name, node)
 
     def set_driver(self, name: str, driver: storage.CSIDriver | None) -> bool:
-        """A CSIDriver came, changed or went; whether it is another."""
+        """Set or delete a CSIDriver; return whether it changed."""
         return self._set(self._drivers, name, driver)
 
     def set_capacity(self, key: ids.Key, capacity: storage.Capacity | None) -> bool:
-        """A CSIStorageCapacity came, changed or went; whether it is another."""
+        """Set or delete a CSIStorageCapacity; return whether it changed."""
         return self._set(self._capacities, key, capacity)
 
     def set_attachment(self, name: str, attachment: storage.Attachment | None) -> bool:
-        """A VolumeAttachment came, changed or went; whether it is another."""
+        """Set or delete a VolumeAttachment; return whether it changed."""
         previous = self._attachments.get(name)
         if not self._set(self._attachments, name, attachment):
             return False

@@ -1,4 +1,4 @@
-"""Counts of placed pods by domain, brought up to date by the pods that came and went. Pure."""
+"""Counts of placed pods by domain, updated by the pods that come and go. Pure."""
 
 from collections import OrderedDict, deque
 from collections.abc import Callable, Hashable, Sequence
@@ -14,29 +14,29 @@ class Counts(Protocol):
     """Sums over pods, such that adding a pod and taking it away leaves them as they were."""
 
     def add(self, kind: Any, node: ids.NodeName, number: int) -> None:  # noqa: ANN401 - a Kind, which builds on this
-        """Add pods of a `placed_pods.Kind` on a node; a negative number takes them away."""
+        """Add pods of a `placed_pods.PodKind` on a node; a negative number takes them away."""
         ...
 
     def copy(self) -> Self:
-        """A copy that changes alone."""
+        """Return an independent copy."""
         ...
 
 
 T = TypeVar("T")
 C = TypeVar("C", bound=Counts)
 Step = tuple[Any, ids.NodeName, int]
-"""A kind, a node and how many pods more."""
+"""A kind, a node and the number of pods added."""
 
 
 class RevisionCache:
-    """Values computed of a population, until its mark changes."""
+    """Cache of values computed for one revision of a population."""
 
     def __init__(self) -> None:
         self._stamp: Hashable = None
         self._values: dict[Hashable, Any] = {}
 
     def get(self, mark: Hashable, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made where there is none."""
+        """Return the value of a key, computed if it is not cached."""
         if self._stamp != mark or len(self._values) >= _MOST_REMEMBERED:
             self._values.clear()
             self._stamp = mark
@@ -47,7 +47,7 @@ class RevisionCache:
 
 
 class RunningCounts:
-    """The latest steps of a population, and the counts that follow them."""
+    """Latest steps of a population, and the counts that follow them."""
 
     def __init__(self) -> None:
         self._steps: deque[Step] = deque(maxlen=_MOST_STEPS)
@@ -55,16 +55,16 @@ class RunningCounts:
         self._counts: OrderedDict[Hashable, tuple[int, Any]] = OrderedDict()
 
     def record(self, step: Step) -> None:
-        """Pods came or went."""
+        """Record that pods were added or removed."""
         self._steps.append(step)
         self._number += 1
 
     def clear(self) -> None:
-        """Nodes or namespaces changed: pods may belong to other domains."""
+        """Drop all counts: nodes or namespaces changed, so pods may be in other domains."""
         self._counts.clear()
 
     def get(self, key: Hashable, make: Callable[[], C]) -> C:
-        """The counts of a key as of now; they change with the next step that is asked about."""
+        """Return the current counts of a key; the next `get` after a step modifies them."""
         number, counts = self._counts.pop(key, (-1, None))
         behind = self._number - number
         if counts is None or behind > len(self._steps):
@@ -80,7 +80,7 @@ class RunningCounts:
 
 
 class StackedCounts:
-    """The counts of a layer: those of the population below, and the layer's steps on top."""
+    """Counts of an overlay: those of its base, and the overlay's steps on top."""
 
     def __init__(self) -> None:
         self._below: Hashable = None
@@ -89,14 +89,14 @@ class StackedCounts:
     def get(
         self, key: Hashable, below: Hashable, make: Callable[[], C], steps: Sequence[Step]
     ) -> C:
-        """The counts of a key; `below` is the mark of the population below, `steps` a stack."""
+        """Return the counts of a key; `below` is the revision of the base, `steps` a stack."""
         if self._below != below or len(self._counts) >= _MOST_COUNTS:
             self._counts.clear()
             self._below = below
         if key not in self._counts:
             self._counts[key] = make().copy(), []
         counts, applied = self._counts[key]
-        # A step that is still in its place on the stack has all those below it in theirs.
+        # If a step is unchanged on the stack, so are all below it.
         while applied and (len(applied) > len(steps) or applied[-1] is not steps[len(applied) - 1]):
             kind, node, number = applied.pop()
             counts.add(kind, node, -number)

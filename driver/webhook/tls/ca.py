@@ -39,7 +39,7 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """What serves, who signed it, and who will sign (`following`) or has signed (`former`)."""
+    """Serving pair, its CA, and the next (`following`) or previous (`former`) CA."""
 
     authority: Pair
     leaf: Pair
@@ -53,8 +53,8 @@ class Bundle:
         return self.authority.certificate + following + self.former
 
 
-def kept(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundle:
-    """The bundle that should be there; the same object where nothing is due."""
+def ensure_bundle(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundle:
+    """Return the bundle that should be in use; the same object if nothing is due."""
     if bundle is None or bundle.authority.read.not_valid_after_utc <= now:
         return _begun(hosts, now)
     bundle = _succeeded(bundle, hosts, now)
@@ -65,9 +65,9 @@ def kept(bundle: Bundle | None, hosts: Sequence[str], now: dt.datetime) -> Bundl
     return bundle
 
 
-def to_data(bundle: Bundle) -> dict[str, bytes]:
-    """As a Secret's data; `tls.crt`, `tls.key` and `ca.crt` as everybody names them."""
-    found = {
+def render_data(bundle: Bundle) -> dict[str, bytes]:
+    """Return a Secret's data; `tls.crt`, `tls.key` and `ca.crt` by their usual names."""
+    result = {
         "ca.crt": bundle.trusted,
         "tls.crt": bundle.leaf.certificate,
         "tls.key": bundle.leaf.key,
@@ -76,12 +76,12 @@ def to_data(bundle: Bundle) -> dict[str, bytes]:
         "former.crt": bundle.former,
     }
     if bundle.following is not None:
-        found["following.crt"] = bundle.following.certificate
-        found["following.key"] = bundle.following.key
-    return found
+        result["following.crt"] = bundle.following.certificate
+        result["following.key"] = bundle.following.key
+    return result
 
 
-def of_data(data: Mapping[str, bytes]) -> Bundle:
+def parse_data(data: Mapping[str, bytes]) -> Bundle:
     """Read it back.
 
     Raises:
@@ -89,17 +89,17 @@ def of_data(data: Mapping[str, bytes]) -> Bundle:
     """
     try:
         following = Pair(data["following.crt"], data["following.key"]) if _has(data) else None
-        found = Bundle(
+        bundle = Bundle(
             authority=Pair(data["authority.crt"], data["authority.key"]),
             leaf=Pair(data["tls.crt"], data["tls.key"]),
             following=following,
             former=data.get("former.crt", b""),
         )
-        for one in (found.authority, found.leaf, *((following,) if following else ())):
-            _check(one)
+        for pair in (bundle.authority, bundle.leaf, *((following,) if following else ())):
+            _check(pair)
     except (LookupError, ValueError, TypeError) as error:
         raise errors.BadInput("the webhook's Secret", str(error), "what we wrote") from error
-    return found
+    return bundle
 
 
 def _has(data: Mapping[str, bytes]) -> bool:
@@ -133,21 +133,23 @@ def _is_due(pair: Pair, now: dt.datetime) -> bool:
 
 def _hosts(pair: Pair) -> set[str]:
     try:
-        found = pair.read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        result = pair.read.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except x509.ExtensionNotFound:
         return set()
-    addresses = (str(one) for one in found.get_values_for_type(x509.IPAddress))
-    return {*found.get_values_for_type(x509.DNSName), *addresses}
+    addresses = (str(item) for item in result.get_values_for_type(x509.IPAddress))
+    return {*result.get_values_for_type(x509.DNSName), *addresses}
 
 
 def _authority(now: dt.datetime) -> Pair:
     key = ec.generate_private_key(ec.SECP256R1())
     # Each authority has a name of its own: a verifier looks issuers up by name.
     name = _name(f"ration-admission {now:%Y-%m-%dT%H:%M:%S}")
-    made = _builder(name, name, key.public_key(), now, AUTHORITY)
-    made = made.add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    made = made.add_extension(_usage(signs=True), critical=True)
-    return Pair(_pem(made.sign(key, hashes.SHA256())), _key_pem(key))
+    authority = _builder(name, name, key.public_key(), now, AUTHORITY)
+    authority = authority.add_extension(
+        x509.BasicConstraints(ca=True, path_length=0), critical=True
+    )
+    authority = authority.add_extension(_usage(signs=True), critical=True)
+    return Pair(_pem(authority.sign(key, hashes.SHA256())), _key_pem(key))
 
 
 def _leaf(authority: Pair, hosts: Sequence[str], now: dt.datetime) -> Pair:
@@ -157,16 +159,16 @@ def _leaf(authority: Pair, hosts: Sequence[str], now: dt.datetime) -> Pair:
         raise TypeError("the authority's key is of another kind than ours")
     issuer = authority.read
     life = min(LEAF, issuer.not_valid_after_utc - now)
-    made = _builder(_name(hosts[0][:64]), issuer.subject, key.public_key(), now, life)
-    made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
-    made = made.add_extension(_usage(signs=False), critical=True)
+    leaf = _builder(_name(hosts[0][:64]), issuer.subject, key.public_key(), now, life)
+    leaf = leaf.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
+    leaf = leaf.add_extension(_usage(signs=False), critical=True)
     serves = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
-    made = made.add_extension(serves, critical=False)
-    named = x509.SubjectAlternativeName([_host(one) for one in hosts])
-    made = made.add_extension(named, critical=False)
+    leaf = leaf.add_extension(serves, critical=False)
+    named = x509.SubjectAlternativeName([_host(host) for host in hosts])
+    leaf = leaf.add_extension(named, critical=False)
     signer = x509.AuthorityKeyIdentifier.from_issuer_public_key(signing.public_key())
-    made = made.add_extension(signer, critical=False)
-    return Pair(_pem(made.sign(signing, hashes.SHA256())), _key_pem(key))
+    leaf = leaf.add_extension(signer, critical=False)
+    return Pair(_pem(leaf.sign(signing, hashes.SHA256())), _key_pem(key))
 
 
 def _builder(
@@ -213,7 +215,7 @@ def _usage(*, signs: bool) -> x509.KeyUsage:
     )
 
 
-def end_of(certificate: bytes) -> float:
+def not_after(certificate: bytes) -> float:
     """When a certificate in PEM ends, of a chain the first, in seconds since 1970."""
     return x509.load_pem_x509_certificate(certificate).not_valid_after_utc.timestamp()
 

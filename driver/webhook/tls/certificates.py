@@ -1,8 +1,8 @@
-"""Where the webhook's certificate comes from: a Secret that replicas share, or files.
+"""Source of the webhook's certificate: a Secret that replicas share, or files.
 
-With a Secret, the leader makes what is due and writes it there and into `caBundle`; every replica,
-the leader too, serves what it reads there. With files (cert-manager, a Secret of one's own) all
-that is done is to read them again; `caBundle` is then for whoever made them.
+With a Secret, the leader issues what is due and writes it there and into `caBundle`; every replica
+serves what it reads there. Files (cert-manager, a user's Secret) are only read again; `caBundle`
+is then left to their owner.
 """
 
 import base64
@@ -24,7 +24,7 @@ MANAGER = "ration-admission"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CertificateConfig:
     """The Secret, the names that the certificate is for, and whose `caBundle` is ours."""
 
     namespace: str
@@ -33,19 +33,19 @@ class Place:
     configuration: str
 
 
-class InSecret:
+class SecretCertificates:
     """Keeps the certificate in a Secret. `run` is a thread's target."""
 
     def __init__(
         self,
         kube: client.KubeClient,
-        place: Place,
+        certificate_config: CertificateConfig,
         leads: Callable[[], bool],
         use: cert_files.Use,
         time: clock.Clock,
     ) -> None:
         self._kube = kube
-        self._place = place
+        self._place = certificate_config
         self._leads = leads
         self._use = use
         self._clock = time
@@ -55,23 +55,23 @@ class InSecret:
         """Look every fifteen seconds until `stop` is set."""
         while not stop.is_set():
             try:
-                self.look()
+                self.reconcile()
             except errors.RationError as error:
                 _log.warning("certificate not kept", error=str(error))
             self._clock.wait(stop, cert_files.RELOAD_S if self._served else cert_files.SOON_S)
 
-    def look(self) -> None:
-        """Write what is due, where we lead; serve what is there.
+    def reconcile(self) -> None:
+        """Write what is due if this replica leads; serve what is stored.
 
         Raises:
             ApiError: the Secret or the configurations cannot be read or written.
-            BadInput: the Secret holds what is no certificate, and we do not lead.
+            BadInput: the Secret holds no certificate, and this replica does not lead.
         """
-        found = self._read()
+        result = self._read()
         if self._leads():
-            found = self._kept(found)
-            self._publish(found[1])
-        bundle = found[1]
+            result = self._kept(result)
+            self._publish(result[1])
+        bundle = result[1]
         if bundle is not None and bundle != self._served:
             self._use(bundle.leaf.certificate, bundle.leaf.key)
             _log.info("certificate served", until=str(bundle.leaf.read.not_valid_after_utc))
@@ -84,52 +84,54 @@ class InSecret:
         except errors.NotFound:
             return None, None
         try:
-            return secret, ca.of_data(_decoded(secret.get("data") or {}))
+            return secret, ca.parse_data(_decoded(secret.get("data") or {}))
         except errors.BadInput as error:
             # What is served goes on; the leader writes it anew.
             _log.warning("secret not readable", error=str(error))
             return secret, None
 
     def _kept(
-        self, found: tuple[gvr.Object | None, ca.Bundle | None]
+        self, result: tuple[gvr.Object | None, ca.Bundle | None]
     ) -> tuple[gvr.Object | None, ca.Bundle]:
-        """A bundle that is lost is written as it was served: the API server believes that one."""
-        secret, bundle = found
-        wanted = ca.kept(bundle or self._served, self._place.hosts, self._clock.now())
-        return (secret, wanted) if wanted == bundle else (self._write(secret, wanted), wanted)
+        """Return the bundle; a lost one is restored as served: the API server trusts it."""
+        secret, bundle = result
+        desired = ca.ensure_bundle(bundle or self._served, self._place.hosts, self._clock.now())
+        return (secret, desired) if desired == bundle else (self._write(secret, desired), desired)
 
-    def _write(self, before: gvr.Object | None, bundle: ca.Bundle) -> gvr.Object:
+    def _write(self, previous: gvr.Object | None, bundle: ca.Bundle) -> gvr.Object:
         """Over exactly what was read. Raises Conflict, AlreadyExists: another leads by now."""
         name, namespace = self._place.secret, self._place.namespace
         meta: gvr.Object = {"name": name, "namespace": namespace}
-        data = {key: _encoded(value) for key, value in ca.to_data(bundle).items()}
+        data = {key: _encoded(value) for key, value in ca.render_data(bundle).items()}
         body: gvr.Object = {"apiVersion": "v1", "kind": "Secret", "type": "Opaque"}
         body["data"] = data
-        if before is None:
-            made = body | {"metadata": meta}
-            return self._kube.create(gvr.SECRETS, made, namespace, field_manager=MANAGER)
-        meta = {**before["metadata"], "managedFields": None}
-        body |= {"metadata": meta, "type": before.get("type", "Opaque")}
+        if previous is None:
+            created = body | {"metadata": meta}
+            return self._kube.create(gvr.SECRETS, created, namespace, field_manager=MANAGER)
+        meta = {**previous["metadata"], "managedFields": None}
+        body |= {"metadata": meta, "type": previous.get("type", "Opaque")}
         return self._kube.replace(
             gvr.SECRETS, name, body, namespace=namespace, field_manager=MANAGER
         )
 
     def _publish(self, bundle: ca.Bundle | None) -> None:
         """Have both configurations believe the bundle's authorities, where they are installed."""
-        wanted = _encoded(bundle.trusted) if bundle else ""
+        desired = _encoded(bundle.trusted) if bundle else ""
         for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
             try:
-                found = self._kube.get(kind, self._place.configuration)
+                result = self._kube.get(kind, self._place.configuration)
             except errors.NotFound:
                 continue
-            webhooks = found.get("webhooks") or []
-            if any(one["clientConfig"].get("caBundle") != wanted for one in webhooks):
-                self._believe(kind, webhooks, wanted)
+            webhooks = result.get("webhooks") or []
+            if any(webhook["clientConfig"].get("caBundle") != desired for webhook in webhooks):
+                self._believe(kind, webhooks, desired)
 
     def _believe(
-        self, kind: gvr.Resource, webhooks: Sequence[Mapping[str, Any]], wanted: str
+        self, kind: gvr.Resource, webhooks: Sequence[Mapping[str, Any]], desired: str
     ) -> None:
-        changed = [{"name": one["name"], "clientConfig": {"caBundle": wanted}} for one in webhooks]
+        changed = [
+            {"name": webhook["name"], "clientConfig": {"caBundle": desired}} for webhook in webhooks
+        ]
         self._kube.patch(
             kind,
             self._place.configuration,

@@ -17,39 +17,45 @@ from driver.webhook.validation.opaque import Findings
 NOTHING = Findings()
 
 
-def check(kind: admission_review.Kind, obj: fields.Raw, known: configs.Known) -> Findings:
-    """What there is to say of an object; nothing of kinds that hold no configuration."""
+def check(
+    kind: admission_review.ObjectKind, obj: fields.Raw, cluster_facts: configs.ClusterFacts
+) -> Findings:
+    """Return the findings on an object; none for kinds without configuration."""
     try:
-        part = opaque.part_of(kind, obj)
-        found = NOTHING if part is None else _check(part, known)
+        part = opaque.claim_part(kind, obj)
+        findings = NOTHING if part is None else _check(part, cluster_facts)
         unordered = _policies(obj) if part is not None and part.is_class else ()
     except errors.BadInput as problem:
         return Findings((str(problem),))
-    return replace(found, problems=(*unordered, *found.problems))
+    return replace(findings, problems=(*unordered, *findings.problems))
 
 
 def _policies(obj: fields.Raw) -> tuple[str, ...]:
-    """What is wrong with the policies that a class orders: its claims would never be decided."""
+    """Return what is wrong with a class's policies: its claims would never be allocated."""
     words = device_classes.policies(obj)
     try:
         ranking.parse_policies(words or "")
     except errors.BadInput as problem:
-        at = f"metadata.annotations[{names.POLICIES_ANNOTATION}]"
-        return (str(errors.BadInput(at, problem.problem, problem.expected)),)
+        path = f"metadata.annotations[{names.POLICIES_ANNOTATION}]"
+        return (str(errors.BadInput(path, problem.problem, problem.expected)),)
     return ()
 
 
-def _check(part: opaque.Part, known: configs.Known) -> Findings:
-    doubled = tuple(opaque.unrepeated(part, known.driver))
-    brought, problems = opaque.read(part, known.driver)
+def _check(part: opaque.ConfigPart, cluster_facts: configs.ClusterFacts) -> Findings:
+    doubled = tuple(opaque.without_duplicates(part, cluster_facts.driver))
+    brought, problems = opaque.read(part, cluster_facts.driver)
     if doubled or problems:
         return Findings((*doubled, *problems))
     if part.is_class:
-        found, outcomes = configs.of_class(part.raw, brought, known)
-        return Findings(found.problems, (*found.warnings, *configs.limits(outcomes, known)))
-    found, outcomes = configs.of_claim(configs.requests(part), brought, known)
-    if found.problems:
-        return found
+        findings, outcomes = configs.evaluate_class(part.raw, brought, cluster_facts)
+        return Findings(
+            findings.problems, (*findings.warnings, *configs.check_limits(outcomes, cluster_facts))
+        )
+    findings, outcomes = configs.evaluate_claim(
+        configs.parse_requests(part), brought, cluster_facts
+    )
+    if findings.problems:
+        return findings
     served = mps.check(outcomes)
-    told = (*found.warnings, *served.warnings, *configs.limits(outcomes, known))
-    return Findings(served.problems, told)
+    message = (*findings.warnings, *served.warnings, *configs.check_limits(outcomes, cluster_facts))
+    return Findings(served.problems, message)

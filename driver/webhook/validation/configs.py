@@ -1,8 +1,8 @@
-"""Whether the devices that a claim can get could have the configuration it brings (D13). Pure.
+"""Checks whether a claim's possible devices accept its configuration (D13). Pure.
 
-The words are those of Prepare: `api.decode.winner`, `sharing.terms` and `sharing.daemon`, asked
-about what every device of a request surely is. What depends on which device it becomes is a
-warning, and what no device can change is a problem.
+The messages are those of Prepare: `api.decode.select_config`, `sharing.terms` and
+`sharing.daemon`, applied to what every device of a request surely is. A problem that depends on
+the device is a warning; one that no device can avoid is an error.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from driver.webhook.validation import hardware
 from driver.webhook.validation import opaque as validation_opaque
 from driver.webhook.validation import selectors as validation_selectors
 from driver.webhook.validation.opaque import Findings
-from driver.webhook.validation.selectors import Face, Way
+from driver.webhook.validation.selectors import CandidateWay, Face
 
 _MAY_BE: Mapping[Face, tuple[Face, ...]] = {
     Face.UNKNOWN: (Face.WHOLE, Face.MIG),
@@ -33,32 +33,32 @@ _SHARED = {Face.MPS: names.SHARING_MPS, Face.TIME_SLICED: names.SHARING_TIME_SLI
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """What the webhook knows of the cluster. Without a class, what it selects is not known."""
+class ClusterFacts:
+    """Facts of the cluster. Without a class, its selectors are unknown."""
 
     driver: str = names.DRIVER
     classes: validation_selectors.Classes | None = None
     memory: hardware.Hardware = hardware.UNKNOWN
 
-    def ways(self, asked: dra_requests.Request) -> tuple[Way, ...]:
+    def candidate_ways(self, request: dra_requests.Request) -> tuple[CandidateWay, ...]:
         """The ways of a request that our driver may answer."""
-        found = validation_selectors.ways(asked, self.classes or {}, self.driver)
-        return tuple(one for one in found if one.ours)
+        ways = validation_selectors.candidate_ways(request, self.classes or {}, self.driver)
+        return tuple(way for way in ways if way.ours)
 
 
 @dataclass(frozen=True, slots=True)
 class Configured:
     """A way with the configuration its devices have."""
 
-    way: Way
+    way: CandidateWay
     config: v1alpha1.Config
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What the ways of one request come to: a way is sure where it has one face and one answer.
+class RequestOutcome:
+    """Result of one request's candidates: one is sure with a single face and result.
 
-    `ways` counts those that our driver may answer.
+    `ways` counts those of this driver.
     """
 
     ways: int
@@ -67,7 +67,7 @@ class Outcome:
     unsure: tuple[str, ...] = ()
 
 
-def requests(part: validation_opaque.Part) -> tuple[dra_requests.Request, ...]:
+def parse_requests(part: validation_opaque.ConfigPart) -> tuple[dra_requests.Request, ...]:
     """The requests of `spec.devices`, in whichever version they are written.
 
     v1beta1 has the fields of `exactly` in the request itself.
@@ -76,133 +76,151 @@ def requests(part: validation_opaque.Part) -> tuple[dra_requests.Request, ...]:
         BadInput: a field has another type than the API's.
     """
     shown = []
-    for _, one in fields.objects(part.raw, "requests", part.at):
-        plain = "exactly" not in one and "firstAvailable" not in one
-        rest = {key: value for key, value in one.items() if key != "name"}
-        shown.append({"name": one.get("name"), "exactly": rest} if plain and rest else one)
+    for _, item in fields.objects(part.raw, "requests", part.at):
+        plain = "exactly" not in item and "firstAvailable" not in item
+        rest = {key: value for key, value in item.items() if key != "name"}
+        shown.append({"name": item.get("name"), "exactly": rest} if plain and rest else item)
     return dra_requests.parse({"requests": shown}).requests
 
 
-def of_claim(
-    asked: Sequence[dra_requests.Request], brought: Sequence[decode.Document], known: Known
-) -> tuple[Findings, tuple[Outcome, ...]]:
-    """What is wrong with the documents of a claim, and what each of its requests comes to."""
-    found = tuple(_outcome(known.ways(one), brought, known) for one in asked)
-    problems = tuple(text for one in found for text in one.problems)
-    unsure = tuple(text for one in found for text in one.unsure)
-    return Findings(problems, unsure), found
+def evaluate_claim(
+    requests: Sequence[dra_requests.Request],
+    brought: Sequence[decode.Document],
+    cluster_facts: ClusterFacts,
+) -> tuple[Findings, tuple[RequestOutcome, ...]]:
+    """Return the errors in a claim's documents, and the outcome of each request."""
+    request_outcomes = tuple(
+        _outcome(cluster_facts.candidate_ways(item), brought, cluster_facts) for item in requests
+    )
+    problems = tuple(text for item in request_outcomes for text in item.problems)
+    unsure = tuple(text for item in request_outcomes for text in item.unsure)
+    return Findings(problems, unsure), request_outcomes
 
 
-def of_class(
-    raw: fields.Raw, brought: Sequence[decode.Document], known: Known
-) -> tuple[Findings, tuple[Outcome, ...]]:
+def evaluate_class(
+    raw: fields.Raw, brought: Sequence[decode.Document], cluster_facts: ClusterFacts
+) -> tuple[Findings, tuple[RequestOutcome, ...]]:
     """The same of a class: its documents are for whatever request names it."""
-    asked = dra_requests.Request(_ANY, "", selectors=device_classes.expressions(raw, "spec"))
-    return of_claim([asked], [replace(one, requests=(_ANY,)) for one in brought], known)
+    request = dra_requests.Request(_ANY, "", selectors=device_classes.expressions(raw, "spec"))
+    return evaluate_claim(
+        [request], [replace(document, requests=(_ANY,)) for document in brought], cluster_facts
+    )
 
 
-def _outcome(ways: Sequence[Way], brought: Sequence[decode.Document], known: Known) -> Outcome:
+def _outcome(
+    ways: Sequence[CandidateWay], brought: Sequence[decode.Document], cluster_facts: ClusterFacts
+) -> RequestOutcome:
     sure: list[Configured] = []
     problems: list[str] = []
     unsure: list[str] = []
     for way in ways:
-        every = [*_of_class(way, known, unsure), *brought]
-        by_need = way.face is Face.UNKNOWN and decode.need(every, way.name) is not None
+        every = [*_of_class(way, cluster_facts, unsure), *brought]
+        by_need = way.face is Face.UNKNOWN and decode.find_slice_config(every, way.name) is not None
         may_be = _BY_NEED if by_need else _MAY_BE.get(way.face, (way.face,))
         answers = [(face, _answer(way, face, every)) for face in may_be]
-        refused = [one for _, one in answers if isinstance(one, str)]
-        settings = [(face, one) for face, one in answers if not isinstance(one, str)]
+        refused = [item for _, item in answers if isinstance(item, str)]
+        settings = [(face, item) for face, item in answers if not isinstance(item, str)]
         if refused and not settings:
             problems.append(refused[0])
         elif by_need and len(settings) == 1:
             # No other kind of part will do, so it is as if the request named it.
-            sure += (Configured(replace(way, face=face), one) for face, one in settings)
+            sure += (Configured(replace(way, face=face), item) for face, item in settings)
         elif len(answers) > 1:
-            told = () if by_need else refused
-            unsure += told or _doubts(way, [one for _, one in settings])
+            message = () if by_need else refused
+            unsure += message or _doubts(way, [item for _, item in settings])
         else:
-            sure += (Configured(way, one) for _, one in settings)
+            sure += (Configured(way, item) for _, item in settings)
     if problems and len(problems) < len(ways):
         # Another alternative can still be had.
-        return Outcome(len(ways), tuple(sure), unsure=(*problems, *unsure))
-    return Outcome(len(ways), tuple(sure), tuple(problems[:1]), tuple(unsure))
+        return RequestOutcome(len(ways), tuple(sure), unsure=(*problems, *unsure))
+    return RequestOutcome(len(ways), tuple(sure), tuple(problems[:1]), tuple(unsure))
 
 
-def _answer(way: Way, face: Face, brought: Sequence[decode.Document]) -> v1alpha1.Config | str:
-    """The configuration of a way's devices, if they are such, or why they cannot have one."""
+def _answer(
+    way: CandidateWay, face: Face, brought: Sequence[decode.Document]
+) -> v1alpha1.Config | str:
+    """Return the configuration of a candidate's devices, or why they cannot have one."""
     kind: decode.Kind = "MigDeviceConfig" if face is Face.MIG else "GpuConfig"
     try:
-        config = decode.winner(brought, way.name, kind, shared=face in _SHARED)
+        config = decode.select_config(brought, way.name, kind, shared=face in _SHARED)
     except errors.BadInput as problem:
         return str(problem)
     if face not in _SHARED:
         return config
     result = claims.Result(way.name, claims.DeviceId("", "", f"the {face}"))
-    weak = compatibility.too_weak(result, _SHARED[face], decode.need(brought, way.name))
-    given = weak or compatibility.of_result(result, _SHARED[face], "", config)
-    return given.message if isinstance(given, compatibility.Conflict) else config
+    weak = compatibility.check_isolation(
+        result, _SHARED[face], decode.find_slice_config(brought, way.name)
+    )
+    terms = weak or compatibility.result_terms(result, _SHARED[face], "", config)
+    return terms.message if isinstance(terms, compatibility.Conflict) else config
 
 
-def _doubts(way: Way, settings: Sequence[v1alpha1.Config]) -> Iterator[str]:
-    asked = [one.sharing.strategy for one in settings if one.sharing is not None]
-    if asked:
+def _doubts(way: CandidateWay, settings: Sequence[v1alpha1.Config]) -> Iterator[str]:
+    requested = [setting.sharing.strategy for setting in settings if setting.sharing is not None]
+    if requested:
         yield (
-            f"request {way.name}: whether its devices can have strategy {asked[0]} depends on what "
-            f"class {way.asked.device_class or 'they are of'} gives it"
+            f"request {way.name}: whether its devices can have strategy {requested[0]} depends on "
+            f"what class {way.requests.device_class or 'they are of'} gives it"
         )
 
 
-def _of_class(way: Way, known: Known, unsure: list[str]) -> Iterator[decode.Document]:
+def _of_class(
+    way: CandidateWay, cluster_facts: ClusterFacts, unsure: list[str]
+) -> Iterator[decode.Document]:
     """The documents of its class; `unsure` is told of those that cannot be read.
 
     That is for whoever writes the class to mend, and may be mended before the claim is allocated.
     """
-    device_class = (known.classes or {}).get(way.asked.device_class)
+    device_class = (cluster_facts.classes or {}).get(way.requests.device_class)
     for opaque in device_class.configs if device_class else ():
-        if opaque.get("driver") != known.driver:
+        if opaque.get("driver") != cluster_facts.driver:
             continue
-        where = f"class {way.asked.device_class}"
+        path = f"class {way.requests.device_class}"
         try:
-            parameters = fields.mapping(opaque, "parameters", where)
-            found = decode.config(parameters, where, from_class=True)
+            parameters = fields.mapping(opaque, "parameters", path)
+            result = decode.decode_config(parameters, path, from_class=True)
         except errors.BadInput as problem:
             unsure.append(f"request {way.name}: its {problem}")
         else:
-            yield decode.Document(found, where, (way.name,))
+            yield decode.Document(result, path, (way.name,))
 
 
-def limits(found: Sequence[Outcome], known: Known) -> Iterator[str]:
+def check_limits(
+    request_outcomes: Sequence[RequestOutcome], cluster_facts: ClusterFacts
+) -> Iterator[str]:
     """Amounts of memory that no hardware that is published has, and what no driver does."""
-    yield from _users(found, known)
-    for one in (sure for outcome in found for sure in outcome.sure):
-        most = known.memory.most(mig=one.way.face is Face.MIG)
-        for text in dict.fromkeys(_amounts(one)) if most else ():
+    yield from _users(request_outcomes, cluster_facts)
+    for configured in (sure for outcome in request_outcomes for sure in outcome.sure):
+        most = cluster_facts.memory.max_bytes(mig=configured.way.face is Face.MIG)
+        for text in dict.fromkeys(_amounts(configured)) if most else ():
             if quantities.parse(text).units > most:
-                shown = quantities.of_bytes(most).text
+                shown = quantities.from_bytes(most).text
                 yield (
-                    f"request {one.way.name}: {text} of memory is more than any {one.way.face} "
-                    f"that is published now has, which is {shown} at most"
+                    f"request {configured.way.name}: {text} of memory is more than any "
+                    f"{configured.way.face} that is published now has, which is {shown} at most"
                 )
 
 
-def _users(found: Sequence[Outcome], known: Known) -> Iterator[str]:
-    newest = known.memory.newest_driver
-    for one in (sure for outcome in found for sure in outcome.sure):
-        sharing = one.config.sharing
-        asked = isinstance(sharing, v1alpha1.MpsSharing) and sharing.mps.multiUser
-        if asked and newest and (lacking := multi_user.Server(newest).lacking):
+def _users(
+    request_outcomes: Sequence[RequestOutcome], cluster_facts: ClusterFacts
+) -> Iterator[str]:
+    newest = cluster_facts.memory.newest_driver
+    for configured in (sure for outcome in request_outcomes for sure in outcome.sure):
+        sharing = configured.config.sharing
+        requested = isinstance(sharing, v1alpha1.MpsSharing) and sharing.mps.multiUser
+        if requested and newest and (lacking := multi_user.MpsServer(newest).missing_support):
             yield (
-                f"request {one.way.name}: multiUser: true is refused by every node now: the newest "
-                f"is {lacking}"
+                f"request {configured.way.name}: multiUser: true is refused by every node now: "
+                f"the newest is {lacking}"
             )
 
 
-def _amounts(one: Configured) -> Iterator[str]:
+def _amounts(configured: Configured) -> Iterator[str]:
     """The memory that is asked of a device, and the limits for it."""
-    for name, amount in one.way.asked.minimums.items():
+    for name, amount in configured.way.requests.minimums.items():
         if name.rpartition("/")[2] == names.CAP_MEMORY:
             yield amount.text
-    if isinstance(one.config.sharing, v1alpha1.MpsSharing):
-        mps = one.config.sharing.mps
+    if isinstance(configured.config.sharing, v1alpha1.MpsSharing):
+        mps = configured.config.sharing.mps
         yield from (mps.pinnedMemory,) if mps.pinnedMemory else ()
         yield from mps.pinnedMemoryPerDevice.values()

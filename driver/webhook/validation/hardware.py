@@ -19,20 +19,20 @@ class Hardware:
     mig_bytes: int = 0
     newest_driver: int = 0
 
-    def most(self, *, mig: bool) -> int:
-        """Of a MIG device or of a GPU, whole or shared; 0 where it is not known."""
+    def max_bytes(self, *, mig: bool) -> int:
+        """Memory of the largest MIG device or GPU; 0 if unknown."""
         return self.mig_bytes if mig else self.gpu_bytes
 
 
 UNKNOWN = Hardware()
 
 
-def of_slice(found: slices.Slice, driver: str) -> Hardware:
-    """What one slice tells; nothing where it is another driver's."""
-    if found.driver != driver:
+def slice_hardware(resource_slice: slices.Slice, driver: str) -> Hardware:
+    """Return the hardware of one slice; empty for another driver's."""
+    if resource_slice.driver != driver:
         return UNKNOWN
     gpus, parts, newest = 0, 0, 0
-    for device in found.devices:
+    for device in resource_slice.devices:
         memory = device.capacity.get(names.CAP_MEMORY)
         size = memory.value.units if memory else 0
         if device.attributes.get(names.ATTR_TYPE) == names.TYPE_MIG:
@@ -44,11 +44,11 @@ def of_slice(found: slices.Slice, driver: str) -> Hardware:
     return Hardware(gpus, parts, newest)
 
 
-def largest(found: Iterable[Hardware]) -> Hardware:
-    """Of several."""
-    every = tuple(found)
+def max_hardware(hardwares: Iterable[Hardware]) -> Hardware:
+    """Return the maximum of several."""
+    every = tuple(hardwares)
     return Hardware(
-        max((one.gpu_bytes for one in every), default=0),
-        max((one.mig_bytes for one in every), default=0),
-        max((one.newest_driver for one in every), default=0),
+        max((hardware.gpu_bytes for hardware in every), default=0),
+        max((hardware.mig_bytes for hardware in every), default=0),
+        max((hardware.newest_driver for hardware in every), default=0),
     )

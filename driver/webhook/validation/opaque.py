@@ -40,8 +40,8 @@ _FIELDS = frozenset(name for model in _MODELS for name in model.model_fields)
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What of an object can hold configuration: `spec.devices` of a claim, `spec` of a class."""
+class ConfigPart:
+    """Part of an object that holds configuration: `spec.devices` of a claim, `spec` of a class."""
 
     at: str
     raw: fields.Raw
@@ -50,13 +50,13 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """What is wrong for certain, and what may be."""
+    """Certain errors, and possible ones."""
 
     problems: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
 
-def part_of(kind: admission_review.Kind, obj: fields.Raw) -> Part | None:
+def claim_part(kind: admission_review.ObjectKind, obj: fields.Raw) -> ConfigPart | None:
     """The part that matters; None for kinds that hold no configuration.
 
     Raises:
@@ -65,45 +65,47 @@ def part_of(kind: admission_review.Kind, obj: fields.Raw) -> Part | None:
     steps = _LAYOUTS.get(kind.kind) if kind.group == GROUP else None
     if steps is None:
         return None
-    raw, at = obj, ""
+    raw, path = obj, ""
     for step in steps:
-        raw, at = fields.mapping(raw, step, at), f"{at}.{step}" if at else step
-    return Part(at, raw, is_class=kind.kind == CLASS)
+        raw, path = fields.mapping(raw, step, path), f"{path}.{step}" if path else step
+    return ConfigPart(path, raw, is_class=kind.kind == CLASS)
 
 
-def read(part: Part, driver: str) -> tuple[tuple[decode.Document, ...], tuple[str, ...]]:
+def read(part: ConfigPart, driver: str) -> tuple[tuple[decode.Document, ...], tuple[str, ...]]:
     """The driver's documents in their order, and what is wrong with those that cannot be read."""
-    found: list[decode.Document] = []
+    documents: list[decode.Document] = []
     problems: list[str] = []
-    for at, entry in fields.objects(part.raw, "config", part.at):
+    for path, entry in fields.objects(part.raw, "config", part.at):
         try:
-            document = _document(entry, at, driver, from_class=part.is_class)
+            document = _document(entry, path, driver, from_class=part.is_class)
         except errors.BadInput as problem:
             problems.append(_told(problem))
         else:
-            found += [document] if document else []
-    return tuple(found), tuple(problems)
+            documents += [document] if document else []
+    return tuple(documents), tuple(problems)
 
 
-def unrepeated(part: Part, driver: str) -> Iterator[str]:
+def without_duplicates(part: ConfigPart, driver: str) -> Iterator[str]:
     """The keys that the driver's documents have twice: whoever reads them takes one of the two."""
-    for at, entry in fields.objects(part.raw, "config", part.at):
+    for path, entry in fields.objects(part.raw, "config", part.at):
         opaque = entry.get("opaque")
         if isinstance(opaque, dict) and opaque.get("driver") == driver:
-            yield from map(str, admission_review.doubled(opaque, f"{at}.opaque"))
+            yield from map(str, admission_review.find_duplicate(opaque, f"{path}.opaque"))
 
 
 def _document(
-    entry: fields.Raw, at: str, driver: str, *, from_class: bool
+    entry: fields.Raw, path: str, driver: str, *, from_class: bool
 ) -> decode.Document | None:
-    where = f"{at}.opaque"
-    opaque = fields.mapping(entry, "opaque", at)
-    if fields.text(opaque, "driver", where) != driver:
+    location = f"{path}.opaque"
+    opaque = fields.mapping(entry, "opaque", path)
+    if fields.text(opaque, "driver", location) != driver:
         return None
-    parameters = fields.mapping(opaque, "parameters", where)
-    where = f"{where}.parameters"
-    found = decode.config(parameters, where, from_class=from_class)
-    return decode.Document(found, where, () if from_class else fields.texts(entry, "requests", at))
+    parameters = fields.mapping(opaque, "parameters", location)
+    location = f"{location}.parameters"
+    result = decode.decode_config(parameters, location, from_class=from_class)
+    return decode.Document(
+        result, location, () if from_class else fields.texts(entry, "requests", path)
+    )
 
 
 def _told(problem: errors.BadInput) -> str:
@@ -112,7 +114,7 @@ def _told(problem: errors.BadInput) -> str:
 
 
 def _hint(problem: errors.BadInput) -> str:
-    """What the writer may have meant by a field that there is not."""
+    """Return the field that the writer may have meant by an unknown one."""
     if problem.problem != "is not a field":
         return ""
     name = problem.location.rpartition(".")[2]

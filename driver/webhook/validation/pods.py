@@ -1,7 +1,7 @@
-"""What of a pod's claims its containers cannot have together (D10), as far as it is sure. Pure.
+"""Checks which claims a pod's containers cannot use together (D10), where certain. Pure.
 
-A container has one MPS daemon at most and no GPU outside it. The allocator has the last word, which
-knows the devices; here is refused only what no choice of devices could mend.
+A container has at most one MPS daemon and no GPU outside it. The allocator, which knows the
+devices, decides; refused here is only what no choice of devices could mend.
 """
 
 import itertools
@@ -19,12 +19,12 @@ _SHARE, _OUTSIDE = "an MPS share", "a GPU without MPS"
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class ClaimReference:
     """An entry of a pod's `resourceClaims`: a claim, or a template of one, by its name."""
 
     name: str
     kind: str
-    of: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class _Claim:
 
     key: tuple[str, str]
     name: str
-    outcomes: Mapping[str, configs.Outcome]
+    outcomes: Mapping[str, configs.RequestOutcome]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class _Device:
         return f"{self.what} ({self.where})"
 
 
-def named(pod: fields.Raw) -> tuple[Named, ...]:
+def claim_references(pod: fields.Raw) -> tuple[ClaimReference, ...]:
     """The claims and templates that a pod names.
 
     Raises:
@@ -57,42 +57,48 @@ def named(pod: fields.Raw) -> tuple[Named, ...]:
     return tuple(_named(fields.mapping(pod, "spec")))
 
 
-def check(pod: fields.Raw, parts: Mapping[str, opaque.Part], known: configs.Known) -> Findings:
-    """What there is to say of a pod; `parts` by the entries' names, where they are known."""
+def check(
+    pod: fields.Raw, parts: Mapping[str, opaque.ConfigPart], cluster_facts: configs.ClusterFacts
+) -> Findings:
+    """Return the findings on a pod; `parts` by the entries' names, where they are known."""
     try:
-        found = {one.name: one for one in _claims(named(pod), parts, known)}
+        claims = {
+            claim.name: claim for claim in _claims(claim_references(pod), parts, cluster_facts)
+        }
         containers = resources.parse(_with_a_name(pod)).containers
     except errors.BadInput:
         return Findings()  # the API server's to tell
-    problems = (_clash(one, found) for one in containers)
+    problems = (_clash(claim, claims) for claim in containers)
     return Findings(
         tuple(text for text in problems if text),
-        tuple(text for one in found.values() for text in _boundless(one)),
+        tuple(text for claim in claims.values() for text in _boundless(claim)),
     )
 
 
-def _named(spec: fields.Raw) -> Iterator[Named]:
-    for at, one in fields.objects(spec, "resourceClaims", "spec"):
-        name = fields.required_text(one, "name", at)
-        claim = fields.text(one, "resourceClaimName", at)
-        template = fields.text(one, "resourceClaimTemplateName", at)
+def _named(spec: fields.Raw) -> Iterator[ClaimReference]:
+    for path, item in fields.objects(spec, "resourceClaims", "spec"):
+        name = fields.required_text(item, "name", path)
+        claim = fields.text(item, "resourceClaimName", path)
+        template = fields.text(item, "resourceClaimTemplateName", path)
         if claim or template:
             kind = opaque.CLAIM if claim else opaque.TEMPLATE
-            yield Named(name, kind, claim or template)
+            yield ClaimReference(name, kind, claim or template)
 
 
 def _claims(
-    entries: Iterable[Named], parts: Mapping[str, opaque.Part], known: configs.Known
+    entries: Iterable[ClaimReference],
+    parts: Mapping[str, opaque.ConfigPart],
+    cluster_facts: configs.ClusterFacts,
 ) -> Iterator[_Claim]:
     for entry in entries:
         if entry.name not in parts:
             continue
         part = parts[entry.name]
-        brought, _ = opaque.read(part, known.driver)
-        asked = configs.requests(part)
-        _, outcomes = configs.of_claim(asked, brought, known)
-        key = ("", entry.of) if entry.kind == opaque.CLAIM else (entry.name, "")
-        by_name = {one.name: it for one, it in zip(asked, outcomes, strict=True)}
+        brought, _ = opaque.read(part, cluster_facts.driver)
+        requests = configs.parse_requests(part)
+        _, outcomes = configs.evaluate_claim(requests, brought, cluster_facts)
+        key = ("", entry.source) if entry.kind == opaque.CLAIM else (entry.name, "")
+        by_name = {request.name: it for request, it in zip(requests, outcomes, strict=True)}
         yield _Claim(key, entry.name, by_name)
 
 
@@ -102,46 +108,48 @@ def _with_a_name(pod: fields.Raw) -> fields.Raw:
     return {**pod, "metadata": {**meta, "name": meta.get("name") or "pod"}}
 
 
-def _clash(container: resources.Container, found: Mapping[str, _Claim]) -> str:
+def _clash(container: resources.Container, claims: Mapping[str, _Claim]) -> str:
     devices: dict[tuple[tuple[str, str], str, int], _Device] = {}
     for name, request in container.claims:
-        claim = found.get(name)
-        for asked, outcome in claim.outcomes.items() if claim else ():
-            if claim and request in {"", asked}:
-                every = enumerate(_devices(claim, asked, outcome))
-                devices |= {(claim.key, asked, at): one for at, one in every}
-    for one, other in itertools.combinations(devices.values(), 2):
-        if _SHARE in {one.what, other.what} or one.daemon != other.daemon:
-            return _told(container, one, other)
+        claim = claims.get(name)
+        for requested, outcome in claim.outcomes.items() if claim else ():
+            if claim and request in {"", requested}:
+                every = enumerate(_devices(claim, requested, outcome))
+                devices |= {(claim.key, requested, path): device for path, device in every}
+    for device, other in itertools.combinations(devices.values(), 2):
+        if _SHARE in {device.what, other.what} or device.daemon != other.daemon:
+            return _told(container, device, other)
     return ""
 
 
-def _told(container: resources.Container, one: _Device, other: _Device) -> str:
+def _told(container: resources.Container, device: _Device, other: _Device) -> str:
     return (
-        f"container {container.name} has {one} and {other}: a container may use one MPS daemon, "
+        f"container {container.name} has {device} and {other}: a container may use one MPS daemon, "
         "and no GPU outside it; give each a container of its own"
     )
 
 
-def _devices(claim: _Claim, asked: str, outcome: configs.Outcome) -> Iterator[_Device]:
-    """Those that it surely has: of All at least one."""
+def _devices(claim: _Claim, requested: str, outcome: configs.RequestOutcome) -> Iterator[_Device]:
+    """Yield the devices that it surely has: of All at least one."""
     if outcome.ways != 1 or len(outcome.sure) != 1:
         return
     way = outcome.sure[0].way
-    where = f"claim {claim.name}, request {asked}"
-    share, own = way.face is Face.MPS, mps.served(outcome) is not None
-    what = _SHARE if share else f"a {way.face} under MPS" if own else _OUTSIDE
-    for _ in range(1 if way.asked.everything else min(way.count, 2)):
-        yield _Device(what, claim.key if own else None, where)
+    path = f"claim {claim.name}, request {requested}"
+    share, own = way.face is Face.MPS, mps.daemon_devices(outcome) is not None
+    subject = _SHARE if share else f"a {way.face} under MPS" if own else _OUTSIDE
+    for _ in range(1 if way.requests.all_devices else min(way.count, 2)):
+        yield _Device(subject, claim.key if own else None, path)
 
 
 def _boundless(claim: _Claim) -> Iterator[str]:
-    for asked, outcome in claim.outcomes.items():
-        ways = (one.way for one in outcome.sure if one.way.face is Face.TIME_SLICED)
-        if any(not _has_memory(way.asked.minimums) for way in ways):
+    for requested, outcome in claim.outcomes.items():
+        ways = (
+            configured.way for configured in outcome.sure if configured.way.face is Face.TIME_SLICED
+        )
+        if any(not _has_memory(way.requests.minimums) for way in ways):
             yield (
-                f"claim {claim.name}, request {asked}: a time-sliced share without an amount of "
-                "memory counts as one share's, and nothing holds the program to it; say "
+                f"claim {claim.name}, request {requested}: a time-sliced share without an amount "
+                "of memory counts as one share's, and nothing holds the program to it; say "
                 "capacity.requests.memory"
             )
 

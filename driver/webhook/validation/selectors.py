@@ -1,8 +1,8 @@
-"""Which face of a GPU a request surely gets, by its class's selectors and its own. Pure.
+"""Derives the face that a request surely gets from its selectors and its class's. Pure.
 
-Sure is what a selector demands in so many words: `device.attributes["<driver>"].type == "mig"` as
-one of the terms that `&&` joins. Whatever else it says, nothing else can match. Where no term says
-it, nothing is known, and nothing is refused.
+Certain is what a selector demands literally: `device.attributes["<driver>"].type == "mig"` as one
+of the terms that `&&` joins: then no other device can match. Without such a term the face is
+unknown, and nothing is refused.
 """
 
 import functools
@@ -19,7 +19,7 @@ from driver.resources.dra import requests as dra_requests
 
 
 class Face(StrEnum):
-    """What a request can be given, as far as configuration tells faces apart."""
+    """Face that a request can get, as far as configuration distinguishes faces."""
 
     WHOLE = "whole GPU"
     MIG = "MIG device"
@@ -43,7 +43,7 @@ _TYPES = {
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
+class CandidateWay:
     """One way of a request with what it gets; `everything` and `admin` as in the request.
 
     `named`: its selectors demand our driver, or an attribute of it.
@@ -52,30 +52,32 @@ class Way:
     name: str
     face: Face
     count: int
-    asked: dra_requests.Request
-    named: bool = False
+    requests: dra_requests.Request
+    is_named: bool = False
 
     @property
     def ours(self) -> bool:
-        """Whether it may be a device of our driver at all."""
+        """Return whether it may be a device of this driver."""
         return self.face is not Face.FOREIGN
 
 
-def ways(asked: dra_requests.Request, known: Classes, driver: str) -> tuple[Way, ...]:
+def candidate_ways(
+    request: dra_requests.Request, device_class: Classes, driver: str
+) -> tuple[CandidateWay, ...]:
     """The ways of a request, in their order. `known` are the classes that could be looked up."""
-    return tuple(_way(one, known, driver) for one in asked.ways)
+    return tuple(_way(item, device_class, driver) for item in request.alternatives_or_self)
 
 
-def _way(asked: dra_requests.Request, known: Classes, driver: str) -> Way:
-    device_class = known.get(asked.device_class)
-    expressions = (*(device_class.selectors if device_class else ()), *asked.selectors)
+def _way(request: dra_requests.Request, class_: Classes, driver: str) -> CandidateWay:
+    device_class = class_.get(request.device_class)
+    expressions = (*(device_class.selectors if device_class else ()), *request.selectors)
     demands: dict[str, set[object]] = {}
     for expression in expressions:
         for key, value in _demands(expression):
             demands.setdefault(key, set()).add(value)
     ours = demands.get("driver") == {driver}
     named = ours or any(key.startswith(f"{driver}/") for key in demands)
-    return Way(asked.name, _face(demands, driver), asked.count, asked, named)
+    return CandidateWay(request.name, _face(demands, driver), request.count, request, named)
 
 
 def _face(demands: Mapping[str, AbstractSet[object]], driver: str) -> Face:
@@ -92,27 +94,27 @@ def _face(demands: Mapping[str, AbstractSet[object]], driver: str) -> Face:
 
 @functools.lru_cache(maxsize=1024)
 def _demands(expression: str) -> tuple[tuple[str, object], ...]:
-    """What must hold for the expression to be true: `driver` or `<domain>/<attribute>` is a value.
+    """Return the literal demands: `driver` or `<domain>/<attribute>` is a value.
 
-    None at all where it cannot be compiled: that is the API server's or the allocator's to say.
+    Empty if it does not compile: the API server or the allocator reports that.
     """
     if len(expression.encode(errors="replace")) > MAX_EXPRESSION_BYTES:
         return ()
     try:
-        root = checked_expr.read(environment.checking().compile(expression)).root
+        root = checked_expr.read(environment.checking_env().compile(expression)).root
     except (RuntimeError, ValueError, TypeError, RecursionError, errors.BadInput):
         return ()
-    return tuple(found for term in _terms(root) if (found := _demand(term)) is not None)
+    return tuple(result for term in _terms(root) if (result := _demand(term)) is not None)
 
 
 def _terms(root: checked_expr.Node) -> Iterator[checked_expr.Node]:
     waiting = [root]
     while waiting:
-        one = waiting.pop()
-        if isinstance(one, checked_expr.Call) and one.function == "_&&_":
-            waiting += one.arguments
+        item = waiting.pop()
+        if isinstance(item, checked_expr.Call) and item.function == "_&&_":
+            waiting += item.arguments
         else:
-            yield one
+            yield item
 
 
 def _demand(term: checked_expr.Node) -> tuple[str, object] | None:

@@ -78,7 +78,7 @@ def test_a_claim_that_is_nested_too_deeply_is_known_and_asks_for_what_cannot_be_
     waiting.until(lambda: len(known) == 4 or not thread.is_alive())
     stop.set()
     one.interrupt()
-    found = {str(key): claim.spec.beyond for key, claim in known.snapshot().items()}
+    found = {str(key): claim.spec.unsupported for key, claim in known.snapshot().items()}
     assert found.keys() == {ids.Key(f"default/{name}") for name in "abcd"}
     assert not found["default/b"]
     assert not found["default/d"]

@@ -105,7 +105,7 @@ def test_the_claim_itself_says_that_it_is_prepared(
 
     def ready() -> str:
         found = api.read(gvr.RESOURCE_CLAIMS, "one", "default") or {}
-        said = claims.parse(found).said
+        said = claims.parse(found).device_statuses
         condition = said[0].condition("Ready") if said else None
         return condition.status if condition else ""
 

@@ -24,14 +24,35 @@ def test_a_process_is_itself_until_it_ends_even_as_a_zombie() -> None:
     assert processes.identify(process.pid) is None
 
 
-def test_a_program_is_found_by_its_pipe_directory_whoever_started_it(tmp_path: Path) -> None:
-    program = tmp_path / "some-program"
+def program_on(pipe: Path, folder: Path, *before: str) -> "subprocess.Popen[bytes]":
+    """Start `some-program`, named by its file, with the pipe directory in its environment."""
+    program = folder / "some-program"
     program.write_text(f"#!{sys.executable}\n{WAITS}\n")
     program.chmod(0o755)
-    environment = {processes.PIPE: str(tmp_path / "pipe")}
-    with subprocess.Popen([program, "-f"], env=environment, stdin=subprocess.PIPE) as process:
-        waiting.until(lambda: processes.read_environment(process.pid) == environment)
-        assert processes.pids_with_pipe("some-program", tmp_path / "pipe") == (process.pid,)
-        assert processes.pids_with_pipe("some-program", tmp_path / "other") == ()
-        assert processes.pids_with_pipe("other-program", tmp_path / "pipe") == ()
+    environment = {**os.environ, processes.PIPE: str(pipe)}
+    process = subprocess.Popen(
+        [*before, str(program), "-f"], env=environment, stdin=subprocess.PIPE
+    )
+    waiting.until(lambda: str(program) in processes.read_arguments(process.pid)[:2])
+    return process
+
+
+def test_a_program_is_found_by_its_pipe_directory_whoever_started_it(tmp_path: Path) -> None:
+    pipe, other = tmp_path / "pipe", tmp_path / "other"
+    pipe.mkdir()
+    other.mkdir()
+    with program_on(pipe, tmp_path) as process:
+        assert processes.pids_with_pipe("some-program", pipe) == (process.pid,)
+        assert processes.pids_with_pipe("some-program", other) == ()
+        assert processes.pids_with_pipe("other-program", pipe) == ()
+        process.kill()
+
+
+def test_a_program_that_names_our_path_in_another_file_system_is_not_ours(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    pipe.mkdir()
+    script = 'mount -t tmpfs none "$0" && exec "$@"'
+    container = ("unshare", "--mount", "sh", "-c", script, str(pipe))
+    with program_on(pipe, tmp_path, *container) as process:
+        assert processes.pids_with_pipe("some-program", pipe) == ()
         process.kill()

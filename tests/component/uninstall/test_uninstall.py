@@ -59,7 +59,7 @@ def force(kube: client.KubeClient) -> None:
 
 def stop(kube: client.KubeClient) -> list[str]:
     said: list[str] = []
-    pre_delete.Stopping(kube, RELEASE, clock.SystemClock(), said.append).run()
+    pre_delete.PreDelete(kube, RELEASE, clock.SystemClock(), said.append).run()
     return said
 
 
@@ -168,7 +168,7 @@ def test_pods_that_ask_for_nodes_and_marks_of_nodes_go_and_a_users_stay(
     assert len(api.all(gvr.PODS)) == 3
     said: list[str] = []
     release = dataclasses.replace(RELEASE, on_demand=True)
-    pre_delete.Stopping(kube, release, clock.SystemClock(), said.append).run()
+    pre_delete.PreDelete(kube, release, clock.SystemClock(), said.append).run()
     assert {one["metadata"]["name"] for one in api.all(gvr.PODS)} == {"other", "theirs"}
     left = api.read(gvr.NODES, "node-a") or {}
     assert left["metadata"]["annotations"] == keep
@@ -187,7 +187,7 @@ def test_pods_that_our_gate_keeps_waiting_are_named(
         spec = {"schedulingGates": [{"name": one} for one in gates]}
         api.put(gvr.PODS, objects.a_pod(name, **spec))
     said: list[str] = []
-    post_delete.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run({})
+    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append).run({})
     (words,) = [one for one in said if "gate" in one]
     assert "any more: default/ours. Delete them" in words
     assert "default/other" not in words
@@ -213,7 +213,7 @@ def test_what_processes_made_is_deleted_and_what_is_others_or_in_use_stays(
         spec = {"for": {"pod": "p"}, "evicting": evicting}
         api.put(gvr.RESERVATIONS, {"metadata": objects.meta(name), "spec": spec})
     said: list[str] = []
-    post_delete.Sweeping(kube, RELEASE, clock.SystemClock(), said.append).run(
+    post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append).run(
         {gvr.SECRETS: "webhook", gvr.LEASES: "webhook", gvr.CONFIG_MAPS: "seen"}
     )
     assert [one["metadata"]["name"] for one in api.all(gvr.RESERVATIONS)] == ["users"]
@@ -264,7 +264,7 @@ def test_nodes_that_are_not_cleared_in_time_are_named(
 ) -> None:
     put_clearing(api, one=True, two=second)
     said: list[str] = []
-    made = post_delete.Sweeping(kube, RELEASE, clock.SystemClock(), said.append)
+    made = post_delete.PostDelete(kube, RELEASE, clock.SystemClock(), said.append)
     made.wait_for_nodes("clearing", 1.0)
     assert said == [words]
 

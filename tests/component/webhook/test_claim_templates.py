@@ -146,7 +146,7 @@ def test_a_template_that_is_given_out_while_it_is_swept_stays(
     (seen,) = api.all(KIND)
     made.ensure("team", TEMPLATE)
     sweeping = sweeper(kube, time)
-    assert list(claim_templates.unused([seen], [], time.now())) == [seen]
+    assert list(claim_templates.unused_templates([seen], [], time.now())) == [seen]
     assert sweeping._delete(seen) is False
     assert sweeping.sweep() == 0
     assert there(api)

@@ -81,7 +81,7 @@ def test_the_labels_that_it_gives_to_nodes_with_gpus_are_among_those_we_look_for
     for kind in seen:
         parts = {"class": kind, "vendor": VENDOR}
         label = f"feature.node.kubernetes.io/pci-{'_'.join(parts[x] for x in fields)}.present"
-        assert gpu_nodes.says_gpu({label: "true"})
+        assert gpu_nodes.has_gpu_label({label: "true"})
 
 
 def test_the_operators_own_classes_are_nvidias_names_that_ours_has_only_when_told_to() -> None:

@@ -11,9 +11,9 @@ def check(data: bytes) -> None:
         return
     for from_class in (False, True):
         with refusing.refusals():
-            found = decode.config(parameters, "at", from_class=from_class)
+            found = decode.decode_config(parameters, "at", from_class=from_class)
             assert from_class or not getattr(found, "crossNamespace", False)
-            again = decode.config(written(found), "at", from_class=True)
+            again = decode.decode_config(written(found), "at", from_class=True)
             assert again == found, (again, found)
 
 

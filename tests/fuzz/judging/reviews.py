@@ -15,26 +15,26 @@ from tests.fakes import clock
 class _World:
     """`handling.World` of a cluster in which nothing is."""
 
-    def known(self) -> configs.Known:
-        return configs.Known()
+    def cluster_facts(self) -> configs.ClusterFacts:
+        return configs.ClusterFacts()
 
-    def part(self, _namespace: str, _named: pods.Named) -> opaque.Part | None:
+    def claim_part(self, _namespace: str, _named: pods.ClaimReference) -> opaque.ConfigPart | None:
         return None
 
-    def labels(self, _namespace: str) -> Mapping[str, str]:
+    def namespace_labels(self, _namespace: str) -> Mapping[str, str]:
         return {}
 
     def is_allocating(self) -> bool:
         return True
 
 
-def _mutate(request: admission_review.Request) -> admission_review.Answer:
+def _mutate(request: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
     return verdicts.mutate(request, _World(), lambda *_: None, extended_resources.Classes())
 
 
 _COUNTED = metrics.Metrics(prometheus_client.CollectorRegistry())
 _ANSWERING = tuple(
-    webhook_handler.Answering(name, decide, _COUNTED, clock.FakeClock())
+    webhook_handler.ReviewHandler(name, decide, _COUNTED, clock.FakeClock())
     for name, decide in (
         ("validate", lambda request: verdicts.validate(request, _World())),
         ("mutate", _mutate),

@@ -33,12 +33,12 @@ def quantities(data: bytes) -> None:
         assert found.units >= Fraction(found.nanos, _NANO) > found.units - 1
         assert found.millis >= Fraction(found.nanos * 1000, _NANO) > found.millis - 1
         for made in (
-            resource_quantities.of_bytes(found.units),
-            resource_quantities.of_units(found.units),
+            resource_quantities.from_bytes(found.units),
+            resource_quantities.from_units(found.units),
         ):
             assert resource_quantities.parse(made.text) == made
             assert made.nanos == found.units * _NANO
-        canonical = resource_quantities.like(found.nanos, found)
+        canonical = resource_quantities.format_like(found.nanos, found)
         assert resource_quantities.parse(canonical.text) == found
 
 
@@ -46,19 +46,19 @@ def selectors(data: bytes) -> None:
     text = data.decode(errors="surrogateescape")
     with refusing.refusals():
         found = _compiled(text)
-        if isinstance(found, selector.Unusable):
+        if isinstance(found, selector.UnusableSelector):
             assert found.why
             found.why.encode()
             return
         for device in (DEVICE, _BARE):
             answer = found.matches(device)
-            assert isinstance(answer, bool | selector.Failed)
-            if isinstance(answer, selector.Failed):
+            assert isinstance(answer, bool | selector.EvaluationFailure)
+            if isinstance(answer, selector.EvaluationFailure):
                 answer.why.encode()
             assert found.matches(device) == answer
 
 
 @functools.lru_cache(maxsize=1)
-def _compiled(text: str) -> selector.Selector | selector.Unusable:
+def _compiled(text: str) -> selector.Selector | selector.UnusableSelector:
     """Anew each time: what the cache of all texts remembers would fill memory."""
     return selector.compile_selector.__wrapped__(text)

@@ -19,8 +19,8 @@ def sharing(config: v1alpha1.Document) -> v1alpha1.Sharing | None:
 
 
 def test_an_empty_configuration_is_the_device_as_it_is() -> None:
-    assert decode.config(a_document(), "config[0]") == v1alpha1.GpuConfig()
-    found = decode.config(a_document("MigDeviceConfig"), "config[0]")
+    assert decode.decode_config(a_document(), "config[0]") == v1alpha1.GpuConfig()
+    found = decode.decode_config(a_document("MigDeviceConfig"), "config[0]")
     assert found == v1alpha1.MigDeviceConfig()
 
 
@@ -93,7 +93,7 @@ def test_an_empty_configuration_is_the_device_as_it_is() -> None:
 )
 def test_what_is_wrong_is_told_with_its_place(document: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.BadInput) as told:
-        decode.config(document, "config[0]")
+        decode.decode_config(document, "config[0]")
     assert words in str(told.value)
 
 
@@ -103,33 +103,33 @@ def test_what_is_nested_deeply_is_refused_in_few_words(field: str) -> None:
     for _ in range(900):
         value = [value]
     with pytest.raises(errors.BadInput) as told:
-        decode.config({**a_document(), field: value}, "config[0]")
+        decode.decode_config({**a_document(), field: value}, "config[0]")
     assert len(str(told.value)) < 300
 
 
 @pytest.mark.parametrize("field", ["\ud800", "apiVersion", "kind"])
 def test_half_a_surrogate_pair_is_refused_in_words_that_can_be_sent(field: str) -> None:
     with pytest.raises(errors.BadInput) as told:
-        decode.config({**a_document(), field: "\ud800"}, "config[0]")
+        decode.decode_config({**a_document(), field: "\ud800"}, "config[0]")
     assert str(told.value).encode()
 
 
 def test_a_class_may_let_namespaces_share() -> None:
-    found = decode.config(a_document(crossNamespace=True), "class", from_class=True)
+    found = decode.decode_config(a_document(crossNamespace=True), "class", from_class=True)
     assert found == v1alpha1.GpuConfig(crossNamespace=True)
 
 
 def test_nvidias_time_slicing_reads_as_ours() -> None:
     theirs = {"strategy": "TimeSlicing", "timeSlicingConfig": {"interval": "Long"}}
     ours = {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}}
-    found = decode.config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
-    assert found == decode.config(a_document(sharing=ours), "config[0]")
+    found = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
+    assert found == decode.decode_config(a_document(sharing=ours), "config[0]")
 
 
 @pytest.mark.parametrize("body", [{}, {"timeSlicingConfig": {}}])
 def test_nvidias_time_slicing_without_an_interval_is_the_default_one(body: dict[str, Any]) -> None:
     theirs = {"strategy": "TimeSlicing", **body}
-    found = decode.config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
+    found = decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]")
     assert sharing(found) == v1alpha1.TimeSlicingSharing()
 
 
@@ -142,7 +142,7 @@ def test_nvidias_mps_reads_as_ours() -> None:
             "defaultPerDevicePinnedMemoryLimit": {"0": "5Gi"},
         },
     }
-    found = sharing(decode.config(a_document(version=NVIDIA, sharing=theirs), "config[0]"))
+    found = sharing(decode.decode_config(a_document(version=NVIDIA, sharing=theirs), "config[0]"))
     assert isinstance(found, v1alpha1.MpsSharing)
     assert found.mps == v1alpha1.Mps(
         activeThreadPercentage=50, pinnedMemory="10Gi", pinnedMemoryPerDevice={"0": "5Gi"}
@@ -151,7 +151,7 @@ def test_nvidias_mps_reads_as_ours() -> None:
 
 def test_time_slicing_of_a_mig_device_says_nothing() -> None:
     theirs = {"strategy": "TimeSlicing"}
-    found = decode.config(a_document("MigDeviceConfig", NVIDIA, sharing=theirs), "config[0]")
+    found = decode.decode_config(a_document("MigDeviceConfig", NVIDIA, sharing=theirs), "config[0]")
     assert found == v1alpha1.MigDeviceConfig()
 
 
@@ -160,8 +160,8 @@ def doc(config: v1alpha1.Document, *requests: str) -> decode.Document:
 
 
 def test_without_a_document_the_default_holds() -> None:
-    assert decode.winner([], "main", "GpuConfig") == v1alpha1.GpuConfig()
-    assert decode.winner([], "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
+    assert decode.select_config([], "main", "GpuConfig") == v1alpha1.GpuConfig()
+    assert decode.select_config([], "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
 
 
 @pytest.mark.parametrize(
@@ -172,18 +172,21 @@ def test_the_last_document_that_names_the_request_wins(
     requests: tuple[str, ...], *, wins: bool
 ) -> None:
     first, last = v1alpha1.GpuConfig(), v1alpha1.GpuConfig()
-    found = decode.winner([doc(first), doc(last, *requests)], "main/sub", "GpuConfig")
+    found = decode.select_config([doc(first), doc(last, *requests)], "main/sub", "GpuConfig")
     assert (found is last) is wins
 
 
 def test_a_document_for_all_requests_is_for_the_devices_it_suits() -> None:
     for_gpus = v1alpha1.GpuConfig(sharing=v1alpha1.TimeSlicingSharing())
-    assert decode.winner([doc(for_gpus)], "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
+    assert (
+        decode.select_config([doc(for_gpus)], "main", "MigDeviceConfig")
+        == v1alpha1.MigDeviceConfig()
+    )
 
 
 def test_a_document_that_names_a_request_of_another_kind_is_refused() -> None:
     with pytest.raises(errors.BadInput) as told:
-        decode.winner([doc(v1alpha1.GpuConfig(), "main")], "main", "MigDeviceConfig")
+        decode.select_config([doc(v1alpha1.GpuConfig(), "main")], "main", "MigDeviceConfig")
     assert str(told.value) == (
         "config[0].kind: is GpuConfig, and request main got a device for MigDeviceConfig; "
         "expected MigDeviceConfig"
@@ -194,15 +197,15 @@ BY_NEED = v1alpha1.SliceConfig(isolation="none")
 
 
 def test_a_part_by_need_is_limited_in_each_process_at_least() -> None:
-    found = decode.config(a_document("SliceConfig"), "config[0]")
+    found = decode.decode_config(a_document("SliceConfig"), "config[0]")
     assert found == v1alpha1.SliceConfig(isolation="limits")
 
 
 def test_the_last_need_that_applies_to_a_request_wins() -> None:
     usual, other = v1alpha1.SliceConfig(), v1alpha1.SliceConfig(isolation="hardware")
     documents = [doc(usual, "main"), doc(BY_NEED), doc(other, "other")]
-    assert decode.need(documents, "main/sub") is BY_NEED
-    assert decode.need([doc(other, "other")], "main") is None
+    assert decode.find_slice_config(documents, "main/sub") is BY_NEED
+    assert decode.find_slice_config([doc(other, "other")], "main") is None
 
 
 @pytest.mark.parametrize("requests", [(), ("main",)])
@@ -211,14 +214,14 @@ def test_what_is_needed_of_a_part_says_nothing_of_how_it_is_set_up(
 ) -> None:
     crossing = v1alpha1.GpuConfig(crossNamespace=True)
     documents = [doc(crossing, "main"), doc(BY_NEED, *requests)]
-    assert decode.winner(documents, "main", "GpuConfig", shared=True) is crossing
-    assert decode.winner(documents, "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
+    assert decode.select_config(documents, "main", "GpuConfig", shared=True) is crossing
+    assert decode.select_config(documents, "main", "MigDeviceConfig") == v1alpha1.MigDeviceConfig()
 
 
 def test_a_whole_gpu_is_no_part_that_a_request_could_need() -> None:
     with pytest.raises(errors.BadInput, match=r"config\[0\].kind: is SliceConfig"):
-        decode.winner([doc(BY_NEED, "main")], "main", "GpuConfig")
-    assert decode.winner([doc(BY_NEED)], "main", "GpuConfig") == v1alpha1.GpuConfig()
+        decode.select_config([doc(BY_NEED, "main")], "main", "GpuConfig")
+    assert decode.select_config([doc(BY_NEED)], "main", "GpuConfig") == v1alpha1.GpuConfig()
     mistaken = [doc(BY_NEED), doc(v1alpha1.MigDeviceConfig(), "main")]
     with pytest.raises(errors.BadInput, match="is MigDeviceConfig"):
-        decode.winner(mistaken, "main", "GpuConfig")
+        decode.select_config(mistaken, "main", "GpuConfig")

@@ -15,7 +15,7 @@ def of(*rules: dict[str, Any], node: str = "train-1") -> faces.Offering:
         "kind": "NodeOfferings",
         "rules": list(rules),
     }
-    return offerings.read(document, "offerings.yaml").of(node, PLAIN)
+    return offerings.read(document, "offerings.yaml").gpu_offering(node, PLAIN)
 
 
 def test_without_rules_all_but_the_monitor_is_offered_in_eight_shares() -> None:

@@ -25,7 +25,7 @@ def test_devices_are_labelled_by_the_fields_and_classes_of_the_configuration(
     assert usual == {"feature.node.kubernetes.io/pci-0302_10de.present": "true"}
     told = {"deviceClassWhitelist": ["0302"], "deviceLabelFields": ["vendor"]}
     assert program.pci_labels(tmp_path, {"sources": {"pci": told}}) == {FOUND: "true"}
-    assert gpu_nodes.says_gpu(usual)
+    assert gpu_nodes.has_gpu_label(usual)
 
 
 def test_a_node_without_devices_has_no_label(tmp_path: Path) -> None:

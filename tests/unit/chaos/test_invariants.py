@@ -32,7 +32,7 @@ def a_node(*held: seen.Held, **more: Any) -> seen.Node:
 
 def a_slice(*devices: str, taints: tuple[slices.Taint, ...] = (), count: int = 1) -> slices.Slice:
     made = tuple(slices.Device(ids.DeviceName(one), taints=taints) for one in devices)
-    reach = node_selectors.Reach(node=ids.NodeName(NODE))
+    reach = node_selectors.DeviceReach(node=ids.NodeName(NODE))
     return slices.Slice("s", "gpu.ration.dev", NODE, 1, count, reach, made)
 
 

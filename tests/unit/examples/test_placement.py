@@ -42,8 +42,8 @@ def found(name: str) -> list[Any]:
 
 @pytest.mark.parametrize("raw", found(CLASSES), ids=lambda raw: str(raw["metadata"]["name"]))
 def test_a_class_orders_policies_that_there_are(raw: Any) -> None:
-    kind = admission_review.Kind("resource.k8s.io", "v1", "DeviceClass")
-    assert validation_claims.check(kind, raw, configs.Known()) == validation_claims.NOTHING
+    kind = admission_review.ObjectKind("resource.k8s.io", "v1", "DeviceClass")
+    assert validation_claims.check(kind, raw, configs.ClusterFacts()) == validation_claims.NOTHING
     ordered = device_classes.parse(raw).policies
     assert ordered
     assert ranking.parse_policies(ordered).has_policies

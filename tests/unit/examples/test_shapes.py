@@ -53,11 +53,11 @@ def in_it(file: Path, *kinds: str) -> list[Any]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
-    known = configs.Known(worlds.DRIVER, {one.name: one for one in installed()})
+    known = configs.ClusterFacts(worlds.DRIVER, {one.name: one for one in installed()})
     found = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
     assert found
     for raw in found:
-        kind = admission_review.Kind("resource.k8s.io", "v1", raw["kind"])
+        kind = admission_review.ObjectKind("resource.k8s.io", "v1", raw["kind"])
         assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
 
 
@@ -110,10 +110,10 @@ def test_the_pages_selectors_find_the_capabilities_it_says(
 
 def test_a_capability_is_no_text_to_compare() -> None:
     asked = 'device.attributes["gpu.ration.dev"].cudaComputeCapability >= "8.9.0"'
-    assert isinstance(holds(asked, "10.0.0"), selector.Failed)
+    assert isinstance(holds(asked, "10.0.0"), selector.EvaluationFailure)
 
 
-def holds(expression: str, capability: str) -> bool | selector.Failed:
+def holds(expression: str, capability: str) -> bool | selector.EvaluationFailure:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
     attributes = {"cudaComputeCapability": device_attributes.Version(capability)}

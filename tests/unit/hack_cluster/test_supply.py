@@ -63,9 +63,7 @@ def test_nothing_is_built_where_official_files_alone_are_asked(
     assert chosen.refusal == f"karpenter v1.15.0: {told}; build it with RATION_PROGRAMS=build"
 
 
-def test_a_go_that_is_too_old_and_may_fetch_none_is_refused_in_a_line_that_says_what_to_do() -> (
-    None
-):
+def test_a_go_too_old_that_may_fetch_none_is_refused_with_advice() -> None:
     assert choose(a_set(), supply.Go(OLD), environ=LOCAL).refusal == (
         "karpenter v1.15.0: Go 1.26.9 or newer builds it; this is 1.26.6, and GOTOOLCHAIN=local "
         "keeps it from fetching another: install that one (go.dev/dl), or set GOTOOLCHAIN=auto"

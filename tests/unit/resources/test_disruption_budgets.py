@@ -24,7 +24,7 @@ def a_budget(
 
 def guards(selector: Any, **labels: str) -> bool:
     pod = replace(objects.pod(status=RUNNING), labels=labels)
-    return a_budget(selector).guards(pod)
+    return a_budget(selector).covers(pod)
 
 
 def test_labels_and_expressions_hold_together() -> None:
@@ -44,8 +44,8 @@ def test_an_empty_selector_is_every_pod_and_none_is_no_pod() -> None:
 
 def test_a_pod_elsewhere_or_not_started_is_not_guarded() -> None:
     found = a_budget({})
-    assert not found.guards(replace(objects.pod(status=RUNNING), namespace="other"))
-    assert not found.guards(objects.pod())
+    assert not found.covers(replace(objects.pod(status=RUNNING), namespace="other"))
+    assert not found.covers(objects.pod())
 
 
 def test_a_status_of_an_older_generation_allows_nothing() -> None:
@@ -55,8 +55,10 @@ def test_a_status_of_an_older_generation_allows_nothing() -> None:
 
 
 def test_the_budgets_of_a_pod_come_by_name() -> None:
-    found = disruption_budgets.Guards([a_budget({}, name="b"), a_budget({}, name="a", allowed=2)])
-    assert [one.name for one in found.of(objects.pod(status=RUNNING))] == ["a", "b"]
+    found = disruption_budgets.BudgetIndex(
+        [a_budget({}, name="b"), a_budget({}, name="a", allowed=2)]
+    )
+    assert [one.name for one in found.pod_budgets(objects.pod(status=RUNNING))] == ["a", "b"]
     assert found.allowed == {"default/a": 2, "default/b": 1}
 
 

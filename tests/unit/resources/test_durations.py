@@ -17,4 +17,4 @@ from driver.resources import durations
     ],
 )
 def test_times_are_told_in_their_two_largest_units(seconds: float, told: str) -> None:
-    assert durations.text(seconds) == told
+    assert durations.format_duration(seconds) == told

@@ -49,7 +49,7 @@ def test_without_its_label_no_mig_manager_is_at_work() -> None:
 
 def test_a_device_that_does_not_say_who_allocates_it_is_not_ours() -> None:
     found = [of_device(type="gpu", allocator="controller"), strangers.a_slice(DRIVER)]
-    assert foreign_agents.foreign(found) == (f"node-1-{DRIVER}-x7k2p",)
+    assert foreign_agents.find_foreign(found) == (f"node-1-{DRIVER}-x7k2p",)
 
 
 @pytest.mark.parametrize(
@@ -61,14 +61,14 @@ def test_a_device_that_does_not_say_who_allocates_it_is_not_ours() -> None:
     ],
 )
 def test_our_own_devices_are_no_strangers(attributes: dict[str, str]) -> None:
-    assert foreign_agents.foreign([of_device(**attributes)]) == ()
+    assert foreign_agents.find_foreign([of_device(**attributes)]) == ()
 
 
 def test_an_allocator_that_we_do_not_know_is_a_strangers_word() -> None:
-    assert foreign_agents.foreign([of_device(type="gpu", allocator="me")])
+    assert foreign_agents.find_foreign([of_device(type="gpu", allocator="me")])
 
 
 def test_a_slice_without_devices_may_be_anybodys() -> None:
     empty = strangers.a_slice(DRIVER)
     del empty["spec"]["devices"]
-    assert foreign_agents.foreign([empty]) == ()
+    assert foreign_agents.find_foreign([empty]) == ()

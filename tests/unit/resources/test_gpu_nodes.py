@@ -6,7 +6,7 @@ from driver.resources import gpu_nodes
 @pytest.mark.parametrize("label", gpu_nodes.LABELS)
 def test_each_label_says_that_a_node_has_gpus(label: str) -> None:
     key, _, value = label.partition("=")
-    assert gpu_nodes.says_gpu({"zone": "a", key: value or "nvidia-tesla-t4"})
+    assert gpu_nodes.has_gpu_label({"zone": "a", key: value or "nvidia-tesla-t4"})
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ def test_each_label_says_that_a_node_has_gpus(label: str) -> None:
     ],
 )
 def test_other_labels_and_other_values_say_nothing(labels: dict[str, str]) -> None:
-    assert not gpu_nodes.says_gpu(labels)
+    assert not gpu_nodes.has_gpu_label(labels)

@@ -19,4 +19,4 @@ from tests import objects
 )
 def test_how_many_have_to_run_at_once(spec: dict[str, Any], least: int) -> None:
     found = pod_groups.parse({"metadata": objects.meta("train"), "spec": spec})
-    assert (found.key, found.least) == ("default/train", least)
+    assert (found.key, found.min_members) == ("default/train", least)

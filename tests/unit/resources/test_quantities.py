@@ -61,9 +61,9 @@ def test_quantities_compare_by_amount_not_by_text() -> None:
 
 
 def test_bytes_are_written_in_the_largest_suffix_that_divides_them() -> None:
-    assert quantities.of_bytes(80 * 2**30).text == "80Gi"
-    assert quantities.of_bytes(81559 * 2**20).text == "81559Mi"
-    assert quantities.of_bytes(0).text == "0"
+    assert quantities.from_bytes(80 * 2**30).text == "80Gi"
+    assert quantities.from_bytes(81559 * 2**20).text == "81559Mi"
+    assert quantities.from_bytes(0).text == "0"
 
 
 def test_parts_of_a_unit_round_up() -> None:
@@ -87,7 +87,7 @@ def test_parts_of_a_unit_round_up() -> None:
     ],
 )
 def test_an_amount_is_written_in_the_form_of_another(nanos: int, form: str, text: str) -> None:
-    found = quantities.like(nanos, quantities.parse(form))
+    found = quantities.format_like(nanos, quantities.parse(form))
     assert (found.text, found.nanos) == (text, nanos)
     assert quantities.parse(found.text).nanos == nanos
 
@@ -95,5 +95,5 @@ def test_an_amount_is_written_in_the_form_of_another(nanos: int, form: str, text
 @pytest.mark.parametrize("count", [15 * 10**18, 2**63, -(2**64), 2**63 - 1, -(2**62), 3 << 30])
 def test_an_amount_of_bytes_that_is_written_reads_the_same(count: int) -> None:
     """Binary suffixes end at 2**63 - 1, as the API server reads them."""
-    assert quantities.parse(quantities.of_bytes(count).text) == quantities.of_bytes(count)
-    assert quantities.of_bytes(count).units == count
+    assert quantities.parse(quantities.from_bytes(count).text) == quantities.from_bytes(count)
+    assert quantities.from_bytes(count).units == count

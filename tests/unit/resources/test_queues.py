@@ -25,7 +25,7 @@ def test_amounts_are_read_exactly() -> None:
 
 def test_durations_are_seconds_and_none_is_none() -> None:
     found = queues.parse(a_queue(halfLife="24h", minRunTime="1h30m", starvationBound="90s"))
-    assert (found.half_life_s, found.min_run_s, found.starvation_s) == (86400, 5400, 90)
+    assert (found.half_life_s, found.min_runtime_s, found.starvation_s) == (86400, 5400, 90)
     assert queues.parse(a_queue()).half_life_s == 0
 
 

@@ -10,7 +10,7 @@ from driver.resources import quantities, reservations
 from driver.resources.dra import claims
 from tests import objects
 
-HELD = reservations.Held(
+HELD = reservations.HeldDevice(
     0,
     objects.node("node-a").name,
     claims.DeviceId("gpu.ration.dev", "node-a", "gpu-0-mps"),
@@ -27,20 +27,20 @@ def a_reservation(**spec: Any) -> dict[str, Any]:
 
 def test_what_is_held_reads_back_as_it_was_written() -> None:
     one = reservations.parse(a_reservation())
-    accepted = reservations.accepted(one, "", "", "2026-11-21T09:00:00Z")
+    accepted = reservations.render_accepted(one, "", "", "2026-11-21T09:00:00Z")
     status = reservations.render_status(one, "Held", [HELD], accepted, "")
     again = reservations.parse({**a_reservation(), "status": status})
     assert again.held == (HELD,)
     assert (again.phase, status["count"], status["nodes"]) == ("Held", 1, "node-a")
-    assert reservations.same(again.status, status)
+    assert reservations.is_same_status(again.status, status)
 
 
 def test_a_condition_keeps_its_time_as_long_as_it_stands() -> None:
     one = reservations.parse(a_reservation())
-    first = reservations.accepted(one, "", "", "2026-11-21T09:00:00Z")
+    first = reservations.render_accepted(one, "", "", "2026-11-21T09:00:00Z")
     later = reservations.parse({**a_reservation(), "status": {"conditions": [first]}})
-    assert reservations.accepted(later, "", "", "2026-11-21T10:00:00Z") == first
-    refused = reservations.accepted(later, "spec.start: late", "Odd", "2026-11-21T10:00:00Z")
+    assert reservations.render_accepted(later, "", "", "2026-11-21T10:00:00Z") == first
+    refused = reservations.render_accepted(later, "spec.start: late", "Odd", "2026-11-21T10:00:00Z")
     assert (refused["status"], refused["lastTransitionTime"]) == ("False", "2026-11-21T10:00:00Z")
 
 
@@ -82,4 +82,4 @@ def test_one_for_which_pods_go_names_them_and_goes_with_the_pod_that_it_is_for()
     ],
 )
 def test_whom_it_is_for_in_words(holder: api.Holder, words: str) -> None:
-    assert reservations.words(holder) == words
+    assert reservations.describe_holder(holder) == words

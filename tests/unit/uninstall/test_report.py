@@ -43,7 +43,7 @@ def entry(pod: pods.Pod) -> claims.Consumer:
 
 def test_a_claim_is_in_use_from_when_its_pod_is_bound_until_it_has_ended() -> None:
     found = [a_claim(entry(one), name=one.name) for one in (BOUND, WAITING, ENDED)]
-    uses = uninstall_report.uses(found, there(BOUND, WAITING, ENDED), names.DRIVER)
+    uses = uninstall_report.claims_in_use(found, there(BOUND, WAITING, ENDED), names.DRIVER)
     assert [(one.claim, one.pod.name) for one in uses] == [("default/bound", "bound")]
 
 
@@ -51,11 +51,11 @@ def test_a_pod_that_is_being_deleted_still_uses_its_claim() -> None:
     raw = objects.a_pod("bound", nodeName="node-a")
     raw["metadata"]["deletionTimestamp"] = "2026-11-21T09:00:00Z"
     pod = pods.parse(raw)
-    assert uninstall_report.uses([a_claim(entry(pod))], there(pod), names.DRIVER)
+    assert uninstall_report.claims_in_use([a_claim(entry(pod))], there(pod), names.DRIVER)
 
 
 def test_each_pod_of_a_shared_claim_uses_it() -> None:
-    uses = uninstall_report.uses(
+    uses = uninstall_report.claims_in_use(
         [a_claim(entry(BOUND), entry(OTHER))], there(BOUND, OTHER), names.DRIVER
     )
     assert [one.pod.name for one in uses] == ["bound", "other"]
@@ -63,32 +63,32 @@ def test_each_pod_of_a_shared_claim_uses_it() -> None:
 
 def test_another_pod_of_the_same_name_uses_nothing() -> None:
     gone = claims.Consumer("", "pods", BOUND.name, "older")
-    assert uninstall_report.uses([a_claim(gone)], there(BOUND), names.DRIVER) == ()
+    assert uninstall_report.claims_in_use([a_claim(gone)], there(BOUND), names.DRIVER) == ()
 
 
 def test_claims_of_other_drivers_are_no_concern() -> None:
     foreign = a_claim(entry(BOUND), allocation_hold.pod_hold(BOUND), driver="gpu.example.com")
-    assert uninstall_report.uses([foreign], there(BOUND), names.DRIVER) == ()
-    assert not list(uninstall_report.releases([foreign], there(BOUND), names.DRIVER))
+    assert uninstall_report.claims_in_use([foreign], there(BOUND), names.DRIVER) == ()
+    assert not list(uninstall_report.pending_releases([foreign], there(BOUND), names.DRIVER))
 
 
 def released(
     claim: claims.Claim, *found: pods.Pod
-) -> list[uninstall_report.Drop | uninstall_report.Clear]:
-    return list(uninstall_report.releases([claim], there(*found), names.DRIVER))
+) -> list[uninstall_report.DropHolds | uninstall_report.ClearClaim]:
+    return list(uninstall_report.pending_releases([claim], there(*found), names.DRIVER))
 
 
 def test_the_hold_of_a_bound_pod_goes_and_its_allocation_stays() -> None:
     claim = a_claim(entry(BOUND), allocation_hold.pod_hold(BOUND))
     assert released(claim, BOUND) == [
-        uninstall_report.Drop(claim, (allocation_hold.pod_hold(BOUND),))
+        uninstall_report.DropHolds(claim, (allocation_hold.pod_hold(BOUND),))
     ]
 
 
 @pytest.mark.parametrize("pod", [WAITING, ENDED])
 def test_an_allocation_that_nobody_is_bound_with_is_taken_back(pod: pods.Pod) -> None:
     claim = a_claim(entry(pod), allocation_hold.pod_hold(pod))
-    assert released(claim, pod) == [uninstall_report.Clear(claim)]
+    assert released(claim, pod) == [uninstall_report.ClearClaim(claim)]
 
 
 def test_a_hold_whose_pod_is_gone_goes_with_its_allocation() -> None:
@@ -96,7 +96,7 @@ def test_a_hold_whose_pod_is_gone_goes_with_its_allocation() -> None:
         a_claim(allocation_hold.pod_hold(WAITING)),
         a_claim(entry(WAITING), allocation_hold.pod_hold(WAITING)),
     ):
-        assert released(claim) == [uninstall_report.Clear(claim)]
+        assert released(claim) == [uninstall_report.ClearClaim(claim)]
 
 
 def test_what_others_have_reserved_stays_allocated() -> None:
@@ -105,7 +105,7 @@ def test_what_others_have_reserved_stays_allocated() -> None:
         another = a_pod("another")
         claim = a_claim(user, entry(another), allocation_hold.pod_hold(another))
         assert released(claim, pod, another) == [
-            uninstall_report.Drop(claim, (allocation_hold.pod_hold(another),))
+            uninstall_report.DropHolds(claim, (allocation_hold.pod_hold(another),))
         ]
 
 
@@ -116,8 +116,8 @@ def test_a_claim_without_a_hold_is_left_alone() -> None:
 
 def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
     found = [a_claim(entry(BOUND), name="one"), a_claim(entry(OTHER), name="two")]
-    uses = uninstall_report.uses(found, there(BOUND, OTHER), names.DRIVER)
-    assert uninstall_report.refusal(uses, RELEASE) == (
+    uses = uninstall_report.claims_in_use(found, there(BOUND, OTHER), names.DRIVER)
+    assert uninstall_report.refusal_message(uses, RELEASE) == (
         "Not uninstalled, and nothing was changed: 2 claims are in use, and only the driver "
         "gpu.ration.dev can end that:\n"
         "  pod default/bound on node-a, claim default/one\n"
@@ -132,9 +132,11 @@ def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
 
 
 def test_by_force_the_pods_that_will_stay_terminating_are_named() -> None:
-    uses = uninstall_report.uses([a_claim(entry(BOUND))], there(BOUND), names.DRIVER)
-    words = uninstall_report.forced(uses, RELEASE)
+    uses = uninstall_report.claims_in_use([a_claim(entry(BOUND))], there(BOUND), names.DRIVER)
+    words = uninstall_report.forced_message(uses, RELEASE)
     assert "while 1 claim is in use" in words
     assert "stay Terminating until a driver gpu.ration.dev answers" in words
     assert "  pod default/bound on node-a, claim default/claim\n" in words
-    assert uninstall_report.forced((), RELEASE) == "Uninstalling by force; no claim is in use."
+    assert (
+        uninstall_report.forced_message((), RELEASE) == "Uninstalling by force; no claim is in use."
+    )

@@ -18,11 +18,11 @@ def a_review(**request: Any) -> dict[str, Any]:
     return {"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "request": asked}
 
 
-def read(document: object) -> admission_review.Request:
+def read(document: object) -> admission_review.ReviewRequest:
     return admission_review.read(json.dumps(document).encode())
 
 
-def answered(answer: admission_review.Answer) -> dict[str, Any]:
+def answered(answer: admission_review.ReviewResponse) -> dict[str, Any]:
     shown = json.loads(admission_review.render(read(a_review()), answer))
     assert (shown["apiVersion"], shown["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
     return dict(shown["response"])
@@ -32,7 +32,7 @@ def test_a_request_is_read_whole() -> None:
     found = read(
         a_review(namespace="team", name="one", dryRun=True, subResource="status", object={"a": 1})
     )
-    assert found.kind == admission_review.Kind("resource.k8s.io", "v1", "ResourceClaim")
+    assert found.kind == admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim")
     assert (found.namespace, found.name, found.subresource) == ("team", "one", "status")
     assert (found.dry_run, found.object, found.old) == (True, {"a": 1}, None)
 
@@ -103,17 +103,19 @@ def test_keys_that_stand_twice_are_found_where_they_stand() -> None:
     found = admission_review.read(
         text.replace('{"sharing": 1}', '{"sharing": 1, "sharing": 2}').encode()
     )
-    assert [str(one) for one in admission_review.doubled(found.object, "object")] == [
+    assert [str(one) for one in admission_review.find_duplicate(found.object, "object")] == [
         "object.deep[0].sharing: is there twice; expected each field once"
     ]
     assert (
-        list(admission_review.doubled(read(a_review(object={"a": [1, "b"]})).object, "object"))
+        list(
+            admission_review.find_duplicate(read(a_review(object={"a": [1, "b"]})).object, "object")
+        )
         == []
     )
 
 
 def test_a_refusal_carries_code_and_message_and_no_patch() -> None:
-    no = admission_review.Answer(
+    no = admission_review.ReviewResponse(
         allowed=False, message="no", patch=({"op": "remove", "path": "/a"},)
     )
     assert answered(no) == {
@@ -124,14 +126,14 @@ def test_a_refusal_carries_code_and_message_and_no_patch() -> None:
 
 
 def test_a_patch_is_base64_of_its_operations() -> None:
-    found = answered(admission_review.Answer(patch=({"op": "remove", "path": "/a"},)))
+    found = answered(admission_review.ReviewResponse(patch=({"op": "remove", "path": "/a"},)))
     assert found["patchType"] == "JSONPatch"
     assert json.loads(base64.b64decode(found["patch"])) == [{"op": "remove", "path": "/a"}]
 
 
 def test_warnings_are_few_short_and_each_once() -> None:
     found = answered(
-        admission_review.Answer(warnings=("x" * 300, "same", "same", *map(str, range(40))))
+        admission_review.ReviewResponse(warnings=("x" * 300, "same", "same", *map(str, range(40))))
     )
     assert len(found["warnings"]) == 32
     assert len(found["warnings"][0]) == 256

@@ -18,7 +18,7 @@ class Source:
 
 def test_a_value_is_read_again_once_it_is_old() -> None:
     time, source = clock.FakeClock(), Source("first")
-    values = read_cache.Recent[str](time, 2.0)
+    values = read_cache.RecentReads[str](time, 2.0)
     assert values.get("key", source.read) == "first"
     source.value = "second"
     time.advance(1.9)
@@ -30,7 +30,7 @@ def test_a_value_is_read_again_once_it_is_old() -> None:
 
 def test_what_is_not_there_is_looked_up_each_time() -> None:
     source = Source(None)
-    values = read_cache.Recent[str](clock.FakeClock(), 2.0)
+    values = read_cache.RecentReads[str](clock.FakeClock(), 2.0)
     assert values.get("key", source.read) is None
     source.value = "made"
     assert values.get("key", source.read) == "made"
@@ -38,7 +38,7 @@ def test_what_is_not_there_is_looked_up_each_time() -> None:
 
 def test_it_never_holds_more_than_so_many() -> None:
     source = Source("value")
-    values = read_cache.Recent[str](clock.FakeClock(), 2.0)
+    values = read_cache.RecentReads[str](clock.FakeClock(), 2.0)
     for key in range(3000):
         values.get(key, source.read)
     values.get(2999, source.read)

@@ -19,9 +19,11 @@ FIRST = ({"op": "add", "path": "/spec/schedulingGates", "value": [ENTRY]},)
 NOW = clock.START
 
 
-def part(*selectors: str, **request: Any) -> opaque.Part:
+def part(*selectors: str, **request: Any) -> opaque.ConfigPart:
     claim = objects.a_claim("claim", objects.a_request("gpu", 1, *selectors, **request))
-    found = opaque.part_of(admission_review.Kind("resource.k8s.io", "v1", "ResourceClaim"), claim)
+    found = opaque.claim_part(
+        admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim"), claim
+    )
     assert found is not None
     return found
 
@@ -41,14 +43,14 @@ class World:
         self._label = label
         self._allocating = allocating
 
-    def known(self) -> configs.Known:
+    def cluster_facts(self) -> configs.ClusterFacts:
         return KNOWN
 
-    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
+    def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
         assert namespace == "team"
-        return PARTS.get(named.of)
+        return PARTS.get(named.source)
 
-    def labels(self, namespace: str) -> Raw:
+    def namespace_labels(self, namespace: str) -> Raw:
         assert namespace == "team"
         return {names.GATE_LABEL: self._label}
 
@@ -61,10 +63,10 @@ def a_pod(*claims: str, **spec: Any) -> Raw:
     return {"metadata": {"name": "pod"}, "spec": {"resourceClaims": entries, **spec}}
 
 
-def gated(pod: Raw, world: World | None = None, **more: Any) -> admission_review.Answer:
+def gated(pod: Raw, world: World | None = None, **more: Any) -> admission_review.ReviewResponse:
     asked = {"operation": "CREATE", "namespace": "team", **more}
-    kind = admission_review.Kind("", "v1", "Pod")
-    request = admission_review.Request(uid="u", kind=kind, object=pod, **asked)
+    kind = admission_review.ObjectKind("", "v1", "Pod")
+    request = admission_review.ReviewRequest(uid="u", kind=kind, object=pod, **asked)
     return verdicts.gate(request, world or World())
 
 
@@ -110,7 +112,7 @@ def test_a_pod_that_cannot_be_read_is_the_api_servers_to_refuse() -> None:
     assert gated({"spec": {"resourceClaims": 3}}) == admission_review.ALLOWED
     assert gated(a_pod(OURS, schedulingGates="no")) == admission_review.ALLOWED
     with pytest.raises(errors.BadInput):
-        scheduling_gate.patch(a_pod(OURS, schedulingGates="no"), [PARTS[OURS]], KNOWN)
+        scheduling_gate.gate_patch(a_pod(OURS, schedulingGates="no"), [PARTS[OURS]], KNOWN)
 
 
 def a_lease(renewed: str = "2026-11-21T08:59:50.000000Z", **spec: Any) -> gvr.Object:

@@ -41,30 +41,34 @@ class World:
         self.asked: list[str] = []
         self.allocating = True
 
-    def known(self) -> configs.Known:
+    def cluster_facts(self) -> configs.ClusterFacts:
         return KNOWN
 
-    def part(self, namespace: str, named: pods.Named) -> opaque.Part | None:
-        self.asked.append(f"{namespace}/{named.of}")
+    def claim_part(self, namespace: str, named: pods.ClaimReference) -> opaque.ConfigPart | None:
+        self.asked.append(f"{namespace}/{named.source}")
         claim = objects.a_claim("one", objects.a_request(deviceClassName=MPS))
-        found = opaque.part_of(admission_review.Kind(*CLAIM), claim)
-        return found if named.of == "share" else None
+        found = opaque.claim_part(admission_review.ObjectKind(*CLAIM), claim)
+        return found if named.source == "share" else None
 
-    def labels(self, namespace: str) -> Mapping[str, str]:
+    def namespace_labels(self, namespace: str) -> Mapping[str, str]:
         return self.by_namespace.get(namespace, {})
 
     def is_allocating(self) -> bool:
         return self.allocating
 
 
-def a_request(kind: tuple[str, str, str], obj: Raw | None, **more: Any) -> admission_review.Request:
+def a_request(
+    kind: tuple[str, str, str], obj: Raw | None, **more: Any
+) -> admission_review.ReviewRequest:
     fields = {"operation": "CREATE", "namespace": "team", **more}
-    return admission_review.Request(
-        uid="u", kind=admission_review.Kind(*kind), object=obj, **fields
+    return admission_review.ReviewRequest(
+        uid="u", kind=admission_review.ObjectKind(*kind), object=obj, **fields
     )
 
 
-def validated(kind: tuple[str, str, str], obj: Raw | None, **more: Any) -> admission_review.Answer:
+def validated(
+    kind: tuple[str, str, str], obj: Raw | None, **more: Any
+) -> admission_review.ReviewResponse:
     return verdicts.validate(a_request(kind, obj, **more), World())
 
 
@@ -136,7 +140,7 @@ def test_a_pod_is_measured_by_what_its_templates_ask() -> None:
 
 def mutated(
     obj: Raw, made: list[str] | None = None, world: World | None = None, **more: Any
-) -> admission_review.Answer:
+) -> admission_review.ReviewResponse:
     def ensure(namespace: str, template: extended_resources.Template) -> None:
         if made is None:
             raise errors.Forbidden(403, "Forbidden", "the namespace is on its way out")
@@ -188,9 +192,9 @@ def test_other_objects_and_other_pods_are_not_converted() -> None:
     assert mutated(GPU_POD, [], subresource="ephemeralcontainers") == admission_review.ALLOWED
 
 
-def answers(decide: webhook_handler.Decide) -> tuple[webhook_handler.Answering, Any]:
+def answers(decide: webhook_handler.Decide) -> tuple[webhook_handler.ReviewHandler, Any]:
     registry = prometheus_client.CollectorRegistry()
-    found = webhook_handler.Answering(
+    found = webhook_handler.ReviewHandler(
         "validate", decide, metrics.Metrics(registry), clock.FakeClock()
     )
 
@@ -208,11 +212,11 @@ def body_of(obj: Any, kind: tuple[str, str, str] = CLAIM) -> bytes:
     return json.dumps(shown).encode()
 
 
-def validating(request: admission_review.Request) -> admission_review.Answer:
+def validating(request: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
     return verdicts.validate(request, World())
 
 
-def mutating(request: admission_review.Request) -> admission_review.Answer:
+def mutating(request: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
     return verdicts.mutate(request, World(), lambda *_: None, extended_resources.Classes())
 
 
@@ -226,7 +230,7 @@ def test_each_answer_is_counted_by_its_verdict() -> None:
 
 
 def test_what_fails_in_us_is_counted_and_left_to_the_server() -> None:
-    def decide(_: admission_review.Request) -> admission_review.Answer:
+    def decide(_: admission_review.ReviewRequest) -> admission_review.ReviewResponse:
         raise ZeroDivisionError
 
     answer, count = answers(decide)

@@ -1,4 +1,4 @@
-"""Repairs pods that are bound away from their claims: `bound` decides, this acts (ADR 18)."""
+"""Repairs pods that are bound away from their claims; `lifecycle.bound_pods` decides (ADR 18)."""
 
 from driver import reasons
 from driver.controller.commit import write_pool
@@ -12,13 +12,13 @@ from driver.scheduling.lifecycle import actions, bound_pods, eviction_backoff
 from driver.scheduling.reports import bound_pod_refusal
 from driver.scheduling.snapshot import snapshot
 
-_AGAIN_S = 1.0
+_RETRY_S = 1.0
 _NO_SECOND_POD = frozenset({"DaemonSet", "Node"})
 """Owners whose next pod is for the same node (of a static pod: the mirror of the node's own)."""
 
 
 class BoundPods:
-    """Pods with a node whose claims have none, or another."""
+    """Pods with a node whose claims have no allocation, or one on another node."""
 
     def __init__(
         self,
@@ -28,10 +28,10 @@ class BoundPods:
         placer: scheduler_results.ResultHandler,
         owners: ownership.OwnershipResolver,
     ) -> None:
-        self._known = shared
+        self._context = shared
         self._writers = hands
         self._tools = tools
-        self._placing = placer
+        self._results = placer
         self._owners = owners
         self._pacing = eviction_backoff.EvictionBackoff()
 
@@ -44,18 +44,18 @@ class BoundPods:
         stale: bool,
     ) -> pending.PendingWorkload | float | None:
         """Return a candidate for the pod's own node, or the seconds until the next look."""
-        node = self._known.refresh_view().nodes.get(pod.node) if pod.node is not None else None
-        mine = bound_pod_refusal.ours(self._known.view, self._owners, held)
+        node = self._context.refresh_view().nodes.get(pod.node) if pod.node is not None else None
+        mine = bound_pod_refusal.managed_claims(self._context.view, self._owners, held)
         due = bound_pods.binding_state(pod, mine, node)
         if isinstance(due, bound_pods.Consistent):
-            self._known.memory.astray.pop(pod.uid, None)
+            self._context.memory.astray.pop(pod.uid, None)
             return None
-        now = self._known.clock.monotonic()
-        left_s = self._known.memory.astray.setdefault(pod.uid, now) + bound_pods.GRACE_S - now
+        now = self._context.clock.monotonic()
+        left_s = self._context.memory.astray.setdefault(pod.uid, now) + bound_pods.GRACE_S - now
         if left_s > 0 or stale:
             return max(left_s, actions.STALE_RETRY_S if stale else 0.0)
         if node is None:
-            self._tell(
+            self._report(
                 pod, held, reasons.Reason.NODE_NOT_FOUND, bound_pods.unknown_node_message(pod)
             )
             return None
@@ -64,14 +64,14 @@ class BoundPods:
                 return self.give_up(pod, (claim,), bound_pods.misplaced_message(blocked))
             case bound_pods.Misplaced(claims=astray):
                 self._clear(pod, astray)
-                return _AGAIN_S
+                return _RETRY_S
             case bound_pods.Unallocated():
                 return self._candidate(item, pod, due)
 
     def _candidate(
         self, item: write_pool.WorkItem, pod: pods.Pod, due: bound_pods.Unallocated
     ) -> pending.PendingWorkload | None:
-        if any(claim.key in self._known.memory.writing for claim in due.open_claims):
+        if any(claim.key in self._context.memory.writing for claim in due.open_claims):
             return None  # its end brings the pod back
         workload = allocator_types.Workload(
             pod, due.open_claims, due.allocated_claims, is_bound=True
@@ -92,12 +92,12 @@ class BoundPods:
         names its node itself would meet the same again. Returns the seconds until the next eviction
         is allowed, None where there will be none.
         """
-        self._tell(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, words))
+        self._report(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, words))
         owner = pod.owner
-        scheduled = pod.uid in self._known.memory.unbound
+        scheduled = pod.uid in self._context.memory.unbound
         if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):
             return None
-        now = self._known.clock.monotonic()
+        now = self._context.clock.monotonic()
         left_s = self._pacing.remaining_s(owner.uid, now)
         if left_s <= 0:
             self._pacing.record_eviction(owner.uid, now)
@@ -106,8 +106,8 @@ class BoundPods:
             left_s = self._pacing.remaining_s(owner.uid, now)
         return left_s
 
-    def _tell(
+    def _report(
         self, pod: pods.Pod, held: tuple[claims.Claim, ...], reason: reasons.Reason, words: str
     ) -> None:
-        if self._known.memory.messages.get(pod.uid) != words:
-            self._placing.report(pod, held, reason, words)
+        if self._context.memory.messages.get(pod.uid) != words:
+            self._results.report(pod, held, reason, words)

@@ -1,6 +1,6 @@
-"""Attends to claims that their nodes refused: `refused` decides, this acts, in measure.
+"""Acts on claims that nodes refused; `lifecycle.claim_remediation` decides. Paced per owner.
 
-Owned by the decider's thread; the writes are the writers'.
+Owned by the decider's thread; writes run on the pool.
 """
 
 from typing import assert_never
@@ -14,25 +14,25 @@ from driver.scheduling.lifecycle import claim_remediation, eviction_backoff
 
 
 class ClaimRemediation:
-    """One turn of a claim at a time. What it remembers may be lost."""
+    """Reconciles one claim at a time. Its state may be lost."""
 
     def __init__(
         self,
-        known: store.Store[pods.Pod],
+        pod_store: store.Store[pods.Pod],
         hands: write_pool.WritePool,
         rules: claim_remediation.RemediationRules,
         time: clock.Clock,
     ) -> None:
-        self._pods = known
+        self._pods = pod_store
         self._writers = hands
         self._rules = rules
         self._clock = time
         self._pacing = eviction_backoff.EvictionBackoff()
-        self._told: dict[ids.Key, str] = {}
+        self._reported: dict[ids.Key, str] = {}
 
     def reconcile(self, claim: claims.Claim) -> float | None:
-        """Do what is due for the claim's pods; seconds until it is to be looked at again."""
-        if not claim.said:
+        """Act on the claim's pods; return the seconds until the next reconcile."""
+        if not claim.device_statuses:
             self.forget(claim.key)
             return None
         acts = claim_remediation.actions_for(
@@ -42,8 +42,8 @@ class ClaimRemediation:
         return min((wait for wait in waits if wait is not None), default=None)
 
     def forget(self, claim: ids.Key) -> None:
-        """The claim is gone, or nothing is said of it any more."""
-        self._told.pop(claim, None)
+        """Forget a claim that is gone or has no device status."""
+        self._reported.pop(claim, None)
 
     def _act(self, claim: claims.Claim, act: claim_remediation.Action) -> float | None:
         match act:
@@ -52,8 +52,8 @@ class ClaimRemediation:
             case claim_remediation.Evict():
                 return self._evict(claim, act)
             case claim_remediation.ReportKept(pod=pod, since=since, message=message):
-                if self._told.get(claim.key) != since:
-                    self._told[claim.key] = since
+                if self._reported.get(claim.key) != since:
+                    self._reported[claim.key] = since
                     self._writers.report_kept(claim, pod, message)
             case claim_remediation.Recheck(after_s=after_s):
                 return after_s

@@ -1,4 +1,4 @@
-"""Pods that go for what is reserved: asked to leave, each with the reason, until they are gone."""
+"""Requests the evictions of a Reservation's victims until they are gone."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ RETRY_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class EvictionMessages:
-    """Why each pod is evicted, and the reason that all have in common."""
+    """Message per victim, and the common reason."""
 
     by_uid: Mapping[ids.PodUid, str] = field(default_factory=dict)
     reason: reasons.Reason = reasons.Reason.PREEMPTED
@@ -29,49 +29,59 @@ _NOTHING = EvictionMessages()
 class EvictionRequester:
     """On the decider's thread."""
 
-    def __init__(self, known: state.SchedulerContext, hands: object_writer.ObjectWriter) -> None:
-        self._known = known
-        self._hands = hands
-        self._said: dict[ids.Key, EvictionMessages] = {}
-        self._asked: dict[ids.PodUid, float] = {}
+    def __init__(self, context: state.SchedulerContext, hands: object_writer.ObjectWriter) -> None:
+        self._context = context
+        self._writer = hands
+        self._messages: dict[ids.Key, EvictionMessages] = {}
+        self._retry_at: dict[ids.PodUid, float] = {}
 
     def set_messages(self, reservation: ids.Key, words: EvictionMessages) -> None:
-        """Why pods go for a Reservation; the next leader knows but for whom."""
-        self._said[reservation] = words
+        """Store the messages of a Reservation's victims; a new leader knows only the holder."""
+        self._messages[reservation] = words
 
     def forget(self, reservation: ids.Key) -> None:
-        """It is gone."""
-        self._said.pop(reservation, None)
+        """Forget a deleted Reservation."""
+        self._messages.pop(reservation, None)
 
-    def evict_victims(self, item: write_pool.WorkItem, one: reservations.Reservation) -> None:
-        """Ask those to leave that are still there; `item` comes back where one may not yet."""
-        for victim in one.evicting:
-            pod = self._known.stores.pods.get(victim.key)
+    def evict_victims(
+        self, item: write_pool.WorkItem, reservation: reservations.Reservation
+    ) -> None:
+        """Evict the remaining victims; `item` is retried where that is refused."""
+        for victim in reservation.evicting:
+            pod = self._context.stores.pods.get(victim.key)
             if pod is None or pod.uid != victim.uid or pod.deleting or pod.finished:
-                self._asked.pop(victim.uid, None)
+                self._retry_at.pop(victim.uid, None)
                 continue
-            words = self._said.get(one.key, _NOTHING)
-            for_whom = f"Evicted for {reservations.words(one.holder)}, which waits"
-            self._ask(item, pod, words.by_uid.get(victim.uid, for_whom), words.reason)
+            words = self._messages.get(reservation.key, _NOTHING)
+            for_whom = (
+                f"Evicted for {reservations.describe_holder(reservation.holder)}, which waits"
+            )
+            self._evict(item, pod, words.by_uid.get(victim.uid, for_whom), words.reason)
 
     def evict_overrun(
-        self, item: write_pool.WorkItem, one: reservations.Reservation, there: Iterable[pods.Pod]
+        self,
+        item: write_pool.WorkItem,
+        reservation: reservations.Reservation,
+        users: Iterable[pods.Pod],
     ) -> None:
-        """Ask those to leave that were to be over by now: they were lent it no longer."""
-        now = self._known.clock.now()
-        for pod in there:
+        """Evict pods that exceeded their declared run time on reserved devices."""
+        now = self._context.clock.now()
+        for pod in users:
             if pod.node and not pod.deleting and term.ends_by(pod, now, now):
-                words = f"Evicted: it said that it runs {pod.most_s:.0f} s at most, and its devices"
-                told = f"{words} are reserved for {reservations.words(one.holder)}"
-                self._ask(item, pod, told, reasons.Reason.PREEMPTED)
+                limit = f"{pod.max_runtime_s:.0f} s at most"
+                words = f"Evicted: it said that it runs {limit}, and its devices"
+                message = (
+                    f"{words} are reserved for {reservations.describe_holder(reservation.holder)}"
+                )
+                self._evict(item, pod, message, reasons.Reason.PREEMPTED)
 
-    def _ask(
+    def _evict(
         self, item: write_pool.WorkItem, pod: pods.Pod, words: str, reason: reasons.Reason
     ) -> None:
-        """Unless it was a moment ago."""
-        now = self._known.clock.monotonic()
-        if self._asked.get(pod.uid, 0.0) > now:
+        """Evict a pod unless it was requested within `RETRY_S`."""
+        now = self._context.clock.monotonic()
+        if self._retry_at.get(pod.uid, 0.0) > now:
             return
-        self._asked[pod.uid] = now + RETRY_S
-        found = stores.pod_claims(self._known.stores, pod)
-        self._hands.evict(item, pod, found, reason, words)
+        self._retry_at[pod.uid] = now + RETRY_S
+        pod_claims = stores.pod_claims(self._context.stores, pod)
+        self._writer.evict(item, pod, pod_claims, reason, words)

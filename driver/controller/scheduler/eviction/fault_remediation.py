@@ -1,4 +1,4 @@
-"""Work on what failed goes elsewhere: a place is held, then it is evicted whole (D7)."""
+"""Moves workloads off failed GPUs: reserves a place, then evicts all pods (D7)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -26,9 +26,9 @@ from driver.scheduling.preemption import faulty, victims
 from driver.scheduling.reservations import device_plan
 
 _log = structlog.get_logger(__name__)
-_AGAIN_S = 60.0
+_RETRY_S = 60.0
 """What may not leave yet, for a budget, may later."""
-_OF_ONE_POD = frozenset(
+_POD_LABELS = frozenset(
     {
         "apps.kubernetes.io/pod-index",
         "batch.kubernetes.io/job-completion-index",
@@ -43,82 +43,82 @@ class FaultRemediation:
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         book: victims.VictimIndex,
-        kept: eviction_reservations.ReservationController,
+        reservation_controller: eviction_reservations.ReservationController,
         placer: scheduler_results.ResultHandler,
         deciding: settings.Settings,
     ) -> None:
-        self._known = known
-        self._book = book
-        self._reserving = kept
-        self._placing = placer
-        self._deciding = deciding
+        self._context = context
+        self._victims = book
+        self._reservations = reservation_controller
+        self._results = placer
+        self._settings = deciding
 
     def reconcile(self, node: ids.NodeName) -> float | None:
-        """Have the work on devices of a node that failed go elsewhere, where it is to.
+        """Move the workloads on a node's failed devices.
 
-        Seconds until it is to be looked at again, where something is there that failed.
+        Returns the seconds until the next reconcile if a failed device is in use.
         """
-        view = self._known.refresh_view()
-        found: dict[victims.VictimKey, faulty.Fault] = {}
+        view = self._context.refresh_view()
+        faults_by_victim: dict[victims.VictimKey, faulty.Fault] = {}
         for fault in faulty.faulty_devices(view, node):
             for holder in view.holders(fault.device):
                 for pod in self._users(holder.claim):
-                    found.setdefault(victims.victim_key(pod), fault)
-        for key, fault in found.items():
-            unit = self._book.all_victims(view).get(key)
+                    faults_by_victim.setdefault(victims.victim_key(pod), fault)
+        for key, fault in faults_by_victim.items():
+            unit = self._victims.all_victims(view).get(key)
             if unit is not None and faulty.should_replace(unit):
                 self._replace(unit, fault)
-        return _AGAIN_S if found else None
+        return _RETRY_S if faults_by_victim else None
 
     def _users(self, claim: ids.Key) -> Sequence[pods.Pod]:
-        """The pods of a claim that run."""
-        there = stores.claim_users(self._known.stores, claim)
-        return [pod for pod in there if pod.node and not pod.deleting]
+        """Return the running pods of a claim."""
+        users = stores.claim_users(self._context.stores, claim)
+        return [pod for pod in users if pod.node and not pod.deleting]
 
     def _replace(self, unit: victims.Victim, fault: faulty.Fault) -> None:
         first = unit.pods[0].pod
-        if self._reserving.is_victim(first):
+        if self._reservations.is_victim(first):
             return
         stays = faulty.irreplaceable_reason(unit)
         if stays:
-            self._placing.report_pending(
+            self._results.report_pending(
                 first, (), fault.kept_reason, f"{fault.message}; it stays: {stays}"
             )
             return
-        seats = self._seats(unit)
-        held = device_plan.held_devices(self._known.view, seats)
-        where = ", ".join(sorted({seat.placement.node for seat in seats}))
-        then = f"it is placed on {where}" if seats else "it waits with its place in the queue"
+        seats = self._find_placements(unit)
+        held = device_plan.held_devices(self._context.view, seats)
+        node_names = ", ".join(sorted({seat.placement.node for seat in seats}))
+        then = f"it is placed on {node_names}" if seats else "it waits with its place in the queue"
         words = f"Evicted with all of {unit.description}: {fault.message}; {then}"
-        _log.info("replacing", unit=unit.name, why=fault.message, nodes=where)
-        made = _reservation(unit, clock.rfc3339(self._known.clock.now()))
-        said: Mapping[ids.PodUid, str] = {one.pod.uid: words for one in unit.pods}
-        self._reserving.create_for_eviction(
-            made, held, evictions.EvictionMessages(said, fault.eviction_reason)
+        _log.info("replacing", unit=unit.name, why=fault.message, nodes=node_names)
+        reservation = _reservation(unit, clock.rfc3339(self._context.clock.now()))
+        messages: Mapping[ids.PodUid, str] = {holder.pod.uid: words for holder in unit.pods}
+        self._reservations.create_for_eviction(
+            reservation, held, evictions.EvictionMessages(messages, fault.eviction_reason)
         )
 
-    def _seats(self, unit: victims.Victim) -> Sequence[gang_types.MemberPlacement]:
-        """Places for all of it on what works, as if it were gone; none where there are none."""
-        view = without_pods.WithoutPods(self._known.view, unit.pods)
-        members = [self._afresh(one.pod) for one in unit.pods]
-        found = gang_placement.place_gang(members, view, _near(unit), self._deciding)
-        return found.members if isinstance(found, gang_types.GangPlacement) else ()
+    def _find_placements(self, unit: victims.Victim) -> Sequence[gang_types.MemberPlacement]:
+        """Return placements on healthy devices as if the workload were gone; empty if none."""
+        view = without_pods.WithoutPods(self._context.view, unit.pods)
+        members = [self._recreated(holder.pod) for holder in unit.pods]
+        placement = gang_placement.place_gang(members, view, _topology(unit), self._settings)
+        return placement.members if isinstance(placement, gang_types.GangPlacement) else ()
 
-    def _afresh(self, pod: pods.Pod) -> allocator_types.Workload:
-        """A pod as its owner will make it again."""
-        there = stores.pod_claims(self._known.stores, pod)
-        asked = tuple(replace(one, allocation=None, consumers=()) for one in there)
-        return allocator_types.Workload(replace(pod, node=None), asked)
+    def _recreated(self, pod: pods.Pod) -> allocator_types.Workload:
+        """Return the workload of a pod as its owner recreates it."""
+        pod_claims = stores.pod_claims(self._context.stores, pod)
+        fresh_claims = tuple(replace(claim, allocation=None, consumers=()) for claim in pod_claims)
+        return allocator_types.Workload(replace(pod, node=None), fresh_claims)
 
 
-def _near(unit: victims.Victim) -> topology.Topology:
-    found = tuple(one.pod for one in unit.pods)
-    if not found[0].gang:
+def _topology(unit: victims.Victim) -> topology.Topology:
+    victim_pods = tuple(holder.pod for holder in unit.pods)
+    if not victim_pods[0].gang:
         return topology.Topology()
     try:
-        gang = gang_index.read_gang(ids.Key(unit.name), found, None)
+        gang = gang_index.read_gang(ids.Key(unit.name), victim_pods, None)
     except errors.BadInput:
         return topology.Topology()
     return gang.topology_request if gang is not None else topology.Topology()
@@ -126,7 +126,7 @@ def _near(unit: victims.Victim) -> topology.Topology:
 
 def _reservation(unit: victims.Victim, now: str) -> reservations.Reservation:
     first = unit.pods[0].pod
-    labels = {key: value for key, value in first.labels.items() if key not in _OF_ONE_POD}
+    labels = {key: value for key, value in first.labels.items() if key not in _POD_LABELS}
     holder = api.Holder(gang=first.gang) if first.gang else api.Holder(labels=labels or None)
     return reservations.Reservation(
         namespace=first.namespace,
@@ -136,8 +136,9 @@ def _reservation(unit: victims.Victim, now: str) -> reservations.Reservation:
         created=now,
         holder=holder,
         ttl_s=crd.seconds(preemption.TTL),
-        since=min(one.pod.created for one in unit.pods),
+        since=min(victim_pod.pod.created for victim_pod in unit.pods),
         evicting=tuple(
-            reservations.Victim(one.pod.namespace, one.pod.name, one.pod.uid) for one in unit.pods
+            reservations.Victim(victim_pod.pod.namespace, victim_pod.pod.name, victim_pod.pod.uid)
+            for victim_pod in unit.pods
         ),
     )

@@ -1,4 +1,4 @@
-"""Reservations: what they hold is kept in the picture, given to their holders, and given back."""
+"""Reservation controller: holds devices in the view, for their holders, until used or expired."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator, Sequence
@@ -26,10 +26,10 @@ from driver.scheduling.reservations import overlay as reservation_overlay
 from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
-_AGAIN_S = 30.0
+_RECHECK_S = 30.0
 PREEMPT, REPLACE = "preempt-", "replace-"
 """Begin the names of the controller's own; the latter are for those who go for them."""
-_REMADE_S = 60.0
+_RECREATE_S = 60.0
 """Within it the owner of a pod that goes makes the next one."""
 _OVER = frozenset({"Used", "Expired"})
 _REASONS = {
@@ -46,138 +46,158 @@ class ReservationController:
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         hands: object_writer.ObjectWriter,
         charges: queue_usage.QueueUsage,
         deciding: settings.Settings,
         leaf_of: QueueOf,
         brought: arrived_capacity.ArrivedCapacity,
     ) -> None:
-        self._known = known
-        self._hands = hands
-        self._charges = charges
-        self._deciding = deciding
-        self._leaf_of = leaf_of
+        self._context = context
+        self._writer = hands
+        self._usage = charges
+        self._settings = deciding
+        self._queue_of = leaf_of
         self.arrived = brought
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
-        self._departing = evictions.EvictionRequester(known, hands)
+        self._evictions = evictions.EvictionRequester(context, hands)
 
-    def set_reservation(self, key: ids.Key, one: reservations.Reservation | None) -> None:
-        """A Reservation came, changed or went: what it holds is held in the picture."""
-        if one is None:
+    def set_reservation(self, key: ids.Key, reservation: reservations.Reservation | None) -> None:
+        """Apply a Reservation's change: hold its devices in the view."""
+        if reservation is None:
             gone = self._live.pop(key, None)
             self._pending.discard(key)
-            self._departing.forget(key)
+            self._evictions.forget(key)
             if gone is not None:
                 self._hold(gone, ())
             return
-        self._live[key] = one
-        self._keep(one)
+        self._live[key] = reservation
+        self._refresh(reservation)
 
-    def _keep(self, one: reservations.Reservation) -> tuple[reservations.Held, ...]:
-        """Hold what nobody has used yet; that."""
-        left = term.unused_devices(one, self._known.view, self._users(one))
-        self._hold(one, left)
+    def _refresh(
+        self, reservation: reservations.Reservation
+    ) -> tuple[reservations.HeldDevice, ...]:
+        """Hold the devices that the holder does not use yet; return them."""
+        left = term.unused_devices(
+            reservation, self._context.view, self._holder_claims(reservation)
+        )
+        self._hold(reservation, left)
         return left
 
-    def _hold(self, one: reservations.Reservation, held: Sequence[reservations.Held]) -> None:
-        """What is held counts for the holder's queue; what goes for it, for its own no more."""
+    def _hold(
+        self, reservation: reservations.Reservation, held: Sequence[reservations.HeldDevice]
+    ) -> None:
+        """Charge held devices to the holder's queue, and stop charging the victims' claims."""
         allocation = term.held_allocation(held)
-        self._known.view.set_reserved_devices(term.holder_key(one), allocation)
-        self._charges.charge_reservation(term.holder_key(one), self._leaf(one), allocation)
-        self._charges.exclude_claims(term.holder_key(one), self._claims_of(one) if held else ())
-
-    def _leaf(self, one: reservations.Reservation) -> str:
-        """The queue of its holder: of a pod that is there, else of such a pod."""
-        there = (
-            pod
-            for pod in self._known.stores.pods.snapshot().values()
-            if pod.namespace == one.namespace and term.may_use(one, pod, "")
+        self._context.view.set_reserved_devices(term.holder_key(reservation), allocation)
+        self._usage.charge_reservation(
+            term.holder_key(reservation), self._holder_queue(reservation), allocation
         )
-        return self._leaf_of(next(there, term.sample_holder(one)))
+        self._usage.exclude_claims(
+            term.holder_key(reservation), self._victim_claims(reservation) if held else ()
+        )
 
-    def _claims_of(self, one: reservations.Reservation) -> Iterator[ids.Key]:
-        """The claims of those that go."""
-        for victim in one.evicting:
-            pod = self._known.stores.pods.get(victim.key)
+    def _holder_queue(self, reservation: reservations.Reservation) -> str:
+        """Return the queue of an existing holder pod, else of a synthetic one."""
+        holder_pods = (
+            pod
+            for pod in self._context.stores.pods.snapshot().values()
+            if pod.namespace == reservation.namespace and term.may_use(reservation, pod, "")
+        )
+        return self._queue_of(next(holder_pods, term.sample_holder(reservation)))
+
+    def _victim_claims(self, reservation: reservations.Reservation) -> Iterator[ids.Key]:
+        """Yield the claims of the victims."""
+        for victim in reservation.evicting:
+            pod = self._context.stores.pods.get(victim.key)
             if pod is not None and pod.uid == victim.uid:
                 yield from pod.claim_keys
 
-    def _users(self, one: reservations.Reservation) -> Iterator[ids.Key]:
-        """The claims of its holder; not of those who go for it."""
-        view = self._known.view
-        for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
+    def _holder_claims(self, reservation: reservations.Reservation) -> Iterator[ids.Key]:
+        """Yield the claims of the holder; the victims' excepted."""
+        view = self._context.view
+        for key in {
+            holder.claim for held in reservation.held for holder in view.holders(held.device)
+        }:
             if any(
-                self._is_holder(one, pod) for pod in stores.claim_users(self._known.stores, key)
+                self._is_holder(reservation, pod)
+                for pod in stores.claim_users(self._context.stores, key)
             ):
                 yield key
-        for decision in self._known.memory.in_flight.values():
-            if term.may_use(one, decision.pod, self._leaf_of(decision.pod)):
+        for decision in self._context.memory.in_flight.values():
+            if term.may_use(reservation, decision.pod, self._queue_of(decision.pod)):
                 yield from decision.allocations
 
-    def _is_holder(self, one: reservations.Reservation, pod: pods.Pod) -> bool:
-        return pod.uid not in _uids(one) and term.may_use(one, pod, self._leaf_of(pod))
+    def _is_holder(self, reservation: reservations.Reservation, pod: pods.Pod) -> bool:
+        return pod.uid not in _victim_uids(reservation) and term.may_use(
+            reservation, pod, self._queue_of(pod)
+        )
 
     # What is due.
 
     def reconcile(self, item: write_pool.WorkItem) -> float | None:
-        """Do what is due for a Reservation; seconds until it is to be looked at again."""
-        self._known.refresh_view()
-        one = self._known.stores.reservations.get(item.key)
-        if one is None:
+        """Reconcile a Reservation; return the seconds until the next reconcile."""
+        self._context.refresh_view()
+        reservation = self._context.stores.reservations.get(item.key)
+        if reservation is None:
             self.set_reservation(item.key, None)
-        if one is None or one.deleting or one.phase in _OVER:
+        if reservation is None or reservation.deleting or reservation.phase in _OVER:
             return None
-        now = self._known.clock.now()
-        over = self._over(one, self._keep(one), now)
+        now = self._context.clock.now()
+        over = self._end_phase(reservation, self._refresh(reservation), now)
         if over is not None:
-            self._end(one, *over)
+            self._end(reservation, *over)
             return None
-        if one.evicting:
-            self._evict(item, one)
-        elif not one.held:
-            self._plan(one, now)
-        elif term.start_time(one) <= now:
-            self._departing.evict_overrun(item, one, self._others(one))
+        if reservation.evicting:
+            self._evict(item, reservation)
+        elif not reservation.held:
+            self._plan(reservation, now)
+        elif term.start_time(reservation) <= now:
+            self._evictions.evict_overrun(item, reservation, self._other_users(reservation))
         until = [
-            (moment - now).total_seconds() for moment in (term.end_time(one), term.start_time(one))
+            (moment - now).total_seconds()
+            for moment in (term.end_time(reservation), term.start_time(reservation))
         ]
-        again_s = evictions.RETRY_S if one.evicting else _AGAIN_S
+        again_s = evictions.RETRY_S if reservation.evicting else _RECHECK_S
         return min(each for each in (*until, again_s) if each > 0)
 
-    def _over(
+    def _end_phase(
         self,
-        one: reservations.Reservation,
-        left: Sequence[reservations.Held],
+        reservation: reservations.Reservation,
+        left: Sequence[reservations.HeldDevice],
         now: dt.datetime,
     ) -> tuple[str, str] | None:
-        """The phase in which it ends now, and why; None: it does not."""
-        if one.held and not left:
+        """Return the phase in which it ends now, and why; None: it does not end."""
+        if reservation.held and not left:
             return "Used", "every device is used"
-        if one.evicting and not self._is_awaited(one, now):
+        if reservation.evicting and not self._is_awaited(reservation, now):
             return "Used", "nobody waits for it any more"
-        if now >= term.end_time(one):
-            return "Expired", f"nobody used it by {clock.rfc3339(term.end_time(one))}"
+        if now >= term.end_time(reservation):
+            return "Expired", f"nobody used it by {clock.rfc3339(term.end_time(reservation))}"
         return None
 
-    def _is_awaited(self, one: reservations.Reservation, now: dt.datetime) -> bool:
-        """Whether a pod of its holder still has no devices, or is about to be made again.
+    def _is_awaited(self, reservation: reservations.Reservation, now: dt.datetime) -> bool:
+        """Return whether a holder pod has no devices yet, or is about to be recreated.
 
-        What somebody else made is awaited for as long as it lasts.
+        User-created Reservations are awaited until they expire.
         """
-        if not _is_own(one):
+        if not _is_internal(reservation):
             return True
-        if one.name.startswith(REPLACE):
-            there = (self._known.stores.pods.get(victim.key) for victim in one.evicting)
-            going = any(pod is not None and pod.uid in _uids(one) for pod in there)
-            if going or (now - term.start_time(one)).total_seconds() < _REMADE_S:
+        if reservation.name.startswith(REPLACE):
+            victim_pods = (
+                self._context.stores.pods.get(victim.key) for victim in reservation.evicting
+            )
+            going = any(
+                pod is not None and pod.uid in _victim_uids(reservation) for pod in victim_pods
+            )
+            if going or (now - term.start_time(reservation)).total_seconds() < _RECREATE_S:
                 return True
-        for pod in self._known.stores.pods.snapshot().values():
-            mine = pod.namespace == one.namespace and pod.node is None and not pod.finished
-            if mine and not pod.deleting and term.may_use(one, pod, ""):
-                found = snapshot.pod_claims(pod, self._known.stores.claims.get)
-                if found is None or any(claim.allocation is None for claim in found):
+        for pod in self._context.stores.pods.snapshot().values():
+            mine = pod.namespace == reservation.namespace and pod.node is None and not pod.finished
+            if mine and not pod.deleting and term.may_use(reservation, pod, ""):
+                pod_claims = snapshot.pod_claims(pod, self._context.stores.claims.get)
+                if pod_claims is None or any(claim.allocation is None for claim in pod_claims):
                     return True
         return False
 
@@ -185,153 +205,169 @@ class ReservationController:
 
     def create_for_eviction(
         self,
-        one: reservations.Reservation,
-        held: Sequence[reservations.Held],
-        said: evictions.EvictionMessages,
+        reservation: reservations.Reservation,
+        held: Sequence[reservations.HeldDevice],
+        messages: evictions.EvictionMessages,
     ) -> None:
-        """Hold at once, write it, and have the others leave once it is written."""
-        self._departing.set_messages(one.key, said)
-        self.set_reservation(one.key, replace(one, held=tuple(held)))
-        accepted = reservations.accepted(one, "", "", one.created)
-        status = reservations.render_status(one, "Held", held, accepted, "")
-        self._hands.create_reservation(one.namespace, reservations.render(one), status)
+        """Hold the devices at once and write the Reservation; evictions follow the write."""
+        self._evictions.set_messages(reservation.key, messages)
+        self.set_reservation(reservation.key, replace(reservation, held=tuple(held)))
+        accepted = reservations.render_accepted(reservation, "", "", reservation.created)
+        status = reservations.render_status(reservation, "Held", held, accepted, "")
+        self._writer.create_reservation(
+            reservation.namespace, reservations.render(reservation), status
+        )
 
     def evicting_count(self) -> int:
-        """For how many pods go now."""
-        return sum(1 for one in self._live.values() if one.evicting)
+        """Return the number of Reservations with victims."""
+        return sum(1 for reservation in self._live.values() if reservation.evicting)
 
     def has_pending_eviction(self, candidate: scheduler_pending.PendingWorkload) -> bool:
-        """Whether pods go for a candidate already."""
+        """Return whether pods are being evicted for a workload."""
         return any(
-            one.evicting and term.may_use(one, candidate.first, "") for one in self._live.values()
+            reservation.evicting and term.may_use(reservation, candidate.first, "")
+            for reservation in self._live.values()
         )
 
     def is_victim(self, pod: pods.Pod) -> bool:
-        """Whether a pod is to leave for a Reservation."""
-        return any(pod.uid in _uids(one) for one in self._live.values())
+        """Return whether a pod is to be evicted for a Reservation."""
+        return any(pod.uid in _victim_uids(reservation) for reservation in self._live.values())
 
     def pending_since(self, candidate: scheduler_pending.PendingWorkload) -> str:
-        """Since when a candidate waits: one that was evicted for no fault of its own keeps that."""
-        said = (
-            one.since
-            for one in self._live.values()
-            if one.since and term.may_use(one, candidate.first, self._leaf_of(candidate.first))
+        """Return since when a workload is pending; one evicted for a fault keeps its time."""
+        times = (
+            reservation.since
+            for reservation in self._live.values()
+            if reservation.since
+            and term.may_use(reservation, candidate.first, self._queue_of(candidate.first))
         )
-        return min((candidate.since, *said))
+        return min((candidate.since, *times))
 
-    def _evict(self, item: write_pool.WorkItem, one: reservations.Reservation) -> None:
-        """What is not held is not gone for."""
-        if one.held or one.name.startswith(REPLACE):
-            self._departing.evict_victims(item, one)
-        elif _is_own(one):
-            self._hands.delete_reservation(one)
+    def _evict(self, item: write_pool.WorkItem, reservation: reservations.Reservation) -> None:
+        """Evict the victims; without held devices delete the Reservation instead."""
+        if reservation.held or reservation.name.startswith(REPLACE):
+            self._evictions.evict_victims(item, reservation)
+        elif _is_internal(reservation):
+            self._writer.delete_reservation(reservation)
 
-    def _others(self, one: reservations.Reservation) -> Iterator[pods.Pod]:
-        """Who has what is held for its holder."""
-        view = self._known.view
-        for key in {holder.claim for held in one.held for holder in view.holders(held.device)}:
+    def _other_users(self, reservation: reservations.Reservation) -> Iterator[pods.Pod]:
+        """Yield the pods of others that use the held devices."""
+        view = self._context.view
+        for key in {
+            holder.claim for held in reservation.held for holder in view.holders(held.device)
+        }:
             yield from (
                 pod
-                for pod in stores.claim_users(self._known.stores, key)
-                if not self._is_holder(one, pod)
+                for pod in stores.claim_users(self._context.stores, key)
+                if not self._is_holder(reservation, pod)
             )
 
     def pending_keys(self) -> tuple[ids.Key, ...]:
-        """Those for which no devices were found yet."""
+        """Return the keys of Reservations without devices."""
         return tuple(sorted(self._pending))
 
-    def _plan(self, one: reservations.Reservation, now: dt.datetime) -> None:
+    def _plan(self, reservation: reservations.Reservation, now: dt.datetime) -> None:
         people = holders.HolderIndex(
-            self._known.view, self._known.stores.claims.get, self._known.stores.pods.get
+            self._context.view, self._context.stores.claims.get, self._context.stores.pods.get
         )
-        seen = self.arrived.view_for(provisioning_demand.reservation_key(one.key))
-        view = device_plan.view_at_start(seen, people, one, now)
-        found = device_plan.plan_devices(view, one, self._deciding)
-        if isinstance(found, gang_types.GangUnschedulable):
-            self._pending.add(one.key)
-            words = seating_words.gang_unschedulable(found, topology.Topology())
-            wrong = device_plan.class_fault(view, one) if found.blocker is not None else ""
-            self._say(one, "Pending", (), wrong or words, refused=found.blocker is not None)
+        seen = self.arrived.view_for(provisioning_demand.reservation_key(reservation.key))
+        view = device_plan.view_at_start(seen, people, reservation, now)
+        placement = device_plan.plan_devices(view, reservation, self._settings)
+        if isinstance(placement, gang_types.GangUnschedulable):
+            self._pending.add(reservation.key)
+            words = seating_words.gang_unschedulable(placement, topology.Topology())
+            wrong = (
+                device_plan.class_fault(view, reservation) if placement.blocker is not None else ""
+            )
+            self._write_status(
+                reservation, "Pending", (), wrong or words, refused=placement.blocker is not None
+            )
             return
-        self._pending.discard(one.key)
-        self._hold(one, found)
-        self._say(one, "Held", found, "")
+        self._pending.discard(reservation.key)
+        self._hold(reservation, placement)
+        self._write_status(reservation, "Held", placement, "")
 
-    def _end(self, one: reservations.Reservation, phase: str, why: str) -> None:
-        """One of ours goes; one that somebody made stays, and says what became of it."""
-        self._pending.discard(one.key)
-        self._hold(one, ())
-        if _is_own(one):
-            self._hands.delete_reservation(one)
+    def _end(self, reservation: reservations.Reservation, phase: str, why: str) -> None:
+        """End a Reservation: delete an internal one, write the phase of a user's."""
+        self._pending.discard(reservation.key)
+        self._hold(reservation, ())
+        if _is_internal(reservation):
+            self._writer.delete_reservation(reservation)
         else:
-            self._say(one, phase, (), why)
+            self._write_status(reservation, phase, (), why)
 
-    def _say(
+    def _write_status(
         self,
-        one: reservations.Reservation,
+        reservation: reservations.Reservation,
         phase: str,
-        held: Sequence[reservations.Held],
+        held: Sequence[reservations.HeldDevice],
         why: str,
         *,
         refused: bool = False,
     ) -> None:
         reason = reasons.Reason.RESERVATION_REFUSED if refused else _REASONS[phase]
-        now = clock.rfc3339(self._known.clock.now())
-        accepted = reservations.accepted(one, "" if not refused else why, reason.value, now)
-        body = reservations.render_status(one, phase, held, accepted, why)
-        if not reservations.same(one.status, body):
-            _log.info("reservation", key=one.key, phase=phase, devices=len(held), why=why)
-            self._hands.write_reservation_status(one, body, reason, why)
+        now = clock.rfc3339(self._context.clock.now())
+        accepted = reservations.render_accepted(
+            reservation, "" if not refused else why, reason.value, now
+        )
+        body = reservations.render_status(reservation, phase, held, accepted, why)
+        if not reservations.is_same_status(reservation.status, body):
+            _log.info("reservation", key=reservation.key, phase=phase, devices=len(held), why=why)
+            self._writer.write_reservation_status(reservation, body, reason, why)
 
     # For those who are placed.
 
     def held_for(
         self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
-        """The Reservations that hold something for a candidate now."""
+        """Return the Reservations that hold devices for a workload."""
         return tuple(
-            one
-            for one in self._live.values()
-            if self._known.view.allocation(term.holder_key(one)) is not None
+            reservation
+            for reservation in self._live.values()
+            if self._context.view.allocation(term.holder_key(reservation)) is not None
             and all(
-                term.may_use(one, work.pod, self._leaf_of(work.pod)) for work in candidate.workloads
+                term.may_use(reservation, work.pod, self._queue_of(work.pod))
+                for work in candidate.workloads
             )
         )
 
     def usable_before_start(
         self, candidate: scheduler_pending.PendingWorkload
     ) -> tuple[reservations.Reservation, ...]:
-        """Those that have not started, and will not before a candidate is over."""
-        now = self._known.clock.now()
+        """Return the Reservations that start after the workload ends."""
+        now = self._context.clock.now()
         return tuple(
-            one
-            for one in self._live.values()
-            if term.start_time(one) > now
+            reservation
+            for reservation in self._live.values()
+            if term.start_time(reservation) > now
             and all(
-                term.ends_by(work.pod, term.start_time(one), now) for work in candidate.workloads
+                term.ends_by(work.pod, term.start_time(reservation), now)
+                for work in candidate.workloads
             )
         )
 
     def view_for(
-        self, found: Sequence[reservations.Reservation], *, narrow: bool
+        self, usable: Sequence[reservations.Reservation], *, narrow: bool
     ) -> snapshot.Snapshot:
-        """The picture without what these hold; `narrow`: of the nodes alone where they hold it."""
-        only = {held.node for one in found for held in one.held} if narrow else None
+        """Return the view without what these hold; `narrow`: only the nodes where they hold it."""
+        only = (
+            {held.node for reservation in usable for held in reservation.held} if narrow else None
+        )
         return reservation_overlay.WithoutReservations(
-            self._known.view, [term.holder_key(one) for one in found], only
+            self._context.view, [term.holder_key(reservation) for reservation in usable], only
         )
 
-    def refresh_held(self, found: Sequence[reservations.Reservation]) -> None:
-        """Their holder was just placed."""
-        for one in found:
-            self._keep(one)
+    def refresh_held(self, usable: Sequence[reservations.Reservation]) -> None:
+        """Update what is held after a holder was placed."""
+        for reservation in usable:
+            self._refresh(reservation)
 
 
-def _uids(one: reservations.Reservation) -> frozenset[ids.PodUid]:
-    """Of those who go for it."""
-    return frozenset(victim.uid for victim in one.evicting)
+def _victim_uids(reservation: reservations.Reservation) -> frozenset[ids.PodUid]:
+    """Return the UIDs of the victims."""
+    return frozenset(victim.uid for victim in reservation.evicting)
 
 
-def _is_own(one: reservations.Reservation) -> bool:
-    """Whether the controller made it."""
-    return bool(one.evicting) and one.name.startswith((PREEMPT, REPLACE))
+def _is_internal(reservation: reservations.Reservation) -> bool:
+    """Return whether the controller created it."""
+    return bool(reservation.evicting) and reservation.name.startswith((PREEMPT, REPLACE))

@@ -1,4 +1,4 @@
-"""Names of those who have devices that a refused pod lacks: a pod, a plan, a Reservation."""
+"""Describes the holders of devices that a refused pod lacks: pod, plan or Reservation."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,7 +15,7 @@ _MOST_PODS = 2
 
 
 class HolderNames:
-    """On the decider's thread; `plan` gives the plan of now, if there is one."""
+    """On the decider's thread; `plan` returns the backfill plan."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class HolderNames:
         claims_now: in_flight.InFlightClaims,
         plan: Callable[[], backfill_plan.BackfillPlan | None],
     ) -> None:
-        self._known = shared
+        self._context = shared
         self._claims = claims_now
         self._plan = plan
 
@@ -43,7 +43,7 @@ class HolderNames:
         plan = self._plan()
         if plan is None:
             return ""
-        free = backfill_plan.idle_gpus(plan, self._known.view)
+        free = backfill_plan.idle_gpus(plan, self._context.view)
         words = backfill_plan.PLAN_SENTENCE if own else f"Kept for {plan.key} until"
         parts = (f"{device_holders.format_gpus(count)} of {node}" for node, count in free.items())
         listed = ", ".join(parts)
@@ -68,6 +68,6 @@ class HolderNames:
 
     def _users(self, claim: claims.Claim) -> Iterator[ids.Key]:
         for entry in claim.consumers:
-            pod = allocation_hold.consumer_pod(claim, entry, self._known.stores.pods.get)
+            pod = allocation_hold.consumer_pod(claim, entry, self._context.stores.pods.get)
             if pod is not None:
                 yield pod.key

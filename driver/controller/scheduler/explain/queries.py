@@ -1,6 +1,6 @@
-"""Answers to readers (`explain`, the page, the JSON API), made for the picture of now.
+"""Explanations for readers (`explain`, the page, the JSON API), computed for the current view.
 
-Any thread asks; the decider's answers between two turns, once for all who ask for one pod.
+Any thread requests; the decider resolves between two cycles, once for all requests of one pod.
 """
 
 import threading
@@ -34,7 +34,7 @@ PendingExplanation = futures.Future[explanation.Explanation | None]
 
 
 class ExplainQueries:
-    """`ask` from any thread, `answer` on the decider's. One answer costs one decision."""
+    """`request` from any thread, `resolve` on the decider's. One answer costs one decision."""
 
     def __init__(
         self,
@@ -44,27 +44,27 @@ class ExplainQueries:
         deciding: settings.Settings,
         turns: scheduler_cycle.SchedulingCycle,
     ) -> None:
-        self._known = shared
+        self._context = shared
         self._items = items
-        self._placer = placer
-        self._deciding = deciding
-        self._serving = turns
+        self._results = placer
+        self._settings = deciding
+        self._cycle = turns
         self._claims = in_flight.InFlightClaims(shared)
         self._owners = ownership.OwnershipResolver()
         self._lock = threading.Lock()
-        self._asked: dict[ids.Key, PendingExplanation] = {}
+        self._requests: dict[ids.Key, PendingExplanation] = {}
 
     def request(self, pod: ids.Key) -> PendingExplanation:
-        """The answer to come; None in it: the pod is not decided for here."""
+        """Return the future explanation; None in it: the pod is not decided for here."""
         with self._lock:
-            answer = self._asked.setdefault(pod, futures.Future())
+            answer = self._requests.setdefault(pod, futures.Future())
         self._items.add(write_pool.WorkItem(KIND, pod))
         return answer
 
     def resolve(self, pod: ids.Key) -> None:
-        """Resolve what was asked of a pod."""
+        """Resolve the request of a pod."""
         with self._lock:
-            answer = self._asked.pop(pod, None)
+            answer = self._requests.pop(pod, None)
         if answer is None:
             return
         full = self.last_explanation(pod)
@@ -74,20 +74,20 @@ class ExplainQueries:
             answer.set_result(full)
 
     def explain_now(self, pod: ids.Key) -> explanation.Explanation | None:
-        """The answer to a pod; from any thread but the decider's. Waits `PATIENCE_S` at most."""
+        """Return a pod's explanation; not on the decider's thread. Blocks up to `PATIENCE_S`."""
         try:
             return self.request(pod).result(PATIENCE_S)
         except futures.TimeoutError:
             return self.last_explanation(pod)
 
     def last_explanation(self, pod: ids.Key) -> explanation.Explanation | None:
-        """The last answer to a pod; from any thread."""
-        uid = self._known.memory.uids.get(pod)
-        return None if uid is None else self._known.memory.explanations.get(uid)
+        """Return the last explanation of a pod; from any thread."""
+        uid = self._context.memory.uids.get(pod)
+        return None if uid is None else self._context.memory.explanations.get(uid)
 
     def _explain(self, pod: ids.Key) -> explanation.Explanation | None:
-        self._known.refresh_view()
-        refused = self._of_bound(pod)
+        self._context.refresh_view()
+        refused = self._explain_bound(pod)
         if refused is not None:
             return refused
         candidate = self._candidate(pod)
@@ -95,92 +95,95 @@ class ExplainQueries:
             return self.last_explanation(pod)
         view = self._view_for(candidate)
         if candidate.gang is not None:
-            return self._of_gang(pod, candidate, view)
-        work = self._fresh(candidate.workloads[0])
-        refusal = dra_allocator.allocate(view, work, self._deciding)
+            return self._explain_gang(pod, candidate, view)
+        work = self._with_avoided_nodes(candidate.workloads[0])
+        refusal = dra_allocator.allocate(view, work, self._settings)
         if isinstance(refusal, allocator_types.Placement):
-            return self._not_placed(work)
+            return self._explain_unplaced(work)
         near = None
         if refusal.blocker is None:
-            near = self._placer.explainer.explain(view, work, refusal)
-        rest = self._placer.describe_details(
-            refusal, near, self._serving.pending_note(candidate), view
+            near = self._results.explainer.explain(view, work, refusal)
+        rest = self._results.describe_details(
+            refusal, near, self._cycle.pending_note(candidate), view
         )
         text = whatif_words.join_sentence(allocator_messages.unschedulable(refusal), rest)
-        return self._placer.record_explanation(work.pod, refusal, near, text)
+        return self._results.record_explanation(work.pod, refusal, near, text)
 
-    def _of_bound(self, key: ids.Key) -> explanation.Explanation | None:
-        """The answer to a pod that is bound where its claims are not allocated: of its own node."""
-        memory, pod = self._known.memory, self._known.stores.pods.get(key)
+    def _explain_bound(self, key: ids.Key) -> explanation.Explanation | None:
+        """Explain a pod that is bound where its claims are not allocated, for its own node."""
+        memory, pod = self._context.memory, self._context.stores.pods.get(key)
         since = memory.astray.get(pod.uid) if pod is not None else None
         if pod is None or since is None or pod.uid in memory.in_flight:
             return None
-        if self._known.clock.monotonic() < since + bound_pods.GRACE_S:
+        if self._context.clock.monotonic() < since + bound_pods.GRACE_S:
             return None
         refused = self._bound_refusals().refusal(pod)
         if refused is None:
             return None
-        if refused.fits and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT:
+        if (
+            refused.has_free_devices
+            and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT
+        ):
             limited = memory.messages.get(pod.uid, "")
             limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
-            return self._placer.record_explanation(pod, limit, text=limited)
-        rest = self._placer.describe_details(refused.answer, refused.near)
+            return self._results.record_explanation(pod, limit, text=limited)
+        rest = self._results.describe_details(refused.result, refused.nearest)
         text = whatif_words.join_sentence(refused.text, rest)
-        return self._placer.record_explanation(pod, refused.answer, refused.near, text)
+        return self._results.record_explanation(pod, refused.result, refused.nearest, text)
 
-    def _bound_refusals(self) -> bound_pod_refusal.Reader:
-        return bound_pod_refusal.Reader(
-            self._known.view,
-            self._deciding,
+    def _bound_refusals(self) -> bound_pod_refusal.RefusalReader:
+        return bound_pod_refusal.RefusalReader(
+            self._context.view,
+            self._settings,
             self._claims.claim,
-            self._known.stores.pods.get,
+            self._context.stores.pods.get,
             self._owners,
         )
 
     def _candidate(self, pod: ids.Key) -> pending.PendingWorkload | None:
-        """The pod that waits for a place, or its gang."""
-        waiting = self._known.memory.waiting
+        """Return the pending pod, or its gang."""
+        waiting = self._context.memory.waiting
         single = waiting.get(write_pool.WorkItem("pod", pod))
         if single is not None:
             return single
-        uid = self._known.memory.uids.get(pod)
-        if uid is None or uid not in self._known.memory.messages:
+        uid = self._context.memory.uids.get(pod)
+        if uid is None or uid not in self._context.memory.messages:
             return None
         return next((gang for gang in waiting.values() if gang and _is_in(uid, gang)), None)
 
     def _view_for(self, candidate: pending.PendingWorkload) -> snapshot.Snapshot:
-        """The picture as the candidate's own turn finds it."""
-        plan = self._serving.plan
+        """Return the view that the workload's own turn sees."""
+        plan = self._cycle.plan
         if plan is None or candidate.item != write_pool.WorkItem(plan.kind, plan.key):
-            return self._known.view
-        return reservation_overlay.WithoutReservations(self._known.view, [backfill_plan.KEY])
+            return self._context.view
+        return reservation_overlay.WithoutReservations(self._context.view, [backfill_plan.KEY])
 
-    def _fresh(self, work: allocator_types.Workload) -> allocator_types.Workload:
-        return replace(work, avoided_nodes=self._known.avoided_nodes(work.pod))
+    def _with_avoided_nodes(self, work: allocator_types.Workload) -> allocator_types.Workload:
+        return replace(work, avoided_nodes=self._context.avoided_nodes(work.pod))
 
-    def _of_gang(
+    def _explain_gang(
         self, pod: ids.Key, candidate: pending.PendingWorkload, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
-        works = [self._fresh(work) for work in candidate.workloads]
-        answer = gang_placement.place_gang(works, view, candidate.topology, self._deciding)
+        works = [self._with_avoided_nodes(work) for work in candidate.workloads]
+        answer = gang_placement.place_gang(works, view, candidate.topology, self._settings)
         mine = next((work for work in works if work.pod.key == pod), works[0])
         if isinstance(answer, gang_types.GangPlacement) or candidate.gang is None:
-            return self._not_placed(mine)
+            return self._explain_unplaced(mine)
         why = seating_words.gang_unschedulable(answer, candidate.topology)
         text = f"gang {candidate.gang.key}: {why}"
-        text = whatif_words.join_sentence(text, self._serving.pending_note(candidate))
-        return self._placer.record_explanation(
+        text = whatif_words.join_sentence(text, self._cycle.pending_note(candidate))
+        return self._results.record_explanation(
             mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )
 
-    def _not_placed(self, work: allocator_types.Workload) -> explanation.Explanation | None:
-        """The answer to one that would fit: what else keeps it, such as its queue's limit."""
-        memory = self._known.memory
+    def _explain_unplaced(self, work: allocator_types.Workload) -> explanation.Explanation | None:
+        """Explain a workload that would fit: another cause, such as its queue's limit."""
+        memory = self._context.memory
         why, text = memory.pending_reasons.get(work.pod.uid), memory.messages.get(work.pod.uid, "")
         if why is None or why is reasons.Reason.NO_FIT:
             self._items.add(write_pool.WAKE)
             return self.last_explanation(work.pod.key)
-        return self._placer.record_explanation(work.pod, allocator_types.Unschedulable(why, text))
+        return self._results.record_explanation(work.pod, allocator_types.Unschedulable(why, text))
 
 
 def _is_in(uid: ids.PodUid, candidate: pending.PendingWorkload) -> bool:

@@ -1,7 +1,7 @@
-"""Renewal of what waiting pods were told, once the cluster is another: bounded in age and in rate.
+"""Refreshes the messages of pending pods when the cluster changes, bounded in age and rate.
 
-A first answer and another reason are told at once; a change in the rest of the sentence (counts,
-nearest fit, holders, plans) is told within a minute, each pod at most every `RENEW_S`.
+A first message and a changed reason are reported at once. A change in the rest (counts, nearest
+fit, holders, plans) is reported within a minute, per pod at most every `REFRESH_S`.
 """
 
 from collections.abc import Collection
@@ -19,8 +19,8 @@ _SPARE = 64
 
 
 @dataclass(frozen=True, slots=True)
-class _Spoken:
-    """Words, the monotonic time at which they last held, and the mark of the view of then."""
+class _Recorded:
+    """A message, the monotonic time at which it last held, and the view's revision then."""
 
     text: str
     time: float
@@ -28,18 +28,18 @@ class _Spoken:
 
 
 class MessageRefresh:
-    """On the decider's thread. `behind`: words of an older view were left as they are."""
+    """On the decider's thread. `behind`: messages of an older view were not refreshed."""
 
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
-        self._spoken: dict[ids.PodUid, _Spoken] = {}
+        self._recorded: dict[ids.PodUid, _Recorded] = {}
         self._tokens = _BURST
         self._filled = time.monotonic()
         self.behind = False
 
     def is_due(self, uid: ids.PodUid, view: cluster_state.ClusterState) -> bool:
-        """Tell if a pod's words are to be made anew now; such a look is paid for."""
-        spoken = self._spoken.get(uid)
+        """Return whether to rebuild a pod's message now; True consumes a token."""
+        spoken = self._recorded.get(uid)
         if spoken is None or spoken.mark == view.revision:
             return False
         moment = self._clock.monotonic()
@@ -52,12 +52,12 @@ class MessageRefresh:
         return True
 
     def record(self, uid: ids.PodUid, text: str, view: cluster_state.ClusterState) -> bool:
-        """Note that words hold in a view; True where they are others than before."""
-        last = self._spoken.get(uid)
-        self._spoken[uid] = _Spoken(text, self._clock.monotonic(), view.revision)
+        """Record that a message holds in a view; True if it changed."""
+        last = self._recorded.get(uid)
+        self._recorded[uid] = _Recorded(text, self._clock.monotonic(), view.revision)
         return last is None or last.text != text
 
     def prune(self, uids: Collection[ids.PodUid]) -> None:
-        """Forget all others, once they are many."""
-        if len(self._spoken) > 2 * len(uids) + _SPARE:
-            self._spoken = {uid: spoken for uid, spoken in self._spoken.items() if uid in uids}
+        """Forget all other pods once there are many."""
+        if len(self._recorded) > 2 * len(uids) + _SPARE:
+            self._recorded = {uid: spoken for uid, spoken in self._recorded.items() if uid in uids}

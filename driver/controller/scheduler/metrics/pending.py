@@ -1,4 +1,4 @@
-"""What waits, by why, and how Reservations stand. Pure."""
+"""Values of pending pods by reason, and of Reservations by phase. Pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -58,7 +58,7 @@ Waits = tuple[write_pool.WorkItem, pending.PendingWorkload | None]
 
 @dataclass(frozen=True, slots=True)
 class PendingState:
-    """What the decider remembers of now. `why` is what pods were told last."""
+    """State of the scheduler now. `pending_reasons` is each pod's last reported reason."""
 
     waiting: tuple[Waits, ...] = ()
     uids: Mapping[ids.Key, ids.PodUid] = field(default_factory=dict)
@@ -69,37 +69,41 @@ class PendingState:
     plan: backfill_plan.BackfillPlan | None = None
 
 
-def pending_values(found: PendingState, reserved: Iterable[reservations.Reservation]) -> Figures:
-    """The figures of all that."""
-    why = Counter(_why(found, uid) for one in found.waiting for uid in _pods(one, found.uids))
-    phases = Counter(one.phase for one in reserved)
-    gangs = sum(item.kind == "gang" for item, _ in found.waiting)
+def pending_values(state: PendingState, reserved: Iterable[reservations.Reservation]) -> Figures:
+    """Return the metric values."""
+    why = Counter(
+        _pending_reason(state, uid)
+        for reservation in state.waiting
+        for uid in _pods(reservation, state.uids)
+    )
+    phases = Counter(reservation.phase for reservation in reserved)
+    gangs = sum(item.kind == "gang" for item, _ in state.waiting)
     return {
         PODS.name: {(reason,): why[reason] for reason in REASONS},
         GANGS.name: {NO_LABELS: gangs},
-        KNOWN_GANGS.name: {NO_LABELS: found.gangs},
-        FLIGHT.name: {NO_LABELS: found.in_flight},
-        DOUBT.name: {NO_LABELS: found.in_doubt},
+        KNOWN_GANGS.name: {NO_LABELS: state.gangs},
+        FLIGHT.name: {NO_LABELS: state.in_flight},
+        DOUBT.name: {NO_LABELS: state.in_doubt},
         RESERVED.name: {(phase,): phases[phase] for phase in PHASES},
         BACKFILL.name: {
-            (why.value,): _planned(found.plan, why) for why in backfill_plan.PlanReason
+            (why.value,): _planned(state.plan, why) for why in backfill_plan.PlanReason
         },
-        BACKFILL_END.name: {NO_LABELS: found.plan.until.timestamp() if found.plan else 0.0},
+        BACKFILL_END.name: {NO_LABELS: state.plan.until.timestamp() if state.plan else 0.0},
     }
 
 
 def _planned(plan: backfill_plan.BackfillPlan | None, why: backfill_plan.PlanReason) -> int:
-    """GPUs of a plan on such grounds."""
+    """Return the GPUs of a plan with this cause."""
     return sum(map(len, plan.gpus.values())) if plan is not None and plan.reason is why else 0
 
 
-def _pods(one: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:
-    item, candidate = one
+def _pods(waiting: Waits, uids: Mapping[ids.Key, ids.PodUid]) -> Iterable[ids.PodUid | None]:
+    item, candidate = waiting
     if candidate is not None:
         return [work.pod.uid for work in candidate.workloads]
     return [uids.get(item.key)]
 
 
-def _why(found: PendingState, uid: ids.PodUid | None) -> str:
-    told = found.pending_reasons.get(uid) if uid is not None else None
-    return told.value if told is not None and told.value in REASONS else PENDING
+def _pending_reason(state: PendingState, uid: ids.PodUid | None) -> str:
+    reason = state.pending_reasons.get(uid) if uid is not None else None
+    return reason.value if reason is not None and reason.value in REASONS else PENDING

@@ -1,4 +1,4 @@
-"""How queues stand, as figures: a queue that is gone has none. Pure."""
+"""Values of queues; a deleted queue has none. Pure."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -61,29 +61,29 @@ FAMILIES: Final = (
 
 
 def queue_values(
-    found: Mapping[str, status_types.QueueStatus], known: Mapping[str, queues.Queue]
+    queue_status: Mapping[str, status_types.QueueStatus], by_name: Mapping[str, queues.Queue]
 ) -> Figures:
-    """The figures of the queues that stand; `known` are they by name."""
-    made: dict[str, dict[tuple[str, ...], float]] = {one.name: {} for one in FAMILIES}
-    for name, one in found.items():
+    """Return the values of queues with a standing; `by_name` are the Queues."""
+    values: dict[str, dict[tuple[str, ...], float]] = {item.name: {} for item in FAMILIES}
+    for name, item in queue_status.items():
         labels = (name or NO_QUEUE,)
-        for family, value in _values(one):
-            made[family.name][labels] = value
-        limit = quota.effective_limit(known[name]).gpus if name in known else None
+        for family, value in _values(item):
+            values[family.name][labels] = value
+        limit = quota.effective_limit(by_name[name]).gpus if name in by_name else None
         if limit is not None:
-            made[LIMIT.name][labels] = limit / queue_resources.FULL
-    return made
+            values[LIMIT.name][labels] = limit / queue_resources.FULL
+    return values
 
 
-def _values(one: status_types.QueueStatus) -> tuple[tuple[Family, float], ...]:
+def _values(queue_status: status_types.QueueStatus) -> tuple[tuple[Family, float], ...]:
     return (
-        (DESERVED, one.deserved_share * one.fleet_gpus / queue_resources.FULL),
-        (ALLOCATED, one.usage.gpus / queue_resources.FULL),
-        (MEMORY, one.usage.memory),
-        (FAIR, one.fair_gpus / queue_resources.FULL),
-        (SHARE, one.share),
-        (BORROWED, one.borrowed / queue_resources.FULL),
-        (WAITING, one.pending),
-        (OLDEST, one.oldest_wait_s or 0.0),
-        (STARVING, one.is_starving),
+        (DESERVED, queue_status.deserved_share * queue_status.fleet_gpus / queue_resources.FULL),
+        (ALLOCATED, queue_status.usage.gpus / queue_resources.FULL),
+        (MEMORY, queue_status.usage.memory),
+        (FAIR, queue_status.fair_gpus / queue_resources.FULL),
+        (SHARE, queue_status.share),
+        (BORROWED, queue_status.borrowed / queue_resources.FULL),
+        (WAITING, queue_status.pending),
+        (OLDEST, queue_status.oldest_wait_s or 0.0),
+        (STARVING, queue_status.is_starving),
     )

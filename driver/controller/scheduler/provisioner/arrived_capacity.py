@@ -1,8 +1,7 @@
-"""What waits for nodes has its places on those that are there kept for it, until it has them all.
+"""Holds arrived capacity for the demand it was provisioned for, until all of it is there.
 
-What is kept lies on the picture by a key that no claim can have, as with Reservations: the others
-of a gang are yet to come, and nobody else is to take the first nodes meanwhile, nor an autoscaler
-one that is idle.
+The devices are reserved in the view by a key that no claim can have, as with Reservations: other
+pods must not take the first nodes of a gang meanwhile, nor an autoscaler remove an idle one.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,22 +18,22 @@ from driver.scheduling.snapshot import snapshot
 
 
 class ArrivedCapacity:
-    """On the decider's thread. What it remembers may be lost: the next look finds it again."""
+    """On the decider's thread. State may be lost: the next reconcile finds it again."""
 
     def __init__(self, world: state.SchedulerContext) -> None:
-        self._world = world
+        self._context = world
         self._held: set[str] = set()
 
     def has(self, wish: str) -> bool:
-        """Whether devices are kept for a wish."""
+        """Return whether devices are held for a demand."""
         return wish in self._held
 
     def view_for(self, wish: str) -> snapshot.Snapshot:
-        """The picture as what they are kept for sees it."""
+        """Return the view without what is held for the demand itself."""
         if wish not in self._held:
-            return self._world.view
+            return self._context.view
         return reservation_overlay.WithoutReservations(
-            self._world.view, [provisioning_demand.provisioned_key(wish)]
+            self._context.view, [provisioning_demand.provisioned_key(wish)]
         )
 
     def refresh(
@@ -43,37 +42,41 @@ class ArrivedCapacity:
         brought: Mapping[str, Iterable[ids.NodeName]],
         arriving: Mapping[ids.NodeName, pools.Pool],
     ) -> None:
-        """Keep the places that wishes have on nodes that are there; of those arriving, all.
+        """Hold the places of demands on existing nodes; on arriving nodes all devices.
 
-        Of wishes that wait for a node yet, or for which one came: the others have no places there.
+        Only for demands that still wait for a node, or for which one arrived.
         """
-        wanted: dict[str, claims.Allocation] = {}
+        allocations: dict[str, claims.Allocation] = {}
         for wish in {**seats, **brought}:
-            there = frozenset(brought.get(wish, ()))
-            found = [one for one in seats.get(wish, ()) if self._is_there(one)]
-            if not there and len(found) == len(seats.get(wish, ())):
+            node_names = frozenset(brought.get(wish, ()))
+            present = [seat for seat in seats.get(wish, ()) if self._exists(seat)]
+            if not node_names and len(present) == len(seats.get(wish, ())):
                 continue
-            held = term.held_allocation(device_plan.held_devices(self._world.view, found))
-            whole = [one for name in there & arriving.keys() for one in _all(arriving[name])]
+            held = term.held_allocation(device_plan.held_devices(self._context.view, present))
+            whole = [
+                seat
+                for name in node_names & arriving.keys()
+                for seat in _whole_gpus(arriving[name])
+            ]
             results = (*(held.results if held else ()), *whole)
             if results:
-                wanted[wish] = claims.Allocation(results)
-        for wish in self._held - wanted.keys():
-            self._world.view.set_reserved_devices(provisioning_demand.provisioned_key(wish), None)
-        for wish, allocation in wanted.items():
-            self._world.view.set_reserved_devices(
+                allocations[wish] = claims.Allocation(results)
+        for wish in self._held - allocations.keys():
+            self._context.view.set_reserved_devices(provisioning_demand.provisioned_key(wish), None)
+        for wish, allocation in allocations.items():
+            self._context.view.set_reserved_devices(
                 provisioning_demand.provisioned_key(wish), allocation
             )
-        self._held = {*wanted}
+        self._held = {*allocations}
 
-    def _is_there(self, one: gang_types.MemberPlacement) -> bool:
-        return one.placement.node in self._world.view.nodes
+    def _exists(self, member_placement: gang_types.MemberPlacement) -> bool:
+        return member_placement.placement.node in self._context.view.nodes
 
 
-def _all(found: pools.Pool) -> Iterable[claims.Result]:
-    """Every GPU of a pool, by its first face."""
+def _whole_gpus(pool: pools.Pool) -> Iterable[claims.Result]:
+    """Yield every GPU of a pool by its first face."""
     cards: dict[int, str] = {}
-    for name, face in pool_layout.get_layout(found).faces.items():
+    for name, face in pool_layout.get_layout(pool).faces.items():
         cards.setdefault(face.gpu, name)
     for name in cards.values():
-        yield claims.Result("brought", claims.DeviceId(found.driver, found.name, name))
+        yield claims.Result("brought", claims.DeviceId(pool.driver, pool.name, name))

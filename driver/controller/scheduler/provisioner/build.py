@@ -1,4 +1,4 @@
-"""Puts the parts of nodes on demand together."""
+"""Builds the provisioner."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ PutPod = Callable[[ids.Key, pods.Pod | None], None]
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerInputs:
-    """What of the decider they work with."""
+    """Collaborators of the provisioner."""
 
     context: state.SchedulerContext
     tools: write_pool.WriteDeps
@@ -43,7 +43,7 @@ class ProvisionerInputs:
 def ignoring_placeholders(
     put: PutPod, how: provisioning_settings.ProvisionerSettings | None
 ) -> PutPod:
-    """Hears of pods but those that ask for nodes: they go by themselves, and for nobody."""
+    """Forward pod updates except placeholder pods, which are never victims."""
     if how is None:
         return put
 
@@ -61,7 +61,7 @@ def build_provisioner(
     how: provisioning_settings.ProvisionerSettings,
     driver: str,
 ) -> provisioner.Provisioner:
-    """Nodes on demand, fed with the pods and nodes that matter for it."""
+    """Return the provisioner, registered for the pods and nodes it depends on."""
     world, tools = around.context, around.tools
     shapes = shape_catalog.ShapeCatalog(world, tools, how, driver)
     flying = node_requests.NodeRequests(world, tools, around.items, how, shapes)
@@ -73,7 +73,7 @@ def build_provisioner(
         reporter.ProvisioningReporter(world, tools, around.results, around.demand),
         queue_headroom.QueueHeadroom(around.engine),
     )
-    made = provisioner.Provisioner(world, hands, deciding, how)
+    built = provisioner.Provisioner(world, hands, deciding, how)
     to.register("placeholder", (world.stores.pods, flying.set_pod))
-    to.register("brought", (world.stores.nodes, made.put_node))
-    return made
+    to.register("brought", (world.stores.nodes, built.put_node))
+    return built

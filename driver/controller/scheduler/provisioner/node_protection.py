@@ -1,4 +1,4 @@
-"""Keeps the marks of ours on nodes as they are to be (`provisioning.marks`)."""
+"""Writes the annotations and labels that protect nodes from scale-down."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ from driver.scheduling.provisioning import annotations, provenance
 from driver.scheduling.provisioning import settings as provisioning_settings
 
 _log = structlog.get_logger(__name__)
-_AGAIN_S = 15.0
+_RECHECK_S = 15.0
 """What a node was brought for may end without anything of the node changing."""
 _SETTLE_S = 0.05
 ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
@@ -22,57 +22,57 @@ ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 
 
 def parse_provenance(node: nodes.Node) -> provenance.ProvisionedFor | None:
-    """What a node came for, waiting or not."""
-    return provenance.parse(node.brought_for)
+    """Return what a node was provisioned for, pending or not."""
+    return provenance.parse(node.provisioned_for)
 
 
 class NodeProtection:
-    """On the decider's thread; the writes are on the pool, fenced by the term."""
+    """On the decider's thread; writes run on the pool, fenced by the term."""
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         tools: write_pool.WriteDeps,
         items: workqueue.WorkQueue[write_pool.WorkItem],
         how: provisioning_settings.ProvisionerSettings,
         kept_for: ProvenanceOf = parse_provenance,
     ) -> None:
-        self._known = known
+        self._context = context
         self._tools = tools
         self._items = items
         self._ttl_s = crd.seconds(how.document.ttl)
-        self._kept_for = kept_for
-        self._seen = -1
+        self._provenance = kept_for
+        self._revision = -1
 
     def enqueue_changed(self) -> None:
-        """Have every node looked at for which something changed since the last call."""
-        view = self._known.refresh_view()
-        found = view.changed_since(self._seen)
-        self._seen = view.revision
-        for name in view.nodes if found is None else found[1]:
+        """Enqueue every node that changed since the last call."""
+        view = self._context.refresh_view()
+        changed = view.changed_since(self._revision)
+        self._revision = view.revision
+        for name in view.nodes if changed is None else changed[1]:
             self._items.add_after(write_pool.WorkItem("marks", ids.Key(name)), _SETTLE_S)
 
     def reconcile(self, item: write_pool.WorkItem) -> float | None:
-        """Mark a node; seconds until it is to be looked at again."""
-        node = self._known.refresh_view().nodes.get(ids.NodeName(item.key))
+        """Update a node's marks; return the seconds until the next reconcile."""
+        node = self._context.refresh_view().nodes.get(ids.NodeName(item.key))
         if node is None:
             return None
-        kept = annotations.unexpired_provenance(
-            self._kept_for(node), self._known.clock.now(), self._ttl_s
+        origin = annotations.unexpired_provenance(
+            self._provenance(node), self._context.clock.now(), self._ttl_s
         )
-        wanted = annotations.desired_metadata(self._known.view, node, kept)
-        if not annotations.is_applied(node, wanted):
-            self._tools.pool.submit(self._write, item, node, wanted)
-        return _AGAIN_S if kept is not None else None
+        desired = annotations.desired_metadata(self._context.view, node, origin)
+        if not annotations.is_applied(node, desired):
+            self._tools.pool.submit(self._write, item, node, desired)
+        return _RECHECK_S if origin is not None else None
 
     def _write(
-        self, item: write_pool.WorkItem, node: nodes.Node, wanted: annotations.NodeMetadata
+        self, item: write_pool.WorkItem, node: nodes.Node, desired: annotations.NodeMetadata
     ) -> None:
         try:
             answer = self._tools.writer.apply(
                 gvr.NODES,
                 node.name,
-                annotations.apply_body(node, wanted),
+                annotations.apply_body(node, desired),
                 manager=names.NODES_FIELD_MANAGER,
             )
         except errors.NotFound:
@@ -86,5 +86,5 @@ class NodeProtection:
             self._items.retry(item, error.retry_after_s or 0.0)
             return
         self._items.forget(item)
-        self._known.stores.nodes.observe(answer)
-        _log.info("node marked", node=node.name, marks={**wanted.labels, **wanted.annotations})
+        self._context.stores.nodes.observe(answer)
+        _log.info("node marked", node=node.name, marks={**desired.labels, **desired.annotations})

@@ -1,4 +1,4 @@
-"""Nodes that were asked for: which are on their way, which are there, which are given up."""
+"""Tracks requested nodes: in flight, arrived, given up."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ _REST_S, _LONGEST_REST_S = 60.0, 1800.0
 
 @dataclass(frozen=True, slots=True)
 class Arrived:
-    """A node that is complete, and what it was asked for by."""
+    """A complete node and its request."""
 
     request: placeholder.Placeholder
     node: nodes.Node
@@ -37,21 +37,21 @@ class Arrived:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """One that is not, in its time."""
+    """A requested node that is not complete in time."""
 
     request: placeholder.Placeholder
     message: str
 
 
 @dataclass(slots=True)
-class _Rest:
+class _Backoff:
     until: float
     lasts_s: float
     why: str
 
 
 class NodeRequests:
-    """On the decider's thread. What it remembers may be lost: the pods are in the API."""
+    """On the decider's thread. State may be lost: the placeholder pods are in the API."""
 
     def __init__(
         self,
@@ -61,175 +61,193 @@ class NodeRequests:
         how: provisioning_settings.ProvisionerSettings,
         shapes: shape_catalog.ShapeCatalog,
     ) -> None:
-        self._world = world
+        self._context = world
         self._tools = tools
         self._items = items
-        self._how = how
+        self._settings = how
         self._ttl_s = crd.seconds(how.document.ttl)
         self._shapes = shapes
-        self._there: dict[ids.Key, placeholder.Placeholder] = {}
-        self._made: dict[str, tuple[placeholder.NodeRequest, float]] = {}
-        self._going: set[ids.PodUid] = set()
-        self._come_to: set[ids.PodUid] = set()
-        self._rests: dict[str, _Rest] = {}
+        self._placeholders: dict[ids.Key, placeholder.Placeholder] = {}
+        self._unseen: dict[str, tuple[placeholder.NodeRequest, float]] = {}
+        self._deleting: set[ids.PodUid] = set()
+        self._arrived_uids: set[ids.PodUid] = set()
+        self._backoffs: dict[str, _Backoff] = {}
         self._refused: list[tuple[placeholder.NodeRequest, str]] = []
 
     def set_pod(self, key: ids.Key, pod: pods.Pod | None) -> None:
-        """A pod came, changed or went."""
-        before = self._there.pop(key, None)
-        if before is not None and (pod is None or pod.uid != before.pod.uid):
-            self._going.discard(before.pod.uid)
-            self._come_to.discard(before.pod.uid)
-        if pod is None or not node_usage.is_placeholder(pod, self._how.namespace):
+        """Apply a pod's change."""
+        previous = self._placeholders.pop(key, None)
+        if previous is not None and (pod is None or pod.uid != previous.pod.uid):
+            self._deleting.discard(previous.pod.uid)
+            self._arrived_uids.discard(previous.pod.uid)
+        if pod is None or not node_usage.is_placeholder(pod, self._settings.namespace):
             return
-        self._made.pop(pod.name, None)
-        one = placeholder.Placeholder(pod)
+        self._unseen.pop(pod.name, None)
+        request = placeholder.Placeholder(pod)
         if pod.finished:
             # Its node ended it: it asks for nothing any more, and nobody else clears up.
-            self.drop(one)
+            self.drop(request)
         elif not pod.deleting:
-            self._there[key] = one
+            self._placeholders[key] = request
 
     def in_flight(self) -> fill_simulation.Nodes:
-        """Nodes that are on their way, by the names of the pods that ask for them."""
-        now = self._world.clock.monotonic()
-        self._made = {k: one for k, one in self._made.items() if one[1] + _UNSEEN_S > now}
-        found = {ids.NodeName(name): ask.template for name, (ask, _) in self._made.items()}
-        for one in self._there.values():
-            if one.pod.uid in self._going and one.pod.uid not in self._come_to:
+        """Return the nodes in flight by the names of their placeholder pods."""
+        now = self._context.clock.monotonic()
+        self._unseen = {
+            k: request for k, request in self._unseen.items() if request[1] + _UNSEEN_S > now
+        }
+        node_templates = {
+            ids.NodeName(name): ask.template for name, (ask, _) in self._unseen.items()
+        }
+        for request in self._placeholders.values():
+            if request.pod.uid in self._deleting and request.pod.uid not in self._arrived_uids:
                 continue
-            shape = self._shapes.get(one.shape)
+            shape = self._shapes.get(request.shape)
             if shape is not None:
-                found[one.name] = shape
-        return found
+                node_templates[request.name] = shape
+        return node_templates
 
-    def _staying(self) -> Iterator[placeholder.Placeholder]:
-        return (one for one in self._there.values() if one.pod.uid not in self._going)
+    def _active(self) -> Iterator[placeholder.Placeholder]:
+        return (
+            request
+            for request in self._placeholders.values()
+            if request.pod.uid not in self._deleting
+        )
 
     def node_demand(self, node: ids.NodeName) -> str | None:
-        """What a node was asked for on which a pod that asks sits."""
-        return next((one.demand for one in self._there.values() if one.node == node), None)
+        """Return the demand of the placeholder on a node."""
+        return next(
+            (request.demand for request in self._placeholders.values() if request.node == node),
+            None,
+        )
 
     def placeholder_nodes(self) -> Iterator[ids.NodeName]:
-        """The nodes on which pods sit that asked for them."""
-        return (one.node for one in self._there.values() if one.node is not None)
+        """Yield the nodes on which placeholders run."""
+        return (request.node for request in self._placeholders.values() if request.node is not None)
 
     def poll(self) -> Iterator[Arrived | Missing]:
-        """What became of those that were asked for. The last word on each of them."""
-        now = self._world.clock.now()
-        for one in [*self._staying()]:
-            arrived = self._arrived(one, one.age_s(now))
+        """Yield the outcome of each request, once."""
+        now = self._context.clock.now()
+        for request in [*self._active()]:
+            arrived = self._check_arrived(request, request.age_s(now))
             if arrived is not None:
                 yield arrived
-                self._come(arrived)
-            elif one.age_s(now) > self._ttl_s:
-                missing = Missing(one, self._lacks(one))
+                self._record_arrival(arrived)
+            elif request.age_s(now) > self._ttl_s:
+                missing = Missing(request, self._missing_message(request))
                 yield missing
-                self._fail(one.shape, node_request_metrics.NOT_ARRIVED, missing.message)
-                self.drop(one)
-            elif self._shapes.get(one.shape) is None:
-                self.drop(one)
+                self._back_off(request.shape, node_request_metrics.NOT_ARRIVED, missing.message)
+                self.drop(request)
+            elif self._shapes.get(request.shape) is None:
+                self.drop(request)
 
-    def _arrived(self, one: placeholder.Placeholder, took_s: float) -> Arrived | None:
-        """Once its node is marked complete: by that no other placeholder lands there."""
-        if one.node is None:
+    def _check_arrived(self, request: placeholder.Placeholder, took_s: float) -> Arrived | None:
+        """Return the arrival once the node is marked complete: no other placeholder lands there."""
+        if request.node is None:
             return None
-        node = self._world.view.nodes.get(one.node)
-        pool = self._shapes.is_complete(one.node)
+        node = self._context.view.nodes.get(request.node)
+        pool = self._shapes.is_complete(request.node)
         if node is None or pool is None or names.POOL_COMPLETE not in node.labels:
             return None
-        return Arrived(one, node, observed_shapes.gpu_count(pool), took_s)
+        return Arrived(request, node, observed_shapes.gpu_count(pool), took_s)
 
-    def _come(self, one: Arrived) -> None:
-        self._rests.pop(one.request.shape, None)
-        self._shapes.record_startup(one.request.shape, one.took_s)
-        self._tools.metrics.nodes.observe_arrival(one.request.shape, one.took_s)
+    def _record_arrival(self, arrived: Arrived) -> None:
+        self._backoffs.pop(arrived.request.shape, None)
+        self._shapes.record_startup(arrived.request.shape, arrived.took_s)
+        self._tools.metrics.nodes.observe_arrival(arrived.request.shape, arrived.took_s)
         # Until that pod is seen to be gone its node takes nobody, and counts as on its way.
-        self._come_to.add(one.request.pod.uid)
-        self.drop(one.request)
+        self._arrived_uids.add(arrived.request.pod.uid)
+        self.drop(arrived.request)
 
-    def _lacks(self, one: placeholder.Placeholder) -> str:
-        waited = f"after {self._how.document.ttl}"
-        if one.node is None:
-            said = one.pod.verdict.message
-            why = f"; kube-scheduler says: {said}" if said else ""
-            return f"no node of shape {one.shape} has come {waited}{why}"
-        view = self._world.view
-        there = (view.driver, one.node) in view.pools
-        what = "has not published all its GPUs" if there else "has published no GPU"
-        return f"node {one.node} of shape {one.shape} {what} {waited}"
+    def _missing_message(self, request: placeholder.Placeholder) -> str:
+        waited = f"after {self._settings.document.ttl}"
+        if request.node is None:
+            verdict = request.pod.verdict.message
+            why = f"; kube-scheduler says: {verdict}" if verdict else ""
+            return f"no node of shape {request.shape} has come {waited}{why}"
+        view = self._context.view
+        has_pool = (view.driver, request.node) in view.pools
+        state = "has not published all its GPUs" if has_pool else "has published no GPU"
+        return f"node {request.node} of shape {request.shape} {state} {waited}"
 
     # Back-off.
 
-    def _fail(self, shape: str, why: str, words: str) -> None:
-        now = self._world.clock.monotonic()
-        before = self._rests.get(shape)
-        lasts_s = min(before.lasts_s * 2, _LONGEST_REST_S) if before else _REST_S
-        self._rests[shape] = _Rest(now + lasts_s, lasts_s, words)
+    def _back_off(self, shape: str, why: str, words: str) -> None:
+        now = self._context.clock.monotonic()
+        last = self._backoffs.get(shape)
+        lasts_s = min(last.lasts_s * 2, _LONGEST_REST_S) if last else _REST_S
+        self._backoffs[shape] = _Backoff(now + lasts_s, lasts_s, words)
         self._tools.metrics.nodes.count_failed(shape, why)
 
     def backed_off(self) -> dict[str, str]:
-        """Shapes that are left alone for a while, with the reason."""
-        now = self._world.clock.monotonic()
+        """Return the shapes in back-off, with the reason."""
+        now = self._context.clock.monotonic()
         return {
-            name: f"is left alone for a while: {one.why}"
-            for name, one in self._rests.items()
-            if one.until > now
+            name: f"is left alone for a while: {backoff.why}"
+            for name, backoff in self._backoffs.items()
+            if backoff.until > now
         }
 
     def next_due_s(self) -> float | None:
-        """Until the first is given up, or may be asked for again."""
-        now, moment = self._world.clock.now(), self._world.clock.monotonic()
-        left = [self._ttl_s - one.age_s(now) for one in self._staying()]
-        left += [one.until - moment for one in self._rests.values() if one.until > moment]
-        left += [one[1] + _UNSEEN_S - moment for one in self._made.values()]
+        """Return the seconds until the next timeout or the next end of a back-off."""
+        now, moment = self._context.clock.now(), self._context.clock.monotonic()
+        left = [self._ttl_s - backoff.age_s(now) for backoff in self._active()]
+        left += [
+            backoff.until - moment for backoff in self._backoffs.values() if backoff.until > moment
+        ]
+        left += [backoff[1] + _UNSEEN_S - moment for backoff in self._unseen.values()]
         return max(0.1, min(left) + 0.05) if left else None
 
     # Writes.
 
-    def request(self, one: placeholder.NodeRequest) -> None:
-        """Ask for a node."""
-        self._made[one.name] = one, self._world.clock.monotonic()
-        self._tools.metrics.nodes.count_requested(one.template.name)
-        body = placeholder.render(one, self._how.namespace, self._how.image)
-        _log.info("node asked for", shape=one.template.name, wish=one.demand, pod=one.name)
-        self._tools.pool.submit(self._make, one, body)
+    def request(self, node_request: placeholder.NodeRequest) -> None:
+        """Request a node."""
+        self._unseen[node_request.name] = node_request, self._context.clock.monotonic()
+        self._tools.metrics.nodes.count_requested(node_request.template.name)
+        body = placeholder.render(node_request, self._settings.namespace, self._settings.image)
+        _log.info(
+            "node asked for",
+            shape=node_request.template.name,
+            wish=node_request.demand,
+            pod=node_request.name,
+        )
+        self._tools.pool.submit(self._create, node_request, body)
 
-    def _make(self, one: placeholder.NodeRequest, body: dict[str, object]) -> None:
+    def _create(self, node_request: placeholder.NodeRequest, body: dict[str, object]) -> None:
         try:
-            self._tools.writer.create(gvr.PODS, body, self._how.namespace)
+            self._tools.writer.create(gvr.PODS, body, self._settings.namespace)
         except errors.AlreadyExists:
             return
         except errors.RationError as error:
-            _log.warning("node not asked for", shape=one.template.name, error=str(error))
+            _log.warning("node not asked for", shape=node_request.template.name, error=str(error))
             lasting = isinstance(error, errors.Forbidden | errors.Invalid)
-            self._refused.append((one, str(error) if lasting else ""))
+            self._refused.append((node_request, str(error) if lasting else ""))
             self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
 
     def drain_refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
-        """What the API server did not let be asked for, with its words.
+        """Yield the requests that the API server refused, with its message.
 
-        What it could not answer is asked anew, by the same name, whether or not it was done.
+        Requests without an answer are repeated by the same name.
         """
         while self._refused:
             ask, words = self._refused.pop()
-            self._made.pop(ask.name, None)
+            self._unseen.pop(ask.name, None)
             if words:
                 why = f"the API server refused: {words}"
-                self._fail(ask.template.name, node_request_metrics.REFUSED, why)
+                self._back_off(ask.template.name, node_request_metrics.REFUSED, why)
                 yield ask, words
 
     def give_up(self, name: ids.NodeName) -> None:
-        """Nobody needs it any more."""
-        for one in [*self._staying()]:
-            if one.name == name:
-                _log.info("node not needed any more", shape=one.shape, pod=one.pod.key)
-                self.drop(one)
+        """Delete the placeholder of a node that is not needed any more."""
+        for request in [*self._active()]:
+            if request.name == name:
+                _log.info("node not needed any more", shape=request.shape, pod=request.pod.key)
+                self.drop(request)
 
-    def drop(self, one: placeholder.Placeholder) -> None:
-        """Delete the pod that asks for a node."""
-        self._going.add(one.pod.uid)
-        self._tools.pool.submit(self._delete, one.pod)
+    def drop(self, request: placeholder.Placeholder) -> None:
+        """Delete a placeholder pod."""
+        self._deleting.add(request.pod.uid)
+        self._tools.pool.submit(self._delete, request.pod)
 
     def _delete(self, pod: pods.Pod) -> None:
         try:
@@ -238,5 +256,5 @@ class NodeRequests:
             return
         except errors.RationError as error:
             _log.info("pod that asks for a node not deleted", pod=pod.key, error=str(error))
-            self._going.discard(pod.uid)
+            self._deleting.discard(pod.uid)
             self._items.add_after(write_pool.PROVISIONING, _RETRY_S)

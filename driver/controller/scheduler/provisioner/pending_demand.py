@@ -1,4 +1,4 @@
-"""What waits for a node now: pods, gangs and Reservations without a place, in their order."""
+"""Demand for nodes: pending pods, gangs and Reservations without a place, in their order."""
 
 from collections.abc import Iterator
 
@@ -20,77 +20,80 @@ class PendingDemand:
 
     def __init__(
         self,
-        known: state.SchedulerContext,
+        context: state.SchedulerContext,
         fair: engine.QueueEngine,
         turns: scheduler_cycle.SchedulingCycle,
-        kept: eviction_reservations.ReservationController,
+        reservation_controller: eviction_reservations.ReservationController,
         gangs: gang_index.GangIndex,
     ) -> None:
-        self._known = known
+        self._context = context
         self._engine = fair
-        self._turns = turns
-        self._reserving = kept
+        self._cycle = turns
+        self._reservations = reservation_controller
         self._gangs = gangs
 
     def list_demands(self) -> list[provisioning_demand.NodeDemand]:
-        """Those that nothing else is underway for: pods and gangs first, by their turn."""
-        return [*self._of_line(), *self._of_reservations()]
+        """Return the demands without an eviction in progress: pods and gangs first, in order."""
+        return [*self._workload_demands(), *self._reservation_demands()]
 
-    def _of_line(self) -> Iterator[provisioning_demand.NodeDemand]:
-        for one in self._turns.pending_in_order():
-            if not self._reserving.has_pending_eviction(one):
-                leaf = self._turns.workload_queue(one)
+    def _workload_demands(self) -> Iterator[provisioning_demand.NodeDemand]:
+        for workload in self._cycle.pending_in_order():
+            if not self._reservations.has_pending_eviction(workload):
+                leaf = self._cycle.workload_queue(workload)
                 yield provisioning_demand.NodeDemand(
-                    one.demand_key, one.workloads, one.topology, leaf
+                    workload.demand_key, workload.workloads, workload.topology, leaf
                 )
 
-    def _of_reservations(self) -> Iterator[provisioning_demand.NodeDemand]:
-        now = self._known.clock.now()
-        for key in self._reserving.pending_keys():
-            one = self._known.stores.reservations.get(key)
-            if one is None or one.deleting or one.evicting:
+    def _reservation_demands(self) -> Iterator[provisioning_demand.NodeDemand]:
+        now = self._context.clock.now()
+        for key in self._reservations.pending_keys():
+            reservation = self._context.stores.reservations.get(key)
+            if reservation is None or reservation.deleting or reservation.evicting:
                 continue
-            lead_s = (term.start_time(one) - now).total_seconds()
-            leaf = self._engine.pod_queue(term.sample_holder(one))
-            found = device_plan.workloads(one)
+            lead_s = (term.start_time(reservation) - now).total_seconds()
+            leaf = self._engine.pod_queue(term.sample_holder(reservation))
+            workloads = device_plan.workloads(reservation)
             yield provisioning_demand.NodeDemand(
-                provisioning_demand.reservation_key(key), found, queue=leaf, lead_s=max(0.0, lead_s)
+                provisioning_demand.reservation_key(key),
+                workloads,
+                queue=leaf,
+                lead_s=max(0.0, lead_s),
             )
 
     def is_pending(self, wish: str) -> bool:
-        """Whether something waits still, by the objects alone: a new leader knows it, too."""
+        """Return whether a demand is pending, by API objects alone, as a new leader needs it."""
         if self.reservation(wish) is not None:
             return True
         return any(self._is_open(pod) for pod in self.demand_pods(wish))
 
     def reservation(self, wish: str) -> reservations.Reservation | None:
-        """The Reservation that a wish is, as long as it holds nothing and is not over."""
+        """Return the Reservation of a demand while it holds nothing and has not ended."""
         kind, key = split_key(wish)
-        one = (
-            self._known.stores.reservations.get(key)
+        reservation = (
+            self._context.stores.reservations.get(key)
             if kind == provisioning_demand.RESERVATION
             else None
         )
-        if one is None or one.held or one.deleting:
+        if reservation is None or reservation.held or reservation.deleting:
             return None
-        return one if self._known.clock.now() < term.end_time(one) else None
+        return reservation if self._context.clock.now() < term.end_time(reservation) else None
 
     def demand_pods(self, wish: str) -> tuple[pods.Pod, ...]:
-        """The pods of a wish that are there."""
+        """Return the existing pods of a demand."""
         kind, key = split_key(wish)
         if kind == "pod":
-            pod = self._known.stores.pods.get(key)
+            pod = self._context.stores.pods.get(key)
             return (pod,) if pod is not None else ()
         return self._gangs.members(key) if kind == "gang" else ()
 
     def _is_open(self, pod: pods.Pod) -> bool:
         if pod.node is not None or pod.finished or pod.deleting:
             return False
-        found = snapshot.pod_claims(pod, self._known.stores.claims.get)
-        return found is None or any(claim.allocation is None for claim in found)
+        pod_claims = snapshot.pod_claims(pod, self._context.stores.claims.get)
+        return pod_claims is None or any(claim.allocation is None for claim in pod_claims)
 
 
 def split_key(wish: str) -> tuple[str, ids.Key]:
-    """The kind and the key of a wish."""
+    """Return the kind and the key of a demand."""
     kind, _, key = wish.partition("/")
     return kind, ids.Key(key)

@@ -1,7 +1,7 @@
-"""Nodes on demand: what waits is planned for, nodes are asked for, and kept for what they came for.
+"""Provisioner: plans for pending demand, requests nodes, and holds them for that demand.
 
-A look is level-triggered as all else here: what is on its way is read from the pods that ask, what
-a node came for from the node. A new leader goes on where the last one was.
+Level-triggered: requests in flight are read from the placeholder pods, provenance from the nodes.
+A new leader continues where the last one stopped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -27,7 +27,7 @@ from driver.scheduling.provisioning import node_template, planner, provenance, s
 from driver.scheduling.provisioning import settings as provisioning_settings
 
 _log = structlog.get_logger(__name__)
-_PATIENT = 10.0
+_PAUSE_FACTOR = 10.0
 """After a plan none is made for so many times what it took."""
 _PACE_S = 1.0
 _UNNEEDED_S = 10.0
@@ -38,7 +38,7 @@ _REASON = reasons.Reason
 
 @dataclass(frozen=True, slots=True)
 class ProvisionerDeps:
-    """What a look works with."""
+    """Collaborators of the provisioner."""
 
     shapes: shape_catalog.ShapeCatalog
     requests: node_requests.NodeRequests
@@ -58,159 +58,168 @@ class Provisioner:
         deciding: deciding_settings.Settings,
         how: provisioning_settings.ProvisionerSettings,
     ) -> None:
-        self._world = world
-        self._hands = hands
-        self._deciding = deciding
-        self._how = how
-        self._brought: dict[ids.NodeName, provenance.ProvisionedFor] = {}
+        self._context = world
+        self._deps = hands
+        self._settings = deciding
+        self._on_demand = how
+        self._provenance: dict[ids.NodeName, provenance.ProvisionedFor] = {}
         self._unneeded: dict[ids.NodeName, float] = {}
         self._next = 0.0
         self._offer = shape_status.build_status(how.document, {}, how.namespace, world.view.driver)
 
     def offer(self) -> shape_status.ShapeStatus:
-        """What the last look saw of the shapes; from any thread."""
+        """Return the status of the shapes at the last reconcile; from any thread."""
         return self._offer
 
     def put_node(self, name: ids.Key, node: nodes.Node | None) -> None:
-        """A node came, changed or went."""
-        said = provenance.parse(node.brought_for) if node is not None else None
-        if said is None:
-            self._brought.pop(ids.NodeName(name), None)
+        """Apply a node's change."""
+        origin = provenance.parse(node.provisioned_for) if node is not None else None
+        if origin is None:
+            self._provenance.pop(ids.NodeName(name), None)
         else:
-            self._brought[ids.NodeName(name)] = said
+            self._provenance[ids.NodeName(name)] = origin
 
     def reconcile(self) -> float | None:
-        """Do what is due; seconds until it is to be looked at again."""
-        begun = self._world.clock.monotonic()
+        """Reconcile; return the seconds until the next reconcile."""
+        begun = self._context.clock.monotonic()
         if begun < self._next:
             return self._next - begun
         try:
-            self._hands.shapes.load()
+            self._deps.shapes.load()
         except errors.ApiError as error:
             _log.info("what was learned of shapes is not read yet", error=str(error))
             return _RETRY_S
-        self._world.refresh_view()
-        for node, path, said in self._hands.shapes.learn():
-            message = f"NodeShapes, {path} {said}; the node counts"
-            _log.warning("shape contradicts its node", where=path, said=said)
-            self._hands.reporter.report_on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
-        self._follow()
-        found = self._plan()
+        self._context.refresh_view()
+        for node, path, problem in self._deps.shapes.learn():
+            message = f"NodeShapes, {path} {problem}; the node counts"
+            _log.warning("shape contradicts its node", where=path, said=problem)
+            self._deps.reporter.report_on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
+        self._report_outcomes()
+        demands = self._plan()
         self._offer = shape_status.ShapeStatus(
-            self._how.namespace,
-            self._hands.shapes.shapes(),
-            self._hands.shapes.measured(),
-            self._hands.requests.backed_off(),
+            self._on_demand.namespace,
+            self._deps.shapes.shapes(),
+            self._deps.shapes.measured(),
+            self._deps.requests.backed_off(),
         )
-        self._next = begun + max(_PACE_S, _PATIENT * (self._world.clock.monotonic() - begun))
-        return self._again_s(found)
+        self._next = begun + max(_PACE_S, _PAUSE_FACTOR * (self._context.clock.monotonic() - begun))
+        return self._recheck_after_s(demands)
 
-    def _again_s(self, found: Sequence[provisioning_demand.NodeDemand]) -> float | None:
-        """Until time alone may change the answer."""
-        now = self._world.clock.monotonic()
+    def _recheck_after_s(self, demands: Sequence[provisioning_demand.NodeDemand]) -> float | None:
+        """Return the seconds until time alone may change the result."""
+        now = self._context.clock.monotonic()
         ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
-        if any(one.lead_s > 0 for one in found):
+        if any(demand.lead_s > 0 for demand in demands):
             ends.append(_RETRY_S)
-        flying_s = self._hands.requests.next_due_s()
+        flying_s = self._deps.requests.next_due_s()
         if flying_s is not None:
             ends.append(flying_s)
         return max(_PACE_S, min(ends)) if ends else None
 
-    def _follow(self) -> None:
-        """What became of nodes that were asked for."""
-        for ask, said in self._hands.requests.drain_refused():
-            message = f"A node of shape {ask.template.name} could not be asked for: {said}"
-            self._hands.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
-        for one in self._hands.requests.poll():
-            node = self._world.view.nodes.get(one.request.node) if one.request.node else None
-            if isinstance(one, node_requests.Arrived):
-                told = provisioning_messages.arrived_message(
-                    one.node.name, one.request.shape, one.gpus, one.took_s
+    def _report_outcomes(self) -> None:
+        """Report the outcomes of requested nodes."""
+        for ask, problem in self._deps.requests.drain_refused():
+            message = f"A node of shape {ask.template.name} could not be asked for: {problem}"
+            self._deps.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
+        for outcome in self._deps.requests.poll():
+            node = (
+                self._context.view.nodes.get(outcome.request.node) if outcome.request.node else None
+            )
+            if isinstance(outcome, node_requests.Arrived):
+                message = provisioning_messages.arrived_message(
+                    outcome.node.name, outcome.request.shape, outcome.gpus, outcome.took_s
                 )
-                _log.info("node arrived", node=one.node.name, shape=one.request.shape)
+                _log.info("node arrived", node=outcome.node.name, shape=outcome.request.shape)
                 reason = _REASON.NODE_ARRIVED
             else:
-                told, reason = f"{one.message}: it is not waited for", _REASON.NODE_NOT_ARRIVED
-                _log.warning("node did not arrive", shape=one.request.shape, why=one.message)
-            self._hands.reporter.report_event(one.request.demand, node, reason, told)
+                message, reason = (
+                    f"{outcome.message}: it is not waited for",
+                    _REASON.NODE_NOT_ARRIVED,
+                )
+                _log.warning(
+                    "node did not arrive", shape=outcome.request.shape, why=outcome.message
+                )
+            self._deps.reporter.report_event(outcome.request.demand, node, reason, message)
 
     def _plan(self) -> Sequence[provisioning_demand.NodeDemand]:
-        there = self._brought_for()
-        found = [
+        pending_nodes = self._pending_nodes()
+        demands = [
             replace(
-                one,
-                provisioned_nodes=there.get(one.key, frozenset()),
-                has_kept_devices=self._hands.arrived.has(one.key),
+                demand,
+                provisioned_nodes=pending_nodes.get(demand.key, frozenset()),
+                has_kept_devices=self._deps.arrived.has(demand.key),
             )
-            for one in self._hands.demand.list_demands()
+            for demand in self._deps.demand.list_demands()
         ]
-        flying = self._hands.requests.in_flight()
+        flying = self._deps.requests.in_flight()
         supply = planner.Supply(
-            self._hands.shapes.shapes(),
+            self._deps.shapes.shapes(),
             flying,
-            self._how.document.most,
-            self._hands.requests.backed_off(),
+            self._on_demand.document.most,
+            self._deps.requests.backed_off(),
         )
-        made = planner.make_plan(
-            self._world.view, supply, found, self._deciding, self._hands.headroom
+        plan = planner.make_plan(
+            self._context.view, supply, demands, self._settings, self._deps.headroom
         )
-        self._hands.headroom.reset()
-        for ask in made.requests:
-            self._hands.requests.request(ask)
-        self._give_up(made.unneeded)
+        self._deps.headroom.reset()
+        for ask in plan.requests:
+            self._deps.requests.request(ask)
+        self._give_up(plan.unneeded)
         arrived = {
             name: pool
-            for name in (*self._brought, *self._hands.requests.placeholder_nodes())
-            if (pool := self._hands.shapes.is_complete(name))
-            and self._hands.requests.node_demand(name)
+            for name in (*self._provenance, *self._deps.requests.placeholder_nodes())
+            if (pool := self._deps.shapes.is_complete(name))
+            and self._deps.requests.node_demand(name)
         }
-        self._hands.arrived.refresh(made.placements, there, arrived)
-        self._hands.reporter.report_statuses(
-            dict(self._stands(made, flying)), {w.key: w for w in found}
+        self._deps.arrived.refresh(plan.placements, pending_nodes, arrived)
+        self._deps.reporter.report_statuses(
+            dict(self._statuses(plan, flying)), {w.key: w for w in demands}
         )
-        return found
+        return demands
 
-    def _brought_for(self) -> Mapping[str, frozenset[ids.NodeName]]:
-        """By what waits still: the nodes that came for it."""
-        found: dict[str, set[ids.NodeName]] = {}
-        for name, one in self._brought.items():
-            found.setdefault(one.demand, set()).add(name)
+    def _pending_nodes(self) -> Mapping[str, frozenset[ids.NodeName]]:
+        """Map each pending demand to the nodes that arrived for it."""
+        by_demand: dict[str, set[ids.NodeName]] = {}
+        for name, origin in self._provenance.items():
+            by_demand.setdefault(origin.demand, set()).add(name)
         return {
-            wish: frozenset(n) for wish, n in found.items() if self._hands.demand.is_pending(wish)
+            wish: frozenset(n)
+            for wish, n in by_demand.items()
+            if self._deps.demand.is_pending(wish)
         }
 
     def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
-        """What is not needed for a while: work comes and goes."""
-        now = self._world.clock.monotonic()
+        """Give up nodes that are unneeded for a while: work comes and goes."""
+        now = self._context.clock.monotonic()
         self._unneeded = {name: self._unneeded.get(name, now) for name in unneeded}
         for name, since in self._unneeded.items():
             if now - since >= _UNNEEDED_S:
-                self._hands.requests.give_up(name)
+                self._deps.requests.give_up(name)
 
-    def _stands(
-        self, made: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
+    def _statuses(
+        self, plan: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
     ) -> Iterator[tuple[str, reporter.DemandStatus]]:
-        """How each wish stands that something is to be told of."""
+        """Yield the status of each demand that has something to report."""
         kinds: dict[str, list[node_template.NodeTemplate]] = {}
-        for wish, seats in made.placements.items():
-            there = {seat.placement.node for seat in seats}
-            kinds[wish] = [flying[name] for name in sorted(there) if name in flying]
-        for ask in made.requests:
+        for wish, seats in plan.placements.items():
+            node_names = {seat.placement.node for seat in seats}
+            kinds[wish] = [flying[name] for name in sorted(node_names) if name in flying]
+        for ask in plan.requests:
             for guest in ask.demands:
                 kinds.setdefault(guest, []).append(ask.template)
-        for wish, found in kinds.items():
-            if found:
-                said = provisioning_messages.requested_message(found)
-                mark = provisioning_messages.describe_nodes(found)
-                yield wish, reporter.DemandStatus(_REASON.NODES_REQUESTED, said, mark)
-        for wish, why in made.deferred.items():
+        for wish, node_templates in kinds.items():
+            if node_templates:
+                message = provisioning_messages.requested_message(node_templates)
+                mark = provisioning_messages.describe_nodes(node_templates)
+                yield wish, reporter.DemandStatus(_REASON.NODES_REQUESTED, message, mark)
+        for wish, why in plan.deferred.items():
             yield (
                 wish,
                 reporter.DemandStatus(
                     _REASON.NODES_REQUESTED, provisioning_messages.deferred_message(why), "in turn"
                 ),
             )
-        for wish, why in made.impossible.items():
+        for wish, why in plan.impossible.items():
             yield (
                 wish,
                 reporter.DemandStatus(
@@ -219,9 +228,9 @@ class Provisioner:
             )
 
     def provisioned_for(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
-        """What a node came for, as long as that waits: what its mark is to say."""
-        one = self._brought.get(node.name)
-        wish = one.demand if one is not None else self._hands.requests.node_demand(node.name)
-        if wish is None or not self._hands.demand.is_pending(wish):
+        """Return the pending demand of a node: the value of its mark."""
+        origin = self._provenance.get(node.name)
+        wish = origin.demand if origin is not None else self._deps.requests.node_demand(node.name)
+        if wish is None or not self._deps.demand.is_pending(wish):
             return None
-        return one or provenance.ProvisionedFor(wish, self._world.clock.now())
+        return origin or provenance.ProvisionedFor(wish, self._context.clock.now())

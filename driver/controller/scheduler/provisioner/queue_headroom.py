@@ -1,4 +1,4 @@
-"""What queues may have beyond what they have now, while it is weighed which nodes to ask for."""
+"""Queue headroom during planning: limits against usage plus the planned devices."""
 
 from driver.scheduling.queues import engine
 from driver.scheduling.queues import messages as queue_messages
@@ -6,20 +6,20 @@ from driver.scheduling.queues import resources as queue_resources
 
 
 class QueueHeadroom:
-    """On the decider's thread. After the last `reset` queues have what they have."""
+    """On the decider's thread. `reset` restores the actual usage."""
 
     def __init__(self, fair: engine.QueueEngine) -> None:
         self._engine = fair
         self._taken: list[str] = []
 
     def reset(self) -> None:
-        """Nothing was taken yet."""
-        for place, leaf in enumerate(self._taken):
-            self._engine.charge_hypothetical(("brought", place), leaf, None)
+        """Drop the planned usage."""
+        for index, leaf in enumerate(self._taken):
+            self._engine.charge_hypothetical(("brought", index), leaf, None)
         self._taken.clear()
 
     def reserve(self, leaf: str, taken: queue_resources.Amounts) -> str:
-        """Count so much more for a queue: "" where it may have it, else why not, and it has not."""
+        """Add planned usage to a queue: "" if allowed, else why not, and nothing is added."""
         if self._engine.tree.is_implicit_only:
             return ""
         over = self._engine.exceeded_limit(leaf, taken)

@@ -1,4 +1,4 @@
-"""What is told of nodes on demand, to those who wait for them: once for each new word."""
+"""Reports provisioning to pending workloads, once for each change."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ _REASON = reasons.Reason
 
 @dataclass(frozen=True, slots=True)
 class DemandStatus:
-    """How a wish stands. `mark`: what has to change for it to be told again."""
+    """Status of a demand. It is reported again when `mark` changes."""
 
     reason: reasons.Reason
     message: str
@@ -37,52 +37,54 @@ class ProvisioningReporter:
         placer: scheduler_results.ResultHandler,
         waiting: pending_demand.PendingDemand,
     ) -> None:
-        self._world = world
+        self._context = world
         self._tools = tools
-        self._placing = placer
-        self._waiting = waiting
-        self._told: dict[str, str] = {}
+        self._results = placer
+        self._demand = waiting
+        self._reported: dict[str, str] = {}
 
     def report_statuses(
         self,
-        found: Mapping[str, DemandStatus],
+        statuses: Mapping[str, DemandStatus],
         all_of: Mapping[str, provisioning_demand.NodeDemand],
     ) -> None:
-        """How each wish stands now; what is not named stands no way."""
-        self._told = {key: mark for key, mark in self._told.items() if key in found}
-        for key, one in found.items():
-            mark = f"{one.reason.value} {one.mark}"
-            new = self._told.get(key) != mark
-            self._told[key] = mark
+        """Report the status of each demand; demands that are not named have none."""
+        self._reported = {key: mark for key, mark in self._reported.items() if key in statuses}
+        for key, status in statuses.items():
+            mark = f"{status.reason.value} {status.mark}"
+            new = self._reported.get(key) != mark
+            self._reported[key] = mark
             if new:
-                self._on_reservation(key, one.reason, one.message)
-            for work in all_of[key].workloads if self._waiting.demand_pods(key) else ():
-                self._placing.report_provisioning(
-                    work.pod, work.open_claims, one.reason, one.message, new=new
+                self._report_on_reservation(key, status.reason, status.message)
+            for work in all_of[key].workloads if self._demand.demand_pods(key) else ():
+                self._results.report_provisioning(
+                    work.pod, work.open_claims, status.reason, status.message, new=new
                 )
 
     def report_event(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str
     ) -> None:
-        """Something happened to a node that was asked for, by now: told to all whom it concerns."""
+        """Report an event of a requested node on its demand's objects."""
         warning = reason is not _REASON.NODE_ARRIVED
-        for pod in self._waiting.demand_pods(wish):
-            told = self._tools.reporter.warning if warning else self._tools.reporter.normal
-            told(pod, stores.pod_claims(self._world.stores, pod), reason, message)
-        self._on_reservation(wish, reason, message)
+        for pod in self._demand.demand_pods(wish):
+            report = self._tools.reporter.warning if warning else self._tools.reporter.normal
+            report(pod, stores.pod_claims(self._context.stores, pod), reason, message)
+        self._report_on_reservation(wish, reason, message)
         if node is not None:
             self.report_on_node(node, reason, message)
 
     def report_on_node(self, node: nodes.Node, reason: reasons.Reason, message: str) -> None:
-        """Told on a Node."""
+        """Report an event on a Node."""
         regarding = recorder.ObjectRef("Node", "v1", "", node.name, node.uid)
         self._tools.reporter.report_on(regarding, reason, message)
 
-    def _on_reservation(self, wish: str, reason: reasons.Reason, message: str) -> None:
-        one = self._waiting.reservation(wish)
-        if one is not None:
-            self._tools.reporter.report_on(_ref(one), reason, message)
+    def _report_on_reservation(self, wish: str, reason: reasons.Reason, message: str) -> None:
+        reservation = self._demand.reservation(wish)
+        if reservation is not None:
+            self._tools.reporter.report_on(_ref(reservation), reason, message)
 
 
-def _ref(one: reservations.Reservation) -> recorder.ObjectRef:
-    return recorder.ObjectRef(reservations.KIND, crd.VERSION, one.namespace, one.name, one.uid)
+def _ref(reservation: reservations.Reservation) -> recorder.ObjectRef:
+    return recorder.ObjectRef(
+        reservations.KIND, crd.VERSION, reservation.namespace, reservation.name, reservation.uid
+    )

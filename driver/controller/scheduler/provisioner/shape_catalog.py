@@ -1,4 +1,4 @@
-"""What shapes are like: by their document, and by the nodes of them that were there."""
+"""Catalogue of node shapes: from the document, and learned from live nodes."""
 
 import base64
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ _KEY_END = ".json.gz"
 
 
 class ShapeCatalog:
-    """On the decider's thread; what it learns is written on the pool."""
+    """On the decider's thread; what is learned is written on the pool."""
 
     def __init__(
         self,
@@ -28,104 +28,106 @@ class ShapeCatalog:
         how: provisioning_settings.ProvisionerSettings,
         driver: str,
     ) -> None:
-        self._world = world
+        self._context = world
         self._tools = tools
-        self._how = how
-        self._written = {
-            one.name: node_template.from_document(one, driver) for one in how.document.shapes
+        self._settings = how
+        self._declared = {
+            shape.name: node_template.from_document(shape, driver) for shape in how.document.shapes
         }
         self._driver = driver
         self._seen: dict[str, observed_shapes.ObservedShape] | None = None
-        self._kept: dict[str, bytes] = {}
-        self._looked: dict[str, pools.Pool] = {}
-        self._told: set[tuple[str, str]] = set()
+        self._packed: dict[str, bytes] = {}
+        self._learned: dict[str, pools.Pool] = {}
+        self._reported: set[tuple[str, str]] = set()
 
     def load(self) -> None:
-        """Read what was learned before. Raises ApiError; the next look tries again."""
+        """Load what was learned before. Raises ApiError; the next reconcile retries."""
         if self._seen is not None:
             return
         try:
-            found = self._tools.writer.get(
-                gvr.CONFIG_MAPS, self._how.observed_configmap, self._how.namespace
+            config_map = self._tools.writer.get(
+                gvr.CONFIG_MAPS, self._settings.observed_configmap, self._settings.namespace
             )
         except errors.NotFound:
-            found = {}
+            config_map = {}
         self._seen = {}
-        for key, text in (found.get("binaryData") or {}).items():
+        for key, text in (config_map.get("binaryData") or {}).items():
             self._read(key.removesuffix(_KEY_END), text)
 
     def _read(self, name: str, text: str) -> None:
         try:
             packed = base64.b64decode(text)
             seen = observed_shapes.decode(
-                packed, f"ConfigMap {self._how.observed_configmap}, {name}"
+                packed, f"ConfigMap {self._settings.observed_configmap}, {name}"
             )
         except (errors.BadInput, ValueError) as error:
             _log.warning("not learned", error=str(error))
             return
-        self._kept[name] = packed
-        self._past[name] = seen
+        self._packed[name] = packed
+        self._observed[name] = seen
 
     @property
-    def _past(self) -> dict[str, observed_shapes.ObservedShape]:
+    def _observed(self) -> dict[str, observed_shapes.ObservedShape]:
         if self._seen is None:
             self._seen = {}
         return self._seen
 
     def shapes(self) -> tuple[node_template.NodeTemplate, ...]:
-        """Every shape, as far as it is known now."""
+        """Return every shape with what is learned."""
         return tuple(
             observed_shapes.apply_observed(
-                one, self._past.get(name, observed_shapes.ObservedShape())
+                item, self._observed.get(name, observed_shapes.ObservedShape())
             )
-            for name, one in self._written.items()
+            for name, item in self._declared.items()
         )
 
     def measured(self) -> frozenset[str]:
-        """The shapes whose start-up is that of nodes that came."""
-        return frozenset(name for name, past in self._past.items() if past.startup_s)
+        """Return the shapes with a measured start-up time."""
+        return frozenset(name for name, past in self._observed.items() if past.startup_s)
 
     def get(self, name: str) -> node_template.NodeTemplate | None:
-        """The shape of that name; None where the document has it no more."""
-        one = self._written.get(name)
+        """Return the shape of a name; None if the document no longer has it."""
+        item = self._declared.get(name)
         return (
             observed_shapes.apply_observed(
-                one, self._past.get(name, observed_shapes.ObservedShape())
+                item, self._observed.get(name, observed_shapes.ObservedShape())
             )
-            if one
+            if item
             else None
         )
 
     def node_shape(self, node: nodes.Node) -> node_template.NodeTemplate | None:
-        """The shape that a node is of."""
-        return next((one for one in self._written.values() if one.matches(node)), None)
+        """Return the shape of a node."""
+        return next((item for item in self._declared.values() if item.matches(node)), None)
 
     def learn(self) -> Iterator[tuple[nodes.Node, str, str]]:
-        """Learn from the node of each shape that has the most GPUs; where its document is wrong.
+        """Learn from the best node of each shape; yield contradictions with the document.
 
-        A node with a GPU missing does not stand for its shape as long as there is a better one.
+        A node that lacks a GPU is not used while there is a better one.
         """
-        for place, said in enumerate(self._how.document.shapes):
-            best = max(self._complete(said.name), default=None, key=_by_gpus)
-            if best is None or self._looked.get(said.name) is best[1]:
+        for index, document in enumerate(self._settings.document.shapes):
+            best = max(self._complete(document.name), default=None, key=_by_gpus)
+            if best is None or self._learned.get(document.name) is best[1]:
                 continue
-            node, found = best
-            self._looked[said.name] = found
-            before = self._past.get(said.name, observed_shapes.ObservedShape())
-            there = self._world.view.pods_on(node.name).values()
-            self._keep(said.name, observed_shapes.observe_node(before, node, found, there))
-            for path, words in observed_shapes.document_errors(place, said, node, found):
-                if (path, words) not in self._told:
-                    self._told.add((path, words))
+            node, pool = best
+            self._learned[document.name] = pool
+            seen = self._observed.get(document.name, observed_shapes.ObservedShape())
+            node_pods = self._context.view.pods_on(node.name).values()
+            self._record(document.name, observed_shapes.observe_node(seen, node, pool, node_pods))
+            for path, words in observed_shapes.document_errors(index, document, node, pool):
+                if (path, words) not in self._reported:
+                    self._reported.add((path, words))
                     yield node, path, words
 
     def record_startup(self, name: str, took_s: float) -> None:
-        """A node of a shape took so long to come."""
-        self._keep(name, self._past.get(name, observed_shapes.ObservedShape()).with_startup(took_s))
+        """Record a node's start-up time."""
+        self._record(
+            name, self._observed.get(name, observed_shapes.ObservedShape()).with_startup(took_s)
+        )
 
     def is_complete(self, name: ids.NodeName) -> pools.Pool | None:
-        """The pool of our driver that a node has, once all of it is published."""
-        view = self._world.view
+        """Return the node's pool of the driver once all of it is published."""
+        view = self._context.view
         if name not in view.nodes:
             return None
         for share in view.reachable_pools(name):
@@ -135,23 +137,23 @@ class ShapeCatalog:
         return None
 
     def _complete(self, name: str) -> Iterator[tuple[nodes.Node, pools.Pool]]:
-        one = self._written[name]
-        for node in self._world.view.nodes.values():
-            if one.matches(node) and node.ready:
-                found = self.is_complete(node.name)
-                if found is not None:
-                    yield node, found
+        item = self._declared[name]
+        for node in self._context.view.nodes.values():
+            if item.matches(node) and node.ready:
+                pool = self.is_complete(node.name)
+                if pool is not None:
+                    yield node, pool
 
-    def _keep(self, name: str, seen: observed_shapes.ObservedShape) -> None:
-        self._past[name] = seen
+    def _record(self, name: str, seen: observed_shapes.ObservedShape) -> None:
+        self._observed[name] = seen
         packed = observed_shapes.encode(seen)
-        if self._kept.get(name) != packed:
-            self._kept[name] = packed
-            self._tools.pool.submit(self._write, dict(self._kept))
+        if self._packed.get(name) != packed:
+            self._packed[name] = packed
+            self._tools.pool.submit(self._write, dict(self._packed))
 
-    def _write(self, kept: dict[str, bytes]) -> None:
-        data = {f"{k}{_KEY_END}": base64.b64encode(v).decode() for k, v in kept.items()}
-        name, namespace = self._how.observed_configmap, self._how.namespace
+    def _write(self, packed_shapes: dict[str, bytes]) -> None:
+        data = {f"{k}{_KEY_END}": base64.b64encode(v).decode() for k, v in packed_shapes.items()}
+        name, namespace = self._settings.observed_configmap, self._settings.namespace
         try:
             try:
                 self._tools.writer.patch(
@@ -173,5 +175,5 @@ class ShapeCatalog:
             _log.warning("what was learned of shapes is not kept", error=str(error))
 
 
-def _by_gpus(one: tuple[nodes.Node, pools.Pool]) -> tuple[int, str]:
-    return observed_shapes.gpu_count(one[1]), one[0].name
+def _by_gpus(entry: tuple[nodes.Node, pools.Pool]) -> tuple[int, str]:
+    return observed_shapes.gpu_count(entry[1]), entry[0].name

@@ -1,1 +1,1 @@
-"""Who may read the page."""
+"""Authentication and authorization of the page."""

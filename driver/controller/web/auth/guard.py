@@ -1,4 +1,4 @@
-"""Who gets in: a token where others can reach the page, and only by its own name where not."""
+"""Guards requests: by a token where others can reach the page, by the host name where not."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ _OPEN = {"static", "login", "logout"}
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """`asked` None: nobody is asked who they are. `local`: it is reached by loopback alone."""
+    """`reviewer` None: no authentication. `local`: reachable by loopback alone."""
 
     reviewer: token_reviews.TokenReviewer | None = None
     local: bool = True
@@ -30,7 +30,7 @@ class Guard:
 
 
 def attach(app: flask.Flask, guard: Guard) -> None:
-    """Look at every request before it is answered."""
+    """Check every request before it is answered."""
 
     def look() -> Any:  # noqa: ANN401 - what Flask makes answers of
         if guard.local and not rules.is_local_name(flask.request.host):
@@ -75,21 +75,21 @@ _UNAUTHORIZED = 401
 
 
 def _login(guard: Guard) -> Any:  # noqa: ANN401
-    after = _own(flask.request.values.get("next", "/"))
+    after = _local_path(flask.request.values.get("next", "/"))
     if flask.request.method != "POST":
         return templates.login("", after)
     if flask.request.headers.get("Sec-Fetch-Site", "same-origin") not in {"same-origin", "none"}:
         return web_errors.error_response(403, "log in from the page's own form")
-    given = flask.request.form.get("token", "").strip()
-    if len(given) > _MOST_COOKIE:
+    token_text = flask.request.form.get("token", "").strip()
+    if len(token_text) > _MOST_COOKIE:
         why = "the token is too long for a cookie: send it as `Authorization: Bearer`"
         return flask.Response(templates.login(why, after), 400)
     assert guard.reviewer is not None  # noqa: S101 - there is no form otherwise
-    verdict = guard.reviewer.verdict(given)
+    verdict = guard.reviewer.verdict(token_text)
     if isinstance(verdict, rules.Refused):
         return flask.Response(templates.login(verdict.why, after), verdict.code)
     answer = flask.redirect(after, 303)
-    answer.set_cookie(COOKIE, given, httponly=True, samesite="Strict", secure=guard.secure)
+    answer.set_cookie(COOKIE, token_text, httponly=True, samesite="Strict", secure=guard.secure)
     return answer
 
 
@@ -99,14 +99,14 @@ def _logout() -> Any:  # noqa: ANN401
     return answer
 
 
-def _own(path: str) -> str:
-    """A path of ours; what leads elsewhere is the overview."""
+def _local_path(path: str) -> str:
+    """Return a path of this site; the overview for one that leads elsewhere."""
     own = path.startswith("/") and not path.startswith(("//", "/\\", "/login"))
     return path if own and path.isprintable() else "/"
 
 
 def forward_request(forward: Callable[[str, str], flask.Response | None]) -> flask.Response | None:
-    """The leader's answer to this request; None: it was sent on already, or was not reached."""
+    """Return the leader's answer to this request; None if it was forwarded already or failed."""
     if flask.request.headers.get(FORWARDED):
         return None
     return forward(flask.request.full_path.rstrip("?"), token())

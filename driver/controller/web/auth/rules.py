@@ -1,7 +1,7 @@
-"""Who may read the page where it is reached from beyond its own host. Pure.
+"""Access rules of the page where it is reachable from other hosts. Pure.
 
-A token is worth what the API server says it is worth: it names somebody (TokenReview), and they
-may list what the page is made of (SubjectAccessReview).
+The API server decides: a token names a user (TokenReview), who may list what the page is made of
+(SubjectAccessReview).
 """
 
 import ipaddress
@@ -16,14 +16,14 @@ _NOT_KNOWN = "the token is not valid: expected one of this cluster"
 
 @dataclass(frozen=True, slots=True)
 class Allowed:
-    """They may read it."""
+    """The user may read the page."""
 
     user: str
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """401: nobody is known by that token; 403: whom it names lacks a right."""
+    """401: the token is not valid; 403: the user lacks a right."""
 
     code: int
     why: str
@@ -40,7 +40,7 @@ def bearer(authorization: str, cookie: str) -> str:
 
 
 def token_review(token: str) -> dict[str, Any]:
-    """What asks whom a token names."""
+    """Return the TokenReview of a token."""
     return {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenReview",
@@ -49,14 +49,14 @@ def token_review(token: str) -> dict[str, Any]:
 
 
 def identity(answer: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """Whom a TokenReview's answer names; None: nobody."""
+    """Return the user of a TokenReview's answer; None if it is not authenticated."""
     status = answer.get("status") or {}
     user = status.get("user")
     return user if status.get("authenticated") is True and isinstance(user, dict) else None
 
 
 def access_reviews(user: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """What asks whether they may list each kind that is needed."""
+    """Return the SubjectAccessReviews for listing each needed kind."""
     who = {
         "user": user.get("username", ""),
         "groups": user.get("groups") or [],
@@ -77,7 +77,7 @@ def access_reviews(user: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
 
 
 def verdict(user: Mapping[str, Any] | None, answers: Sequence[Mapping[str, Any]]) -> Verdict:
-    """By the answers to `access_reviews`, in their order."""
+    """Return the verdict by the answers to `access_reviews`, in their order."""
     if user is None:
         return Refused(401, _NOT_KNOWN)
     name = str(user.get("username", ""))
@@ -89,7 +89,7 @@ def verdict(user: Mapping[str, Any] | None, answers: Sequence[Mapping[str, Any]]
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address is reached from its own host alone."""
+    """Return whether an address is reachable from its own host alone."""
     try:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
@@ -97,9 +97,9 @@ def is_loopback(host: str) -> bool:
 
 
 def is_local_name(header: str) -> bool:
-    """Whether a Host header names the loopback, as a browser behind a port-forward says it.
+    """Return whether a Host header names the loopback, as behind a port-forward.
 
-    A page of somebody else's whose name was made to mean 127.0.0.1 says that name.
+    Rejects DNS rebinding: a foreign page whose name resolves to 127.0.0.1 sends that name.
     """
     host = header.rsplit(":", 1)[0] if not header.endswith("]") else header
     return is_loopback(host)

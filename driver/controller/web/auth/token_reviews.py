@@ -1,4 +1,4 @@
-"""Asks the API server who a token is and what they may; remembers it for ten seconds."""
+"""Reviews tokens by the API server; verdicts are cached for ten seconds."""
 
 import hashlib
 import threading
@@ -17,7 +17,7 @@ ACCESS_REVIEWS = gvr.Resource(
 
 
 class Api(Protocol):
-    """What is used of the API server."""
+    """Operations used of the API server."""
 
     def create(self, resource: gvr.Resource, body: dict[str, Any]) -> dict[str, Any]:
         """Create an object; the object as the server answered it. Raises ApiError."""
@@ -25,32 +25,32 @@ class Api(Protocol):
 
 
 class TokenReviewer:
-    """The verdict on each token. Thread safe; no token is kept, only its digest."""
+    """Verdict for each token. Thread safe; stores digests, no tokens."""
 
     def __init__(self, api: Api, time: clock.Clock) -> None:
         self._api = api
         self._clock = time
         self._lock = threading.Lock()
-        self._known: dict[bytes, tuple[float, rules.Verdict]] = {}
+        self._verdicts: dict[bytes, tuple[float, rules.Verdict]] = {}
 
     def verdict(self, token: str) -> rules.Verdict:
-        """Whether its bearer may read. Raises ApiError where the API server cannot be asked."""
+        """Return whether the token's user may read. Raises ApiError if the API server fails."""
         if not token:
             return rules.NO_TOKEN
         digest = hashlib.sha256(token.encode()).digest()
         now = self._clock.monotonic()
         with self._lock:
-            found = self._known.get(digest)
-        if found is not None and now - found[0] < CACHE_S:
-            return found[1]
-        made = self._ask(token)
+            cached = self._verdicts.get(digest)
+        if cached is not None and now - cached[0] < CACHE_S:
+            return cached[1]
+        answer = self._review(token)
         with self._lock:
-            if len(self._known) >= _MOST:
-                self._known.clear()
-            self._known[digest] = now, made
-        return made
+            if len(self._verdicts) >= _MOST:
+                self._verdicts.clear()
+            self._verdicts[digest] = now, answer
+        return answer
 
-    def _ask(self, token: str) -> rules.Verdict:
+    def _review(self, token: str) -> rules.Verdict:
         user = rules.identity(self._api.create(TOKEN_REVIEWS, rules.token_review(token)))
-        asked = rules.access_reviews(user) if user is not None else ()
-        return rules.verdict(user, [self._api.create(ACCESS_REVIEWS, one) for one in asked])
+        reviews = rules.access_reviews(user) if user is not None else ()
+        return rules.verdict(user, [self._api.create(ACCESS_REVIEWS, review) for review in reviews])

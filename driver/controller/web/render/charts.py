@@ -1,4 +1,4 @@
-"""What is drawn: GPUs and queues as bars of 1000, and who of a node's GPUs reaches whom. Pure."""
+"""Charts: GPUs and queues as bars of 1000, and the GPU reachability of a node. Pure."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class Segment:
 
 
 def segments(gpu: model.Gpu) -> tuple[Segment, ...]:
-    """What claims have of it; who only looks on has nothing to draw."""
+    """Return the claims' segments of a GPU's bar; monitoring claims have none."""
     return tuple(
         Segment(
             part.start,
@@ -41,36 +41,38 @@ def segments(gpu: model.Gpu) -> tuple[Segment, ...]:
 
 def title(part: model.Part) -> str:
     """`team/claim: MIG 1g.10gb, 10 GiB, pod team/a, idle`."""
-    what = render_format.mode(part.mode) + (f" {part.profile}" if part.profile else "")
-    told = [what]
+    label = render_format.mode(part.mode) + (f" {part.profile}" if part.profile else "")
+    words = [label]
     if part.memory:
-        told.append(render_format.memory(part.memory))
+        words.append(render_format.memory(part.memory))
     if part.pods:
         more = f" and {len(part.pods) - 1} more" if len(part.pods) > 1 else ""
-        told.append(f"pod {part.pods[0]}{more}")
+        words.append(f"pod {part.pods[0]}{more}")
     if part.use and part.use.idle_since:
-        told.append("idle")
+        words.append("idle")
     if part.problem:
-        told.append(part.problem)
-    return f"{part.claim}: {', '.join(told)}"
+        words.append(part.problem)
+    return f"{part.claim}: {', '.join(words)}"
 
 
 def ticks(gpu: model.Gpu) -> tuple[int, ...]:
-    """Where MIG's memory slices meet; none where it is not cut into MIG devices."""
-    cut = gpu.mode == "mig" or any(one.mode == "mig" for one in gpu.kept)
+    """Return the boundaries of MIG's memory slices; empty unless partitioned by MIG."""
+    cut = gpu.mode == "mig" or any(holder.mode == "mig" for holder in gpu.kept)
     if not cut or not gpu.memory_slices:
         return ()
-    return tuple(round(at * WHOLE / gpu.memory_slices) for at in range(1, gpu.memory_slices))
+    return tuple(
+        round(number * WHOLE / gpu.memory_slices) for number in range(1, gpu.memory_slices)
+    )
 
 
 def share(part: float, whole: float) -> int:
-    """A part of a whole, of 1000; 0 of nothing."""
+    """Return a part of a whole in 1000ths; 0 of nothing."""
     return round(min(max(part / whole, 0.0), 1.0) * WHOLE) if whole else 0
 
 
 @dataclass(frozen=True, slots=True)
 class QueueBar:
-    """What a queue has, in 1000ths of the widest; `borrowed` is the end of `used`."""
+    """A queue's bar in 1000ths of the widest; `borrowed` is the end of `used`."""
 
     used: int
     borrowed: int
@@ -78,50 +80,50 @@ class QueueBar:
     fair: int | None
 
 
-def queue_bars(found: Sequence[model.Queue]) -> dict[str, QueueBar]:
-    """By name, all of one scale."""
-    most = max((max(_amounts(one), default=0.0) for one in found), default=0.0)
-    made = {}
-    for one in found:
+def queue_bars(queues: Sequence[model.Queue]) -> dict[str, QueueBar]:
+    """Return the bars by queue name, on one scale."""
+    most = max((max(_amounts(queue), default=0.0) for queue in queues), default=0.0)
+    bars = {}
+    for queue in queues:
         allocated, borrowed = (
-            render_format.number(one.allocated) or 0.0,
-            render_format.number(one.borrowed) or 0.0,
+            render_format.number(queue.allocated) or 0.0,
+            render_format.number(queue.borrowed) or 0.0,
         )
         deserved, fair = (
-            render_format.number(one.deserved_share),
-            render_format.number(one.fair_share),
+            render_format.number(queue.deserved_share),
+            render_format.number(queue.fair_share),
         )
         used = share(allocated, most)
-        made[one.name] = QueueBar(
+        bars[queue.name] = QueueBar(
             used,
             min(share(borrowed, most), used),
             None if deserved is None else share(deserved, most),
             None if fair is None else share(fair, most),
         )
-    return made
+    return bars
 
 
-def _amounts(one: model.Queue) -> Iterator[float]:
-    for text in (one.allocated, one.deserved_share, one.fair_share):
-        found = render_format.number(text)
-        if found is not None:
-            yield found
+def _amounts(queue: model.Queue) -> Iterator[float]:
+    for text in (queue.allocated, queue.deserved_share, queue.fair_share):
+        amount = render_format.number(text)
+        if amount is not None:
+            yield amount
 
 
 Reach = Literal["self", "nvlink", "pcie", "numa", "system"]
 
 
 def reaches(gpus: Iterable[model.Gpu]) -> tuple[tuple[Reach, ...], ...]:
-    """How each GPU of a node reaches each other: the nearest way there is."""
-    known = tuple(gpus)
-    return tuple(tuple(_reach(one, other) for other in known) for one in known)
+    """Return how each GPU of a node reaches each other, by the nearest connection."""
+    all_gpus = tuple(gpus)
+    return tuple(tuple(_reach(gpu, other) for other in all_gpus) for gpu in all_gpus)
 
 
-def _reach(one: model.Gpu, other: model.Gpu) -> Reach:
-    if one.index == other.index:
+def _reach(gpu: model.Gpu, other: model.Gpu) -> Reach:
+    if gpu.index == other.index:
         return "self"
-    if other.index in one.nvlink:
+    if other.index in gpu.nvlink:
         return "nvlink"
-    if one.pcie_root and one.pcie_root == other.pcie_root:
+    if gpu.pcie_root and gpu.pcie_root == other.pcie_root:
         return "pcie"
-    return "numa" if one.numa is not None and one.numa == other.numa else "system"
+    return "numa" if gpu.numa is not None and gpu.numa == other.numa else "system"

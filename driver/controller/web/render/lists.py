@@ -1,4 +1,4 @@
-"""The part of a list that was asked for: filtered, in order, cut into pages. Pure."""
+"""Filters, sorts and pages lists. Pure."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Generic, NamedTuple, TypeVar
@@ -17,14 +17,14 @@ class Part(NamedTuple, Generic[T]):
     items: tuple[T, ...]
 
 
-def nodes(found: Sequence[model.Node], wanted: queries.NodeQuery) -> model.Nodes:
-    """Nodes with a GPU that is meant; each is whole, so that what is beside it is seen too."""
-    meant = [one for one in found if wanted.name in one.name]
-    if wanted.narrows:
-        meant = [one for one in meant if any(is_match(gpu, wanted) for gpu in one.gpus)]
-    if wanted.sort != "name":
-        meant.sort(key=_used, reverse=wanted.sort == "used")
-    items, following = paging.part(meant, lambda one: one.name, wanted.after, wanted.limit)
+def nodes(node_list: Sequence[model.Node], query: queries.NodeQuery) -> model.Nodes:
+    """Return the nodes with a matching GPU; each whole, with the GPUs beside it."""
+    meant = [node for node in node_list if query.name in node.name]
+    if query.narrows:
+        meant = [node for node in meant if any(is_match(gpu, query) for gpu in node.gpus)]
+    if query.sort != "name":
+        meant.sort(key=_used, reverse=query.sort == "used")
+    items, following = paging.page(meant, lambda node: node.name, query.after, query.limit)
     return model.Nodes(total=len(meant), next=following, items=items)
 
 
@@ -32,13 +32,13 @@ def _used(node: model.Node) -> float:
     return node.memory_allocated / node.memory if node.memory else 0.0
 
 
-def is_match(gpu: model.Gpu, wanted: queries.NodeQuery) -> bool:
-    """Whether a GPU is one of those that are asked for."""
+def is_match(gpu: model.Gpu, query: queries.NodeQuery) -> bool:
+    """Return whether a GPU matches the query."""
     return (
-        (not wanted.product or gpu.product == wanted.product)
-        and (not wanted.mode or gpu.mode == wanted.mode)
-        and (not wanted.health or gpu.health == wanted.health)
-        and (not wanted.state or _STATES[wanted.state](gpu))
+        (not query.product or gpu.product == query.product)
+        and (not query.mode or gpu.mode == query.mode)
+        and (not query.health or gpu.health == query.health)
+        and (not query.state or _STATES[query.state](gpu))
     )
 
 
@@ -52,23 +52,23 @@ _STATES: dict[str, Callable[[model.Gpu], bool]] = {
 }
 
 
-def timeline(found: Iterable[model.Moment], wanted: queries.TimelineQuery) -> model.Timeline:
-    """What happened, of an object or of a reason."""
+def timeline(events: Iterable[model.Moment], query: queries.TimelineQuery) -> model.Timeline:
+    """Return the events that match the query."""
     meant = [
-        one
-        for one in found
-        if wanted.namespace in {"", one.namespace}
-        and wanted.name in one.name
-        and wanted.reason in {"", one.reason}
-        and wanted.kind in {"", one.kind}
+        event
+        for event in events
+        if query.namespace in {"", event.namespace}
+        and query.name in event.name
+        and query.reason in {"", event.reason}
+        and query.kind in {"", event.kind}
     ]
-    return model.Timeline(total=len(meant), items=tuple(meant[: wanted.limit]))
+    return model.Timeline(total=len(meant), items=tuple(meant[: query.limit]))
 
 
 def filter_by_name(
-    found: Sequence[T], key: Callable[[T], str], wanted: queries.ObjectQuery
+    candidates: Sequence[T], key: Callable[[T], str], query: queries.ObjectQuery
 ) -> Part[T]:
-    """Those whose name has a part, by keys that end with the name."""
-    meant = [one for one in found if wanted.name in key(one).rpartition("/")[2]]
-    items, following = paging.part(meant, key, wanted.after, wanted.limit)
+    """Return a page of the items whose key's name contains the query's."""
+    meant = [item for item in candidates if query.name in key(item).rpartition("/")[2]]
+    items, following = paging.page(meant, key, query.after, query.limit)
     return Part(len(meant), following, items)

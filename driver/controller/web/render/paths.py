@@ -1,4 +1,4 @@
-"""Where each thing has its page; its JSON twin is below `/api/v1`. Pure."""
+"""Paths of pages; the JSON twin of each is below `/api/v1`. Pure."""
 
 from urllib.parse import quote, urlencode
 
@@ -12,9 +12,9 @@ def node(name: str) -> str:
     return f"/nodes/{_quoted(name)}"
 
 
-def gpu(of: str, name: str) -> str:
+def gpu(node_name: str, name: str) -> str:
     """The page of a node's GPU."""
-    return f"{node(of)}/gpus/{_quoted(name)}"
+    return f"{node(node_name)}/gpus/{_quoted(name)}"
 
 
 def claim(key: str) -> str:
@@ -38,21 +38,21 @@ def reservation(key: str) -> str:
 
 
 def object_page(kind: str, namespace: str, name: str) -> str:
-    """The page of an object of a kind; "" where it has none."""
+    """Return the page of an object of a kind; "" if it has none."""
     if kind in _KINDS and namespace:
         return _keyed(_KINDS[kind], f"{namespace}/{name}")
     return f"/{_PLAIN[kind]}/{_quoted(name)}" if kind in _PLAIN else ""
 
 
 def twin(path: str, query: str = "") -> str:
-    """The JSON of a page; the overview's is that of its nodes."""
+    """Return the JSON path of a page; the overview's is that of its nodes."""
     return API + ("/nodes" if path == "/" else path) + (f"?{query}" if query else "")
 
 
-def with_query(path: str, wanted: dict[str, object]) -> str:
-    """A path with a query; what is empty is left out."""
-    told = {key: value for key, value in wanted.items() if value not in {"", None}}
-    return f"{path}?{urlencode(told)}" if told else path
+def with_query(path: str, values: dict[str, object]) -> str:
+    """Return a path with a query; empty values are left out."""
+    parameters = {key: value for key, value in values.items() if value not in {"", None}}
+    return f"{path}?{urlencode(parameters)}" if parameters else path
 
 
 def _keyed(kind: str, key: str) -> str:

@@ -1,4 +1,4 @@
-"""What a URL asks for after its `?`. Pure."""
+"""Query parameters of URLs. Pure."""
 
 from collections.abc import Mapping
 from typing import Literal, TypeVar
@@ -16,26 +16,32 @@ T = TypeVar("T", bound="Query")
 
 
 class Query(pydantic.BaseModel):
-    """What every list takes; `live` is the page's own: whether it reads itself anew."""
+    """Parameters of every list; `live` is the page's own: whether it refreshes."""
 
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
 
     live: Literal["on", "off"] = "on"
-    limit: int = pydantic.Field(default=paging.USUAL, ge=1, le=paging.MOST)
+    limit: int = pydantic.Field(default=paging.DEFAULT_LIMIT, ge=1, le=paging.MAX_LIMIT)
     after: str = pydantic.Field(default="", alias="continue")
 
     def url_parameters(self) -> dict[str, object]:
-        """What differs from saying nothing, by the names of the URL."""
+        """Return the parameters that differ from their defaults, by URL name."""
         return self.model_dump(by_alias=True, exclude_defaults=True)
 
     def changed(self, **changes: object) -> dict[str, object]:
-        """The same with changes, by the names of the URL; from the first page on."""
-        told = {key: value for key, value in self.url_parameters().items() if key != "continue"}
-        return {key: value for key, value in {**told, **changes}.items() if value not in {"", None}}
+        """Return the URL parameters with changes, from the first page on."""
+        parameters = {
+            key: value for key, value in self.url_parameters().items() if key != "continue"
+        }
+        return {
+            key: value
+            for key, value in {**parameters, **changes}.items()
+            if value not in {"", None}
+        }
 
 
 class NodeQuery(Query):
-    """Of the overview: part of a node's name, and what one GPU of the node is all of."""
+    """Query of the overview: part of a node's name, and conditions on one of its GPUs."""
 
     name: str = ""
     product: str = ""
@@ -46,21 +52,21 @@ class NodeQuery(Query):
 
     @property
     def narrows(self) -> bool:
-        """Whether it asks for certain GPUs."""
+        """Return whether it selects certain GPUs."""
         return bool(self.product or self.mode or self.health or self.state)
 
 
 class ObjectQuery(Query):
-    """Of lists of claims, pods, reservations and queues: a namespace, a part of the name."""
+    """Query of claims, pods, reservations and queues: namespace and part of the name."""
 
     namespace: str = ""
     name: str = ""
 
 
 class TimelineQuery(Query):
-    """Of the timeline."""
+    """Query of the timeline."""
 
-    limit: int = pydantic.Field(default=TIMELINE_LIMIT, ge=1, le=paging.MOST)
+    limit: int = pydantic.Field(default=TIMELINE_LIMIT, ge=1, le=paging.MAX_LIMIT)
     namespace: str = ""
     name: str = ""
     reason: str = ""
@@ -68,22 +74,22 @@ class TimelineQuery(Query):
 
 
 class NoFilters(Query):
-    """Of one thing: nothing but `live`."""
+    """Query of a single object: `live` alone."""
 
 
-def read(model: type[T], given: Mapping[str, str]) -> T:
-    """The query. Raises BadInput, which names every parameter that is wrong."""
+def read(model: type[T], parameters: Mapping[str, str]) -> T:
+    """Parse the query. Raises BadInput naming every wrong parameter."""
     try:
-        return model.model_validate(dict(given))
+        return model.model_validate(dict(parameters))
     except pydantic.ValidationError as e:
-        found = "; ".join(_problem(model, dict(one)) for one in e.errors())
-        raise errors.BadInput("query", found) from e
+        problems = "; ".join(_problem(model, dict(error)) for error in e.errors())
+        raise errors.BadInput("query", problems) from e
 
 
-def _problem(model: type[Query], one: Mapping[str, object]) -> str:
-    location = one["loc"]
+def _problem(model: type[Query], error: Mapping[str, object]) -> str:
+    location = error["loc"]
     name = str(location[0]) if isinstance(location, tuple) and location else "?"
-    if one["type"] == "extra_forbidden":
-        known = ", ".join(sorted(field.alias or key for key, field in model.model_fields.items()))
-        return f"{name} is not known; there are {known}"
-    return f"{name} is {one['input']!r}: {str(one['msg'])[:1].lower()}{str(one['msg'])[1:]}"
+    if error["type"] == "extra_forbidden":
+        names = ", ".join(sorted(field.alias or key for key, field in model.model_fields.items()))
+        return f"{name} is not known; there are {names}"
+    return f"{name} is {error['input']!r}: {str(error['msg'])[:1].lower()}{str(error['msg'])[1:]}"

@@ -1,4 +1,4 @@
-"""The page's templates: jinja2, with every value escaped."""
+"""Templates of the page: jinja2, with every value escaped."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -25,7 +25,7 @@ _TITLES = {400: "That was not understood", 401: "Who are you?", 403: "Not allowe
 
 
 def configure(app: flask.Flask, time: clock.Clock) -> None:
-    """What templates may use."""
+    """Register globals and filters of the templates."""
     env = app.jinja_env
     env.trim_blocks = env.lstrip_blocks = True
     env.undefined = jinja2.StrictUndefined
@@ -47,9 +47,9 @@ def configure(app: flask.Flask, time: clock.Clock) -> None:
 
 
 def render_code(text: str) -> markupsafe.Markup:
-    """Words in which `programs` are marked as reasons and advice mark them."""
-    parts = [markupsafe.escape(one) for one in text.split("`")]
-    marked = (f"<code>{one}</code>" if place % 2 else one for place, one in enumerate(parts))
+    """Return text with `programs` marked as code."""
+    parts = [markupsafe.escape(part) for part in text.split("`")]
+    marked = (f"<code>{part}</code>" if index % 2 else part for index, part in enumerate(parts))
     return markupsafe.Markup("".join(marked))  # noqa: S704 - every part was escaped
 
 
@@ -58,12 +58,12 @@ def page(
     names: Mapping[str, str],
     query: queries.Query,
     document: model.Document,
-    reports: catalog.Reading,
+    reports: catalog.Reports,
 ) -> str:
     """A view as a page."""
     more = _MORE.get(view.name, _nothing)(reports, document, query)
     title = view.title.format_map(names)
-    shown = {"query": query, "doc": document, "as_of": reports.at}
+    shown = {"query": query, "doc": document, "as_of": reports.read_at}
     return _rendered(f"{view.name}.html", title=title, **shown, **more)
 
 
@@ -74,29 +74,29 @@ def error(code: int, problem: str, leader: str = "") -> str:
 
 
 def login(why: str, after: str) -> str:
-    """The form that takes a token; `why` the last one was not taken."""
+    """Return the token form; `why` the last token was refused."""
     return _rendered("login.html", title="Log in", why=why, after=after)
 
 
 def _rendered(template: str, **values: Any) -> str:  # noqa: ANN401 - whatever the template shows
-    asked = flask.request.query_string.decode(errors="replace")
+    query_string = flask.request.query_string.decode(errors="replace")
     values = {"query": queries.NoFilters(live="off"), "as_of": ""} | values
-    values.setdefault("twin", paths.twin(flask.request.path, asked))
+    values.setdefault("twin", paths.twin(flask.request.path, query_string))
     return flask.render_template(template, here=flask.request.full_path.rstrip("?"), **values)
 
 
-_More = Callable[[catalog.Reading, Any, Any], dict[str, object]]
+_More = Callable[[catalog.Reports, Any, Any], dict[str, object]]
 
 
-def _nothing(_: catalog.Reading, __: model.Document, ___: queries.Query) -> dict[str, object]:
+def _nothing(_: catalog.Reports, __: model.Document, ___: queries.Query) -> dict[str, object]:
     return {}
 
 
 def _overview(
-    reports: catalog.Reading, document: model.Nodes, query: queries.NodeQuery
+    reports: catalog.Reports, document: model.Nodes, query: queries.NodeQuery
 ) -> dict[str, object]:
     fleet = reports.fleet()
-    first = reports.waiting(part=selection.Part(limit=_FIRST)).items
+    first = reports.waiting(part=selection.PageRequest(limit=_FIRST)).items
     dimmed = {
         (gpu.node, gpu.name)
         for node in document.items
@@ -105,40 +105,40 @@ def _overview(
     }
     return {
         "fleet": fleet,
-        "waiting": [reports.pod(one.key) for one in first],
-        "products": [one.product for one in fleet.products],
+        "waiting": [reports.pod(product.key) for product in first],
+        "products": [product.product for product in fleet.products],
         "dimmed": dimmed,
     }
 
 
-def _node(_: catalog.Reading, document: model.Node, __: queries.Query) -> dict[str, object]:
+def _node(_: catalog.Reports, document: model.Node, __: queries.Query) -> dict[str, object]:
     return {"reach": charts.reaches(document.gpus)}
 
 
-def _claim(reports: catalog.Reading, document: model.Claim, _: queries.Query) -> dict[str, object]:
-    """The GPUs that it has something of."""
-    places = dict.fromkeys((one.node, one.gpu) for one in document.devices if one.gpu)
-    found = [reports.gpu(*place) for place in places]
-    return {"gpus": [one for one in found if one is not None]}
+def _claim(reports: catalog.Reports, document: model.Claim, _: queries.Query) -> dict[str, object]:
+    """Return the GPUs of a claim's devices."""
+    places = dict.fromkeys((device.node, device.gpu) for device in document.devices if device.gpu)
+    gpus = [reports.gpu(*key) for key in places]
+    return {"gpus": [device for device in gpus if device is not None]}
 
 
-def _pod(reports: catalog.Reading, document: model.Pod, _: queries.Query) -> dict[str, object]:
-    return {"claims": [one for one in map(reports.claim, document.claims) if one is not None]}
+def _pod(reports: catalog.Reports, document: model.Pod, _: queries.Query) -> dict[str, object]:
+    return {"claims": [claim for claim in map(reports.claim, document.claims) if claim is not None]}
 
 
-def _queues(_: catalog.Reading, document: model.Queues, __: queries.Query) -> dict[str, object]:
+def _queues(_: catalog.Reports, document: model.Queues, __: queries.Query) -> dict[str, object]:
     return {"drawn": charts.queue_bars(document.items)}
 
 
-def _queue(_: catalog.Reading, document: model.Queue, __: queries.Query) -> dict[str, object]:
+def _queue(_: catalog.Reports, document: model.Queue, __: queries.Query) -> dict[str, object]:
     return {"drawn": charts.queue_bars([document])}
 
 
-def _timeline(reports: catalog.Reading, _: model.Timeline, __: queries.Query) -> dict[str, object]:
-    found = reports.timeline(views.ALL_ITEMS).items
+def _timeline(reports: catalog.Reports, _: model.Timeline, __: queries.Query) -> dict[str, object]:
+    events = reports.timeline(views.ALL_ITEMS).items
     return {
-        "reasons": sorted({one.reason for one in found}),
-        "kinds": sorted({one.kind for one in found}),
+        "reasons": sorted({event.reason for event in events}),
+        "kinds": sorted({event.kind for event in events}),
     }
 
 

@@ -1,6 +1,7 @@
-"""What one call may cost, and how large its result is (apiserver pkg/cel/library/cost.go). Pure.
+"""Cost and result size of one call (apiserver pkg/cel/library/cost.go). Pure.
 
-Where Kubernetes says nothing of a function, cel-go does (checker/cost.go, ext/{lists,sets}.go).
+Functions that Kubernetes does not estimate use cel-go's estimates (checker/cost.go,
+ext/{lists,sets}.go).
 """
 
 import math
@@ -8,7 +9,7 @@ from collections.abc import Callable
 from typing import Final
 
 from driver.resources.cel import checked_expr, messages
-from driver.resources.cel.cost.sizes import BYTES, MOST, STRING, UNKNOWN, Size, Sizes, added
+from driver.resources.cel.cost.sizes import BYTES, MOST, STRING, UNKNOWN, Size, Sizes, add
 
 _TRAVERSAL: Final = 0.1
 _PATTERN: Final = 0.25
@@ -19,16 +20,16 @@ Estimate = tuple[int, Size | None]
 _Act = Callable[[Sizes, checked_expr.Call], Estimate]
 
 
-def estimated(sizes: Sizes, node: checked_expr.Call, overload: str) -> Estimate:
+def estimate_call(sizes: Sizes, node: checked_expr.Call, overload: str) -> Estimate:
     """The cost of an overload, its arguments' apart, and the size of its result if it is known."""
     for act in (_BY_OVERLOAD.get(overload), _BY_FUNCTION.get(node.function), _CORE.get(overload)):
-        found = act(sizes, node) if act is not None else None
-        if found is not None and found[0] >= 0:
-            return min(found[0], MOST), found[1]
+        result = act(sizes, node) if act is not None else None
+        if result is not None and result[0] >= 0:
+            return min(result[0], MOST), result[1]
     if overload.endswith(("_sort", "_sortByAssociatedKeys")):
-        of = node.arguments[0] if node.arguments or node.target is None else node.target
+        operand = node.arguments[0] if node.arguments or node.target is None else node.target
         textual = overload.startswith(("list_string_", "list_bytes_"))
-        return _allocating(2.1 if textual else 2, _squared(sizes.bound(of)))
+        return _allocating(2.1 if textual else 2, _squared(sizes.bound(operand)))
     return 1, None
 
 
@@ -93,7 +94,7 @@ def _through(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 def _replace(sizes: Sizes, node: checked_expr.Call) -> Estimate:
     size = _on(sizes, node)
-    old, new = (sizes.bound(one) for one in node.arguments[:2])
+    old, new = (sizes.bound(item) for item in node.arguments[:2])
     least = most = kept_least = kept_most = 0
     if old[0] == 0:
         most, kept_most = min(size[1] + 1, MOST), size[1]
@@ -145,8 +146,8 @@ def _find(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _matches(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    of = [sizes.bound(one) for one in node.arguments]
-    text, pattern = of if node.target is None else (_on(sizes, node), of[0])
+    text_size = [sizes.bound(argument) for argument in node.arguments]
+    text, pattern = text_size if node.target is None else (_on(sizes, node), text_size[0])
     return _matched(text, pattern), None
 
 
@@ -159,7 +160,7 @@ def _contains_address(sizes: Sizes, node: checked_expr.Call) -> Estimate:
     if node.function == "containsCIDR":
         cost += _scaled(_ADDRESS, _TRAVERSAL) + 1
     argument = node.arguments[0]
-    if sizes.type_of(argument).primitive == STRING or not sizes.type_of(argument).message:
+    if sizes.node_type(argument).primitive == STRING or not sizes.node_type(argument).message:
         cost += _scaled(sizes.bound(argument)[1], _TRAVERSAL)
     return cost, None
 
@@ -170,13 +171,13 @@ def _validate(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _equal(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    one, other = (sizes.type_of(side) for side in node.arguments)
-    if one != other or one.message not in messages.ADDED:
+    item, other = (sizes.node_type(side) for side in node.arguments)
+    if item != other or item.message not in messages.ADDED:
         return -1, None
-    if one.message == messages.FORMAT:
+    if item.message == messages.FORMAT:
         return 7, None
-    if one.message == messages.URL:
-        size = sizes.of(node.arguments[1])
+    if item.message == messages.URL:
+        size = sizes.node_size(node.arguments[1])
         return _scaled(1 if size is None else max(size[1], 1), _TRAVERSAL), None
     return 1, None
 
@@ -196,12 +197,12 @@ def _member(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 
 def _joined(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    size = added(*(sizes.bound(side) for side in node.arguments))
+    size = add(*(sizes.bound(side) for side in node.arguments))
     return _scaled(size[1], _TRAVERSAL), size
 
 
 def _concatenated(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-    return 1, added(*(sizes.bound(side) for side in node.arguments))
+    return 1, add(*(sizes.bound(side) for side in node.arguments))
 
 
 def _to_bytes(sizes: Sizes, node: checked_expr.Call) -> Estimate:
@@ -225,8 +226,8 @@ def _formatted(sizes: Sizes, node: checked_expr.Call) -> Estimate:
 
 def _sets(factor: float) -> _Act:
     def act(sizes: Sizes, node: checked_expr.Call) -> Estimate:
-        one, other = (sizes.bound(side)[1] for side in node.arguments)
-        return _scaled(min(one * other, MOST), factor) + 1, None
+        item, other = (sizes.bound(side)[1] for side in node.arguments)
+        return _scaled(min(item * other, MOST), factor) + 1, None
 
     return act
 

@@ -9,7 +9,7 @@ from typing import Final
 from driver import errors
 from driver.resources.cel import checked_expr
 from driver.resources.cel.cost import calls
-from driver.resources.cel.cost.sizes import MOST, Entry, Local, Size, Sizes, either, either_entry
+from driver.resources.cel.cost.sizes import MOST, Entry, Local, Size, Sizes, max_of, merge_entries
 
 LIMIT: Final = 1_000_000
 """CELSelectorExpressionMaxCost of resource.k8s.io/v1."""
@@ -19,20 +19,20 @@ _LIST, _MAP, _MESSAGE = 10, 30, 40
 _ACCUMULATORS: Final = frozenset({"__result__", "@result"})
 
 
-def estimated(tree: checked_expr.Tree) -> int:
+def estimate_cost(tree: checked_expr.Tree) -> int:
     """The most that a tree may cost; sizes.MOST where there is no bound.
 
     Raises:
         BadInput: a list is made that is too long for the engine.
     """
-    return min(_Costs(tree).of(tree.root), MOST)
+    return min(_Costs(tree).node_cost(tree.root), MOST)
 
 
 def _all(sizes: list[Size]) -> Size:
-    found = (MOST, 0) if sizes else (0, 0)
-    for one in sizes:
-        found = either(found, one)
-    return found
+    result = (MOST, 0) if sizes else (0, 0)
+    for size in sizes:
+        result = max_of(result, size)
+    return result
 
 
 class _Costs:
@@ -40,14 +40,14 @@ class _Costs:
         self._tree = tree
         self._sizes = Sizes(tree)
 
-    def of(self, node: checked_expr.Node) -> int:  # noqa: PLR0911 - one for each kind of node
-        """The most that a node may cost, what is below it included."""
+    def node_cost(self, node: checked_expr.Node) -> int:  # noqa: PLR0911 - one for each kind of node
+        """Return the maximum cost of a node, its children included."""
         match node:
             case checked_expr.Constant():
                 return 0
             case checked_expr.Name():
-                self._sizes.named(node)
-                return 1 + ("." in node.name and self._sizes.path_of(node)[:1] == ("device",))
+                self._sizes.record_path(node)
+                return 1 + ("." in node.name and self._sizes.node_path(node)[:1] == ("device",))
             case checked_expr.Select():
                 return self._select(node)
             case checked_expr.Call():
@@ -57,101 +57,106 @@ class _Costs:
             case checked_expr.Struct():
                 return self._struct(node)
             case checked_expr.Loop():
-                return self._bind(node) if node.binds else self._loop(node)
+                return self._bind(node) if node.is_bind else self._loop(node)
 
     def _select(self, node: checked_expr.Select) -> int:
-        below = self.of(node.operand)
+        below = self.node_cost(node.operand)
         if node.test:
             return below
-        of = self._sizes.type_of(node.operand)
-        named = bool(of.map.ByteSize() or of.message or of.parameter)
-        self._sizes.reach(node, (*self._sizes.path_of(node.operand), node.field))
-        return below + (named or of.HasField("map"))
+        operand = self._sizes.node_type(node.operand)
+        named = bool(operand.map.ByteSize() or operand.message or operand.parameter)
+        self._sizes.reach(node, (*self._sizes.node_path(node.operand), node.field))
+        return below + (named or operand.HasField("map"))
 
     def _items(self, node: checked_expr.Items) -> int:
-        cost = sum(self.of(one) for one in node.elements)
-        value = _all([self._sizes.bound(one) for one in node.elements])
-        self._sizes.keep(node, None, Entry(is_list=True, key=(1, 1), value=value))
+        cost = sum(self.node_cost(element) for element in node.elements)
+        value = _all([self._sizes.bound(element) for element in node.elements])
+        self._sizes.record_size(node, None, Entry(is_list=True, key=(1, 1), value=value))
         return cost + _LIST
 
     def _struct(self, node: checked_expr.Struct) -> int:
-        keys = [one.key for one in node.entries if one.key is not None]
-        values = [one.value for one in node.entries]
-        cost = sum(self.of(one) for one in (*keys, *values))
+        keys = [entry.key for entry in node.entries if entry.key is not None]
+        values = [entry.value for entry in node.entries]
+        cost = sum(self.node_cost(entry) for entry in (*keys, *values))
         if node.message:
             return cost + _MESSAGE
-        key, value = (_all([self._sizes.bound(one) for one in of]) for of in (keys, values))
-        self._sizes.keep(node, None, Entry(is_list=False, key=key, value=value))
+        key, value = (
+            _all([self._sizes.bound(entry) for entry in message_type])
+            for message_type in (keys, values)
+        )
+        self._sizes.record_size(node, None, Entry(is_list=False, key=key, value=value))
         return cost + _MAP
 
     def _call(self, node: checked_expr.Call) -> int:
         sizes = self._sizes
-        costs = [self.of(one) for one in node.arguments]
+        costs = [self.node_cost(argument) for argument in node.arguments]
         if node.function == "dyn":
-            sizes.keep(node, sizes.of(node.arguments[0]), sizes.within(node.arguments[0]))
+            sizes.record_size(
+                node, sizes.node_size(node.arguments[0]), sizes.within(node.arguments[0])
+            )
             return costs[0] + 1
         overloads = self._tree.overloads.get(node.id, ())
         if not overloads:
             return 0
-        cost = 0 if node.target is None else self.of(node.target)
+        cost = 0 if node.target is None else self.node_cost(node.target)
         most, result = 0, None
         for overload in overloads:
-            one, size = self._overload(node, overload, costs)
-            most = max(most, one)
+            argument, size = self._overload(node, overload, costs)
+            most = max(most, argument)
             if size is not None:
-                result = size if result is None else either(result, size)
+                result = size if result is None else max_of(result, size)
             if overload in {"index_list", "index_map"}:
                 result = self._index(node, "@items" if overload == "index_list" else "@values")
             if result is None:
-                result = sizes.of(node)
-        sizes.keep(node, result)
+                result = sizes.node_size(node)
+        sizes.record_size(node, result)
         return cost + most
 
     def _index(self, node: checked_expr.Call, step: str) -> Size | None:
-        found = self._sizes.within(node.arguments[0])
-        self._sizes.reach(node, (*self._sizes.path_of(node.arguments[0]), step))
-        return None if found is None else found.value
+        entry = self._sizes.within(node.arguments[0])
+        self._sizes.reach(node, (*self._sizes.node_path(node.arguments[0]), step))
+        return None if entry is None else entry.value
 
     def _overload(
         self, node: checked_expr.Call, overload: str, costs: list[int]
     ) -> tuple[int, Size | None]:
         sizes = self._sizes
         if overload == "conditional":
-            one, other = node.arguments[1:]
-            sizes.keep(node, None, either_entry(sizes.within(one), sizes.within(other)))
-            size = either(sizes.bound(one), sizes.bound(other))
+            item, other = node.arguments[1:]
+            sizes.record_size(node, None, merge_entries(sizes.within(item), sizes.within(other)))
+            size = max_of(sizes.bound(item), sizes.bound(other))
             return costs[0] + max(costs[1:]), size
         if overload in {"logical_and", "logical_or"}:
             return sum(costs), None
         if overload == "add_list":
-            one, other = node.arguments
-            sizes.keep(node, None, either_entry(sizes.within(one), sizes.within(other)))
-        cost, result = calls.estimated(sizes, node, overload)
+            item, other = node.arguments
+            sizes.record_size(node, None, merge_entries(sizes.within(item), sizes.within(other)))
+        cost, result = calls.estimate_call(sizes, node, overload)
         return cost + sum(costs), result
 
     def _bind(self, node: checked_expr.Loop) -> int:
         sizes = self._sizes
-        cost = self.of(node.range) + self.of(node.initial)
+        cost = self.node_cost(node.range) + self.node_cost(node.initial)
         self._enter(node)
-        cost += self.of(node.result)
-        sizes.keep(node, sizes.of(node.result), sizes.within(node.result))
+        cost += self.node_cost(node.result)
+        sizes.record_size(node, sizes.node_size(node.result), sizes.within(node.result))
         sizes.leave(node.accumulator)
         return cost
 
     def _enter(self, node: checked_expr.Loop) -> None:
         sizes, start = self._sizes, node.initial
-        local = Local(sizes.path_of(start), sizes.of(start), sizes.within(start))
+        local = Local(sizes.node_path(start), sizes.node_size(start), sizes.within(start))
         sizes.enter(node.accumulator, local)
 
     def _loop(self, node: checked_expr.Loop) -> int:
         sizes = self._sizes
-        cost = self.of(node.range) + self.of(node.initial)
+        cost = self.node_cost(node.range) + self.node_cost(node.initial)
         self._enter(node)
         names = self._variables(node)
-        step = self.of(node.condition) + self.of(node.step)
+        step = self.node_cost(node.condition) + self.node_cost(node.step)
         for name in names:
             sizes.leave(name)
-        cost += self.of(node.result)
+        cost += self.node_cost(node.result)
         sizes.leave(node.accumulator)
         through = sizes.bound(node.range)
         if isinstance(node.initial, checked_expr.Items) and LONGEST_MADE < through[1] < MOST:
@@ -160,15 +165,15 @@ class _Costs:
             )
         cost += min(through[1] * step, MOST)
         if isinstance(node.initial, checked_expr.Constant):
-            sizes.keep(node, sizes.of(node.initial))
+            sizes.record_size(node, sizes.node_size(node.initial))
         elif isinstance(node.initial, checked_expr.Items | checked_expr.Struct):
-            sizes.keep(node, through, sizes.within(node.step))
+            sizes.record_size(node, through, sizes.within(node.step))
         return cost
 
     def _variables(self, node: checked_expr.Loop) -> tuple[str, ...]:
         sizes = self._sizes
-        within, path = sizes.within(node.range), sizes.path_of(node.range)
-        listed = sizes.type_of(node.range).HasField("list") if within is None else within.is_list
+        within, path = sizes.within(node.range), sizes.node_path(node.range)
+        listed = sizes.node_type(node.range).HasField("list") if within is None else within.is_list
         key = Local((*path, "@indices" if listed else "@keys"), within.key if within else None)
         value = Local((*path, "@items" if listed else "@values"), within.value if within else None)
         if node.second:

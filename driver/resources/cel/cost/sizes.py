@@ -1,4 +1,4 @@
-"""How large the values of an expression can be, as Kubernetes estimates it. Pure.
+"""Sizes of an expression's values, as Kubernetes estimates them. Pure.
 
 Sizes are characters, bytes, items or entries; `(least, most)`, where MOST stands for no bound.
 Facts of resource.k8s.io/v1 types.go and of dynamic-resource-allocation cel/compile.go, v0.37.1.
@@ -45,17 +45,17 @@ _DEVICE: Final = _Declared(
 )
 
 
-def added(one: Size, other: Size) -> Size:
+def add(left: Size, other: Size) -> Size:
     """The size of both together."""
-    return min(one[0] + other[0], MOST), min(one[1] + other[1], MOST)
+    return min(left[0] + other[0], MOST), min(left[1] + other[1], MOST)
 
 
-def either(one: Size, other: Size) -> Size:
+def max_of(left: Size, other: Size) -> Size:
     """The size of one or the other."""
-    return min(one[0], other[0]), max(one[1], other[1])
+    return min(left[0], other[0]), max(left[1], other[1])
 
 
-def of_path(path: Path) -> Size | None:
+def path_size(path: Path) -> Size | None:
     """The size of what is declared of `device`."""
     if not path or path[0] != "device":
         return None
@@ -72,7 +72,7 @@ def of_path(path: Path) -> Size | None:
     return None if here is None else (0, here.most)
 
 
-def of_literal(node: checked_expr.Node) -> Size | None:
+def literal_size(node: checked_expr.Node) -> Size | None:
     """The size of what is written in the expression."""
     match node:
         case checked_expr.Constant(value=str() | bytes() as value):
@@ -87,12 +87,12 @@ def of_literal(node: checked_expr.Node) -> Size | None:
             return None
 
 
-def is_scalar(of: wire.Type) -> bool:
-    """Whether values of a type are all of one size."""
-    if of.primitive in _SCALARS or of.well_known in _TIMES:
+def is_scalar(type_: wire.Type) -> bool:
+    """Return whether values of a type have one size."""
+    if type_.primitive in _SCALARS or type_.well_known in _TIMES:
         return True
-    optional = of.abstract.name == "optional_type" and of.abstract.parameters
-    return bool(optional) and is_scalar(of.abstract.parameters[0])
+    optional = type_.abstract.name == "optional_type" and type_.abstract.parameters
+    return bool(optional) and is_scalar(type_.abstract.parameters[0])
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,11 @@ class Entry:
     value: Size
 
 
-def either_entry(one: Entry | None, other: Entry | None) -> Entry | None:
+def merge_entries(entry: Entry | None, other: Entry | None) -> Entry | None:
     """The sizes within one or the other."""
-    if one is None or other is None:
+    if entry is None or other is None:
         return None
-    return Entry(one.is_list, either(one.key, other.key), either(one.value, other.value))
+    return Entry(entry.is_list, max_of(entry.key, other.key), max_of(entry.value, other.value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Local:
 
 
 class Sizes:
-    """What is known of the nodes of one tree, by their identity."""
+    """Known paths and sizes of one tree's nodes, by identity."""
 
     def __init__(self, tree: checked_expr.Tree) -> None:
         self._tree = tree
@@ -130,12 +130,12 @@ class Sizes:
         self._paths: dict[int, Path] = {}
         self._locals: dict[str, list[Local]] = {}
 
-    def type_of(self, node: checked_expr.Node) -> wire.Type:
+    def node_type(self, node: checked_expr.Node) -> wire.Type:
         """The type of a node, as it was checked."""
         return self._tree.types.get(node.id, wire.Type())
 
-    def path_of(self, node: checked_expr.Node) -> Path:
-        """How a node is reached from a variable; empty where it is not."""
+    def node_path(self, node: checked_expr.Node) -> Path:
+        """Return the path from a variable to a node; empty if there is none."""
         if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
             return self._locals[node.name][-1].path
         return self._paths.get(node.id, ())
@@ -144,19 +144,19 @@ class Sizes:
         """Keep how a node is reached."""
         self._paths[node.id] = path
 
-    def named(self, node: checked_expr.Name) -> None:
-        """Keep how a variable is reached."""
+    def record_path(self, node: checked_expr.Name) -> None:
+        """Record the path to a variable."""
         if self._locals.get(node.name):
             self.reach(node, self._locals[node.name][-1].path)
         else:
             self.reach(node, ("device", "capacity") if node.name == CAPACITY else (node.name,))
 
-    def of(self, node: checked_expr.Node) -> Size | None:
-        """The size of a node, where something is known of it."""
-        known = self._sizes.get(node.id) or of_literal(node) or of_path(self.path_of(node))
-        if known is not None:
-            return known
-        if is_scalar(self.type_of(node)):
+    def node_size(self, node: checked_expr.Node) -> Size | None:
+        """Return the size of a node; None if unknown."""
+        current = self._sizes.get(node.id) or literal_size(node) or path_size(self.node_path(node))
+        if current is not None:
+            return current
+        if is_scalar(self.node_type(node)):
             return 1, 1
         if isinstance(node, checked_expr.Name) and self._locals.get(node.name):
             return self._locals[node.name][-1].size
@@ -164,17 +164,19 @@ class Sizes:
 
     def bound(self, node: checked_expr.Node) -> Size:
         """The size of a node."""
-        return self.of(node) or UNKNOWN
+        return self.node_size(node) or UNKNOWN
 
     def within(self, node: checked_expr.Node) -> Entry | None:
         """The sizes within a node, where something is known of them."""
-        found = self._entries.get(node.id)
-        if found is None and isinstance(node, checked_expr.Name) and self._locals.get(node.name):
+        entry = self._entries.get(node.id)
+        if entry is None and isinstance(node, checked_expr.Name) and self._locals.get(node.name):
             return self._locals[node.name][-1].entry
-        return found
+        return entry
 
-    def keep(self, node: checked_expr.Node, size: Size | None, entry: Entry | None = None) -> None:
-        """Keep what was found of a node."""
+    def record_size(
+        self, node: checked_expr.Node, size: Size | None, entry: Entry | None = None
+    ) -> None:
+        """Record the size and entry of a node."""
         if size is not None:
             self._sizes[node.id] = size
         if entry is not None:
@@ -190,13 +192,13 @@ class Sizes:
 
     def element(self, node: checked_expr.Node) -> tuple[Size, int] | None:
         """The size of an element of a list and its primitive type; None where it is no list."""
-        of = self.type_of(node)
-        if of.HasField("list"):
-            inside = of.list.element
-        elif of.HasField("map"):
-            inside = of.map.key
+        type_ = self.node_type(node)
+        if type_.HasField("list"):
+            inside = type_.list.element
+        elif type_.HasField("map"):
+            inside = type_.map.key
         else:
             return None
-        path = self.path_of(node)
-        found = of_path((*path, "@items")) if path else None
-        return found or UNKNOWN, inside.primitive
+        path = self.node_path(node)
+        result = path_size((*path, "@items")) if path else None
+        return result or UNKNOWN, inside.primitive

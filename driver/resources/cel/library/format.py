@@ -76,7 +76,7 @@ def _is_datetime(text: str) -> bool:
     match = _TIME.fullmatch(rest.partition("t")[0])
     if match is None or not _is_date(date):
         return False
-    return all(found <= most for found, most in zip(match.groups()[:3], _LATEST, strict=True))
+    return all(result <= most for result, most in zip(match.groups()[:3], _LATEST, strict=True))
 
 
 _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
@@ -97,15 +97,17 @@ _FORMATS: Final[dict[str, Callable[[str], bool]]] = {
 
 
 def _validated(form: object, text: str) -> list[str]:
-    return [] if _FORMATS[messages.text(form)](text) else [f"is no {messages.text(form)}"]
+    return (
+        [] if _FORMATS[messages.value_text(form)](text) else [f"is no {messages.value_text(form)}"]
+    )
 
 
 def _named(name: str) -> object:
-    return messages.made(_F, name) if name in _FORMATS else messages.none(_F)
+    return messages.new_value(_F, name) if name in _FORMATS else messages.no_value(_F)
 
 
 def _constant(name: str) -> Callable[[], object]:
-    return lambda: messages.made(_F, name)
+    return lambda: messages.new_value(_F, name)
 
 
 def overloads() -> list[Overload]:
@@ -121,8 +123,8 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
-    """What stands behind them."""
+def implementations() -> list[Overload]:
+    """Return the implementations of the named formats."""
     text = ("string",)
     return [
         Overload("@named", "@named", text, _F, _named, member=False),

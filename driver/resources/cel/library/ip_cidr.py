@@ -25,14 +25,14 @@ _LINK_LOCAL_SCOPE: Final = 0x2
 def _address(text: str) -> _Address:
     if not text.isascii():
         raise ValueError(f"{text!r} is no IP address")
-    found = ipaddress.ip_address(text)
-    if isinstance(found, ipaddress.IPv6Address) and (found.scope_id or found.ipv4_mapped):
+    result = ipaddress.ip_address(text)
+    if isinstance(result, ipaddress.IPv6Address) and (result.scope_id or result.ipv4_mapped):
         raise ValueError(f"{text!r} has a zone or is an IPv4 address within IPv6")
-    return found
+    return result
 
 
 def is_address_within_brackets(text: str) -> bool:
-    """Whether a URL can have it between brackets: IPv6, with a zone or IPv4 within it too."""
+    """Return whether a URL may bracket it: IPv6, with a zone or embedded IPv4."""
     try:
         return text.isascii() and ipaddress.ip_address(text).version == _SIX
     except ValueError:
@@ -41,18 +41,18 @@ def is_address_within_brackets(text: str) -> bool:
 
 def _network(text: str) -> _Interface:
     address, slash, length = text.rpartition("/")
-    found = _address(address) if slash else None
-    if found is None or not _LENGTH.fullmatch(length) or int(length) > found.max_prefixlen:
+    result = _address(address) if slash else None
+    if result is None or not _LENGTH.fullmatch(length) or int(length) > result.max_prefixlen:
         raise ValueError(f"{text!r} is no network address")
-    return ipaddress.ip_interface(f"{found}/{length}")
+    return ipaddress.ip_interface(f"{result}/{length}")
 
 
 def _to_ip(text: str) -> object:
-    return messages.made(_IP, str(_address(text)))
+    return messages.new_value(_IP, str(_address(text)))
 
 
 def _to_cidr(text: str) -> object:
-    return messages.made(_CIDR, str(_network(text)))
+    return messages.new_value(_CIDR, str(_network(text)))
 
 
 def _is_ip(text: str) -> bool:
@@ -76,11 +76,11 @@ def _is_canonical(text: str) -> bool:
 
 
 def _ip(value: object) -> _Address:
-    return ipaddress.ip_address(messages.text(value))
+    return ipaddress.ip_address(messages.value_text(value))
 
 
 def _cidr(value: object) -> _Interface:
-    return ipaddress.ip_interface(messages.text(value))
+    return ipaddress.ip_interface(messages.value_text(value))
 
 
 def _family(value: object) -> int:
@@ -96,11 +96,11 @@ def _is_loopback(value: object) -> bool:
 
 
 def _is_link_local_multicast(value: object) -> bool:
-    """Of IPv6 whatever the flags of the group are: only its scope counts."""
-    found = _ip(value)
-    if isinstance(found, ipaddress.IPv4Address):
-        return found in _LINK_LOCAL_GROUPS
-    return found.is_multicast and found.packed[1] & _SCOPE == _LINK_LOCAL_SCOPE
+    """Return whether it is link-local multicast; for IPv6 by scope, ignoring flags."""
+    result = _ip(value)
+    if isinstance(result, ipaddress.IPv4Address):
+        return result in _LINK_LOCAL_GROUPS
+    return result.is_multicast and result.packed[1] & _SCOPE == _LINK_LOCAL_SCOPE
 
 
 def _is_link_local_unicast(value: object) -> bool:
@@ -108,13 +108,13 @@ def _is_link_local_unicast(value: object) -> bool:
 
 
 def _is_global_unicast(value: object) -> bool:
-    found = _ip(value)
+    result = _ip(value)
     return not (
-        found.is_unspecified
-        or found.is_loopback
-        or found.is_multicast
-        or found.is_link_local
-        or found == ipaddress.IPv4Address("255.255.255.255")
+        result.is_unspecified
+        or result.is_loopback
+        or result.is_multicast
+        or result.is_link_local
+        or result == ipaddress.IPv4Address("255.255.255.255")
     )
 
 
@@ -126,12 +126,12 @@ def _contains_ip_text(value: object, other: str) -> bool:
     return _address(other) in _cidr(value).network
 
 
-def _covers(one: _Interface, other: _Interface) -> bool:
-    here, there = one.network, other.network
-    if isinstance(here, ipaddress.IPv4Network) and isinstance(there, ipaddress.IPv4Network):
-        return there.subnet_of(here)
-    if isinstance(here, ipaddress.IPv6Network) and isinstance(there, ipaddress.IPv6Network):
-        return there.subnet_of(here)
+def _covers(network: _Interface, other: _Interface) -> bool:
+    here, address = network.network, other.network
+    if isinstance(here, ipaddress.IPv4Network) and isinstance(address, ipaddress.IPv4Network):
+        return address.subnet_of(here)
+    if isinstance(here, ipaddress.IPv6Network) and isinstance(address, ipaddress.IPv6Network):
+        return address.subnet_of(here)
     return False
 
 
@@ -144,7 +144,7 @@ def _contains_cidr_text(value: object, other: str) -> bool:
 
 
 def _ip_of(value: object) -> object:
-    return messages.made(_IP, str(_cidr(value).ip))
+    return messages.new_value(_IP, str(_cidr(value).ip))
 
 
 def _length(value: object) -> int:
@@ -152,7 +152,7 @@ def _length(value: object) -> int:
 
 
 def _masked(value: object) -> object:
-    return messages.made(_CIDR, str(_cidr(value).network))
+    return messages.new_value(_CIDR, str(_cidr(value).network))
 
 
 def overloads() -> list[Overload]:
@@ -195,12 +195,17 @@ def overloads() -> list[Overload]:
 def as_string(others: Mapping[str, str]) -> list[Overload]:
     """`string` of addresses, and of the types of `others` by overload."""
     taken = {**others, "ip_to_string": _IP, "cidr_to_string": _CIDR}
-    return [Overload("string", key, (of,), "string", member=False) for key, of in taken.items()]
-
-
-def acts() -> list[Overload]:
-    """What stands behind it."""
     return [
-        Overload("@text", f"@text_{of}", (of,), "string", messages.text, member=False)
-        for of in (_IP, _CIDR)
+        Overload("string", key, (type_name,), "string", member=False)
+        for key, type_name in taken.items()
+    ]
+
+
+def implementations() -> list[Overload]:
+    """Return the implementations of the overloads."""
+    return [
+        Overload(
+            "@text", f"@text_{type_name}", (type_name,), "string", messages.value_text, member=False
+        )
+        for type_name in (_IP, _CIDR)
     ]

@@ -21,17 +21,19 @@ _COMPARABLE: Final = (*_NUMBERS, "bool", "string", "bytes", *_WRITTEN)
 
 def overloads() -> list[Overload]:
     """The library."""
-    at = ("list<A>", "A")
+    position_type = ("list<A>", "A")
     return [
         *(
-            Overload("isSorted", f"list_{of}_is_sorted_bool", (f"list<{of}>",), "bool", _is_sorted)
-            for of in _COMPARABLE
+            Overload(
+                "isSorted", f"list_{type_}_is_sorted_bool", (f"list<{type_}>",), "bool", _is_sorted
+            )
+            for type_ in _COMPARABLE
         ),
         *_each("sum", (*_NUMBERS, "duration"), _sum),
         *_each("min", _COMPARABLE, functools.partial(_least, 1)),
         *_each("max", _COMPARABLE, functools.partial(_least, -1)),
-        Overload("indexOf", "list_a_index_of_int", at, "int"),
-        Overload("lastIndexOf", "list_a_last_index_of_int", at, "int"),
+        Overload("indexOf", "list_a_index_of_int", position_type, "int"),
+        Overload("lastIndexOf", "list_a_last_index_of_int", position_type, "int"),
         Overload("includes", "list_includes_dyn_dyn", ("dyn", "dyn"), "bool", _is_included),
         Overload(
             "optional.unwrap",
@@ -44,13 +46,13 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
-    """What stands behind `indexOf` and `lastIndexOf`, for strings too where a type is not known."""
-    at, text = ("list<A>", "A"), ("string", "string")
+def implementations() -> list[Overload]:
+    """Return `indexOf` and `lastIndexOf`, for strings too where a type is unknown."""
+    position, text = ("list<A>", "A"), ("string", "string")
     return [
-        Overload("@indexOf", "@indexOf", at, "int", _first_place, member=False),
+        Overload("@indexOf", "@indexOf", position, "int", _first_place, member=False),
         Overload("@indexOf", "@indexOf_text", text, "int", str.find, member=False),
-        Overload("@lastIndexOf", "@lastIndexOf", at, "int", _last_place, member=False),
+        Overload("@lastIndexOf", "@lastIndexOf", position, "int", _last_place, member=False),
         Overload("@lastIndexOf", "@lastIndexOf_text", text, "int", str.rfind, member=False),
         Overload(
             "cel.@mapInsert", "@mapInsert", ("map<A,B>", "A", "B"), "map<A,B>", _put, member=False
@@ -67,77 +69,80 @@ def acts() -> list[Overload]:
 
 
 def _each(name: str, types: Sequence[str], act: Callable[..., object]) -> list[Overload]:
-    return [Overload(name, f"list_{of}_{name}_{of}", (f"list<{of}>",), of, act) for of in types]
+    return [
+        Overload(name, f"list_{type_}_{name}_{type_}", (f"list<{type_}>",), type_, act)
+        for type_ in types
+    ]
 
 
-def _sum(found: Sequence[Any]) -> object:
+def _sum(result: Sequence[Any]) -> object:
     total = 0
-    for one in found:
-        total = _told(total + one)
+    for item in result:
+        total = _told(total + item)
     return total
 
 
 def _told(number: Any) -> Any:  # noqa: ANN401 - of any type of CEL
-    """A number that the engine takes from Python: an int of 64 bits, or any other value."""
+    """Return a value for the engine: an int of 64 bits, or any other value."""
     if isinstance(number, int) and not _LEAST <= number <= _MOST:
         raise ValueError("integer overflow")
     return number
 
 
-def _is_sorted(found: Sequence[Any]) -> bool:
-    return all(_order(one, other) != 1 for one, other in itertools.pairwise(found))
+def _is_sorted(result: Sequence[Any]) -> bool:
+    return all(_order(item, other) != 1 for item, other in itertools.pairwise(result))
 
 
-def _least(sign: int, found: Sequence[Any]) -> object:
-    if not found:
+def _least(sign: int, result: Sequence[Any]) -> object:
+    if not result:
         raise ValueError("called on empty list")
-    least = found[0]
-    for one in found[1:]:
-        if _order(least, one) == sign:
-            least = one
+    least = result[0]
+    for item in result[1:]:
+        if _order(least, item) == sign:
+            least = item
     return _told(least)
 
 
-def _is_included(here: object, wanted: object) -> bool:
+def _is_included(here: object, desired: object) -> bool:
     if isinstance(here, list):
-        return any(_same(one, wanted) for one in here)
-    return _same(here, wanted)
+        return any(_same(item, desired) for item in here)
+    return _same(here, desired)
 
 
-def _first_place(found: Sequence[Any], wanted: object) -> int:
-    return next((place for place, one in enumerate(found) if _same(one, wanted)), -1)
+def _first_place(result: Sequence[Any], desired: object) -> int:
+    return next((index for index, item in enumerate(result) if _same(item, desired)), -1)
 
 
-def _last_place(found: Sequence[Any], wanted: object) -> int:
-    back = _first_place(found[::-1], wanted)
-    return back if back < 0 else len(found) - 1 - back
+def _last_place(result: Sequence[Any], desired: object) -> int:
+    back = _first_place(result[::-1], desired)
+    return back if back < 0 else len(result) - 1 - back
 
 
-def _merge(found: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
-    if found.keys() & more.keys():
+def _merge(obj: dict[Any, Any], more: dict[Any, Any]) -> dict[Any, Any]:
+    if obj.keys() & more.keys():
         raise ValueError("a key is there already")
-    return {**found, **more}
+    return {**obj, **more}
 
 
-def _put(found: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
-    return _merge(found, {key: value})
+def _put(obj: dict[Any, Any], key: object, value: object) -> dict[Any, Any]:
+    return _merge(obj, {key: value})
 
 
-def _is_number(one: object) -> bool:
-    return isinstance(one, int | float) and not isinstance(one, bool)
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _same(one: object, other: object) -> bool:
+def _same(left: object, other: object) -> bool:
     """CEL's equality: numbers of several types are compared, a bool is none."""
-    if isinstance(one, list) and isinstance(other, list):
-        return len(one) == len(other) and all(map(_same, one, other))
-    if _is_number(one) or _is_number(other):
-        return _is_number(one) and _is_number(other) and one == other
-    return type(one) is type(other) and one == other
+    if isinstance(left, list) and isinstance(other, list):
+        return len(left) == len(other) and all(map(_same, left, other))
+    if _is_number(left) or _is_number(other):
+        return _is_number(left) and _is_number(other) and left == other
+    return type(left) is type(other) and left == other
 
 
-def _order(one: Any, other: Any) -> int | None:  # noqa: ANN401 - of any type of CEL
+def _order(left: Any, other: Any) -> int | None:  # noqa: ANN401 - of any type of CEL
     """-1, 0 or 1; None for what has no order."""
-    if not (_is_number(one) and _is_number(other)) and type(one) is not type(other):
+    if not (_is_number(left) and _is_number(other)) and type(left) is not type(other):
         return None
-    return int(one > other) - int(one < other)
+    return int(left > other) - int(left < other)

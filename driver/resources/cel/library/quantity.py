@@ -22,8 +22,8 @@ _MOST: Final = 2**63 - 1
 _LEAST: Final = -(2**63)
 
 
-def of(amount: quantities.Quantity) -> object:
-    """A quantity as CEL sees it."""
+def new_quantity(amount: quantities.Quantity) -> object:
+    """Return a quantity as a CEL value."""
     return _of(amount.nanos, amount.text)
 
 
@@ -33,19 +33,19 @@ def _of(nanos: int, text: str) -> object:
 
 
 def _made(nanos: int, *, whole: bool) -> object:
-    return messages.made(messages.QUANTITY, str(nanos), sign=whole)
+    return messages.new_value(messages.QUANTITY, str(nanos), sign=whole)
 
 
-def _nanos(of: object) -> int:
-    return int(messages.text(of))
+def _nanos(value: object) -> int:
+    return int(messages.value_text(value))
 
 
-def _whole(of: object) -> bool:
-    return math.copysign(1.0, messages.sign(of)) < 0
+def _whole(value: object) -> bool:
+    return math.copysign(1.0, messages.value_sign(value)) < 0
 
 
 def _is_whole(text: str) -> bool:
-    """Whether the reference keeps an amount that is so written as an int64."""
+    """Return whether the reference stores an amount written like this as an int64."""
     match = quantities.PATTERN.fullmatch(text)
     if match is None:
         return False
@@ -63,7 +63,7 @@ def _is_whole(text: str) -> bool:
 
 def _parsed(text: str) -> object:
     try:
-        return of(quantities.parse(text))
+        return new_quantity(quantities.parse(text))
     except errors.BadInput as e:
         raise ValueError(e.problem) from e
 
@@ -78,22 +78,22 @@ def _is_quantity(text: str) -> bool:
     return True
 
 
-def _as_integer(one: object) -> int:
-    if not _whole(one):
+def _as_integer(value: object) -> int:
+    if not _whole(value):
         raise ValueError("cannot convert value to integer")
-    return _nanos(one) // _NANO
+    return _nanos(value) // _NANO
 
 
-def _compared(one: object, other: object) -> int:
-    here, there = _nanos(one), _nanos(other)
-    return (here > there) - (here < there)
+def _compared(left: object, other: object) -> int:
+    here, right = _nanos(left), _nanos(other)
+    return (here > right) - (here < right)
 
 
-def _sum(one: object, other: object, sign: int) -> object:
+def _sum(left: object, other: object, sign: int) -> object:
     """Held as an int64 while both are and it fits; a zero takes the other's way."""
-    here, there = _nanos(one), sign * _nanos(other)
-    total = here + there
-    held = (_whole(one) or not here) and (_whole(other) or not there)
+    here, right = _nanos(left), sign * _nanos(other)
+    total = here + right
+    held = (_whole(left) or not here) and (_whole(other) or not right)
     return _made(total, whole=held and _LEAST <= total // _NANO <= _MOST)
 
 
@@ -125,17 +125,17 @@ def overloads() -> list[Overload]:
     ]
 
 
-def _is_greater(one: object, other: object) -> bool:
-    return _compared(one, other) > 0
+def _is_greater(left: object, other: object) -> bool:
+    return _compared(left, other) > 0
 
 
-def _is_less(one: object, other: object) -> bool:
-    return _compared(one, other) < 0
+def _is_less(left: object, other: object) -> bool:
+    return _compared(left, other) < 0
 
 
-def _sign(one: object) -> int:
-    return _compared(one, _of_int(0))
+def _sign(value: object) -> int:
+    return _compared(value, _of_int(0))
 
 
-def _as_float(one: object) -> float:
-    return float(Fraction(_nanos(one), _NANO))
+def _as_float(value: object) -> float:
+    return float(Fraction(_nanos(value), _NANO))

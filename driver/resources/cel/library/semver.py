@@ -17,21 +17,21 @@ _MOST: Final = 2**64 - 1
 
 
 @functools.lru_cache(maxsize=4096)
-def of(text: str) -> object:
-    """A version as CEL sees it; ValueError where the text is none (semver.org, 2.0.0)."""
-    found = _parsed(text)
-    return messages.made(_V, str(found.replace(build=None)))
+def new_version(text: str) -> object:
+    """Return a version as a CEL value; ValueError if invalid (semver.org, 2.0.0)."""
+    result = _parsed(text)
+    return messages.new_value(_V, str(result.replace(build=None)))
 
 
 def _parsed(text: str) -> semver.Version:
     if not text.isascii():
         raise ValueError(f"{text!r} is no semantic version")
-    found = semver.Version.parse(text)
-    numbers = [found.major, found.minor, found.patch]
-    numbers += [int(part) for part in (found.prerelease or "").split(".") if part.isdecimal()]
+    result = semver.Version.parse(text)
+    numbers = [result.major, result.minor, result.patch]
+    numbers += [int(part) for part in (result.prerelease or "").split(".") if part.isdecimal()]
     if max(numbers) > _MOST:
         raise ValueError(f"a number of {text!r} is out of range")
-    return found
+    return result
 
 
 def _normal(text: str) -> str:
@@ -50,7 +50,7 @@ def _without_zeros(part: str) -> str:
 
 
 def _normalized(text: str, normalize: bool) -> object:  # noqa: FBT001 - as CEL calls it
-    return of(_normal(text) if normalize else text)
+    return new_version(_normal(text) if normalize else text)
 
 
 def _is_version(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002 - as above
@@ -61,13 +61,13 @@ def _is_version(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FB
     return True
 
 
-def _compared(one: object, other: object) -> int:
-    here: int = _held(one).compare(_held(other))
+def _compared(left: object, other: object) -> int:
+    here: int = _held(left).compare(_held(other))
     return here
 
 
 def _held(value: object) -> semver.Version:
-    return semver.Version.parse(messages.text(value))
+    return semver.Version.parse(messages.value_text(value))
 
 
 def _part(name: str) -> Callable[[object], object]:
@@ -83,7 +83,7 @@ def overloads() -> list[Overload]:
     """The library."""
     both, text = (_V, _V), ("string",)
     return [
-        Overload("semver", "string_to_semver", text, _V, of, member=False),
+        Overload("semver", "string_to_semver", text, _V, new_version, member=False),
         Overload("semver", "string_bool_to_semver", (*text, "bool"), _V, _normalized, member=False),
         Overload("isSemver", "is_semver_string", text, "bool", _is_version, member=False),
         Overload(

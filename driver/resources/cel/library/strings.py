@@ -33,7 +33,7 @@ def _compiled(pattern: str) -> "re2._Regexp":
 
 
 def is_pattern(text: str) -> bool:
-    """Whether a text is a regular expression."""
+    """Return whether a text is a regular expression."""
     try:
         _compiled(text)
     except re2.error:
@@ -42,25 +42,25 @@ def is_pattern(text: str) -> bool:
 
 
 def _find(text: str, pattern: str) -> str:
-    found = _all(text, pattern, 1)
-    return found[0] if found else ""
+    result = _all(text, pattern, 1)
+    return result[0] if result else ""
 
 
 def _all(text: str, pattern: str, most: int = -1) -> list[str]:
-    """As Go finds them: an empty match right behind another is none."""
-    found: list[str] = []
+    """Return the matches as Go finds them: an empty match right after another is none."""
+    result: list[str] = []
     end = -1
     try:
         matches = _compiled(pattern).finditer(text)
     except re2.error as e:
         raise ValueError(f"illegal regular expression: {e}") from e
     for match in matches:
-        if 0 <= most <= len(found):
+        if 0 <= most <= len(result):
             break
         if match.start() != match.end() or match.start() != end:
-            found.append(match.group())
+            result.append(match.group())
         end = match.end()
-    return found
+    return result
 
 
 def overloads() -> list[Overload]:
@@ -90,7 +90,7 @@ def overloads() -> list[Overload]:
     ]
 
 
-def acts() -> list[Overload]:
+def implementations() -> list[Overload]:
     """Numbers in texts: what the engine reads of them besides, Kubernetes does not."""
     return [
         Overload(name, name, (_S,), _S, functools.partial(_number, pattern), member=False)

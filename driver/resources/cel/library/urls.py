@@ -71,18 +71,18 @@ def _target(text: str) -> Parts:
 
 
 @functools.lru_cache(maxsize=1024)
-def parsed(text: str) -> Parts:
+def parse_url(text: str) -> Parts:
     """The parts of a URL; ValueError where Kubernetes takes it for none."""
     _target(text)
-    before, _, fragment = text.partition("#")
-    found = _target(before) if before else Parts()
-    if not found.scheme and found.path.startswith("//") and not found.path.startswith("///"):
-        authority, slash, after = found.path[2:].partition("/")
+    previous, _, fragment = text.partition("#")
+    parts = _target(previous) if previous else Parts()
+    if not parts.scheme and parts.path.startswith("//") and not parts.path.startswith("///"):
+        authority, slash, after = parts.path[2:].partition("/")
         user, host = _authority("", authority)
-        found = Parts(user=user, host=host, path=slash + after, query=found.query)
+        parts = Parts(user=user, host=host, path=slash + after, query=parts.query)
     _unescaped(fragment)
     return Parts(
-        found.scheme, found.opaque, found.user, found.host, found.path, found.query, fragment
+        parts.scheme, parts.opaque, parts.user, parts.host, parts.path, parts.query, fragment
     )
 
 
@@ -96,8 +96,8 @@ def _scheme(text: str) -> tuple[str, str]:
 
 
 def _authority(scheme: str, text: str) -> tuple[str | None, str]:
-    user, at, host = text.rpartition("@")
-    if not at:
+    user, separator, host = text.rpartition("@")
+    if not separator:
         return None, _host(scheme, host)
     if not set(user) <= _USER:
         raise ValueError("invalid userinfo")
@@ -156,7 +156,7 @@ def _escaped(text: str, safe: str) -> str:
 
 
 def _kept(written: str, allowed: frozenset[str], safe: str) -> str:
-    """As it was written, where that is valid; else as Go writes it."""
+    """Return it as written if valid; else as Go writes it."""
     return written if set(written) <= allowed else _escaped(_unescaped(written), safe)
 
 
@@ -180,11 +180,11 @@ def _written(parts: Parts) -> str:
 
 
 def _to_url(text: str) -> object:
-    return messages.made(_URL, _written(parsed(text)))
+    return messages.new_value(_URL, _written(parse_url(text)))
 
 
 def is_url(text: str) -> bool:
-    """Whether Kubernetes takes a text for a URL."""
+    """Return whether Kubernetes accepts a text as a URL."""
     try:
         _target(text)
     except ValueError:
@@ -193,7 +193,7 @@ def is_url(text: str) -> bool:
 
 
 def _parts(value: object) -> Parts:
-    return parsed(messages.text(value))
+    return parse_url(messages.value_text(value))
 
 
 def _get_scheme(value: object) -> str:
@@ -226,17 +226,17 @@ def _get_escaped_path(value: object) -> str:
 
 
 def _get_query(value: object) -> dict[str, list[str]]:
-    """What cannot be read of it is left out."""
-    found: dict[str, list[str]] = {}
+    """Return the query's values; unreadable parts are left out."""
+    entries: dict[str, list[str]] = {}
     written = (_parts(value).query or "").split("&")
     if len(written) > _MOST_PARAMETERS:
-        return found
-    for one in written:
-        key, _, part = one.replace("+", " ").partition("=")
-        if not one or ";" in one or re.search("%(?![0-9A-Fa-f]{2})", one):
+        return entries
+    for item in written:
+        key, _, part = item.replace("+", " ").partition("=")
+        if not item or ";" in item or re.search("%(?![0-9A-Fa-f]{2})", item):
             continue
-        found.setdefault(_unescaped(key), []).append(_unescaped(part))
-    return found
+        entries.setdefault(_unescaped(key), []).append(_unescaped(part))
+    return entries
 
 
 def overloads() -> list[Overload]:

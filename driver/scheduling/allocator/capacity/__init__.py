@@ -1,1 +1,1 @@
-"""Free capacity of nodes, and who holds what is allocated."""
+"""Free capacity of nodes, and the holders of allocated devices."""

@@ -1,6 +1,6 @@
-"""Holders of the devices that a refusal counts as taken, and of the parts of their GPUs. Pure.
+"""Holders of the devices that a rejection counts as taken, and of the parts of their GPUs. Pure.
 
-A refusal is the same for nodes that are alike, so it names nobody; this is read beside it, of the
+A rejection is shared by equivalent nodes, so it names no holder; this is read beside it, for the
 few nodes that matter most.
 """
 
@@ -33,16 +33,16 @@ class GpuHolder(NamedTuple):
 
 def rejection_holders(
     view: snapshot.Snapshot,
-    answer: allocator_types.Unschedulable,
+    unschedulable: allocator_types.Unschedulable,
     first: ids.NodeName | None = None,
 ) -> tuple[GpuHolder, ...]:
-    """Takers on the nodes that lack taken or faulty devices: `first`, then by what they lack.
+    """Return the holders on nodes that lack taken or faulty devices: `first`, then by shortage.
 
-    On each node promises and faults first, then by count of GPUs and by key. At most two nodes are
+    Per node reservations and faults first, then by count of GPUs and by key. At most two nodes are
     read.
     """
-    nodes = dict.fromkeys((*_first(answer, first), *_ranked_nodes(answer)))
-    return tuple(taker for node in [*nodes][:_MAX_NODES] for taker in _node_holders(view, node))
+    nodes = dict.fromkeys((*_first(unschedulable, first), *_ranked_nodes(unschedulable)))
+    return tuple(holder for node in [*nodes][:_MAX_NODES] for holder in _node_holders(view, node))
 
 
 def describe(takers: Iterable[GpuHolder], name_of: DescribeHolder) -> str:
@@ -50,7 +50,9 @@ def describe(takers: Iterable[GpuHolder], name_of: DescribeHolder) -> str:
     by_node: dict[ids.NodeName, list[GpuHolder]] = defaultdict(list)
     for taker in takers:
         by_node[taker.node].append(taker)
-    return "; ".join(_describe_node(node, mine, name_of) for node, mine in by_node.items())
+    return "; ".join(
+        _describe_node(node, node_holders, name_of) for node, node_holders in by_node.items()
+    )
 
 
 def format_gpus(count: int) -> str:
@@ -58,15 +60,17 @@ def format_gpus(count: int) -> str:
     return f"{count} GPU" if count == 1 else f"{count} GPUs"
 
 
-def _describe_node(node: ids.NodeName, mine: list[GpuHolder], name_of: DescribeHolder) -> str:
-    first, *others = mine[:_MAX_HOLDERS]
+def _describe_node(
+    node: ids.NodeName, node_holders: list[GpuHolder], name_of: DescribeHolder
+) -> str:
+    first, *others = node_holders[:_MAX_HOLDERS]
     verb = "is" if first.gpus == 1 else "are"
     parts = [f"{format_gpus(first.gpus)} of {node} {verb} {_describe_holder(first, name_of)}"]
     parts += (
         f"{taker.gpus} {'is' if taker.gpus == 1 else 'are'} {_describe_holder(taker, name_of)}"
         for taker in others
     )
-    rest = len(mine) - _MAX_HOLDERS
+    rest = len(node_holders) - _MAX_HOLDERS
     return ", ".join([*parts, *([f"others by {rest} more"] if rest > 0 else [])])
 
 
@@ -75,12 +79,12 @@ def _describe_holder(taker: GpuHolder, name_of: DescribeHolder) -> str:
 
 
 def _lacking_nodes(
-    answer: allocator_types.Unschedulable,
+    unschedulable: allocator_types.Unschedulable,
 ) -> Iterator[tuple[int, Sequence[ids.NodeName]]]:
-    """Nodes with devices that are taken or faulty, by how many devices they lack."""
-    for refusal, nodes in answer.rejections.items():
-        if any(reason in _TAKEN or reason is _FAULTY for reason, _ in refusal.device_reasons):
-            yield refusal.requested - refusal.fits, nodes
+    """Yield the nodes with taken or faulty devices, by how many devices they lack."""
+    for rejection, nodes in unschedulable.rejections.items():
+        if any(reason in _TAKEN or reason is _FAULTY for reason, _ in rejection.device_reasons):
+            yield rejection.requested - rejection.fits, nodes
 
 
 def _first(
@@ -99,7 +103,7 @@ def _ranked_nodes(answer: allocator_types.Unschedulable) -> Iterator[ids.NodeNam
 
 
 def _node_holders(view: snapshot.Snapshot, node: ids.NodeName) -> list[GpuHolder]:
-    held: dict[ids.Key, set[tuple[str, str]]] = defaultdict(set)
+    by_holder: dict[ids.Key, set[tuple[str, str]]] = defaultdict(set)
     faults: dict[str, set[tuple[str, str]]] = defaultdict(set)
     if node not in view.nodes:
         return []
@@ -108,26 +112,28 @@ def _node_holders(view: snapshot.Snapshot, node: ids.NodeName) -> list[GpuHolder
             continue
         for device in view.used_devices(share.pool):
             for holder in view.holders(claims.DeviceId(share.pool.driver, share.pool.name, device)):
-                held[holder.claim].add((share.pool.name, _gpu_name(device)))
+                by_holder[holder.claim].add((share.pool.name, _gpu_name(device)))
         for device, taint in _tainted_devices(share):
             faults[taint].add((share.pool.name, _gpu_name(device)))
-    # Promised GPUs that others still use are counted with those.
-    in_use = {card for key, cards in held.items() if _is_claim(key) for card in cards}
-    takers = [
-        GpuHolder(node, len(cards), key)
-        for key, mine in held.items()
-        if (cards := mine if _is_claim(key) else mine - in_use)
+    # Reserved GPUs still in use are counted with their users.
+    in_use = {gpu for key, held in by_holder.items() if _is_claim(key) for gpu in held}
+    gpu_holders = [
+        GpuHolder(node, len(gpu_keys), key)
+        for key, held in by_holder.items()
+        if (gpu_keys := held if _is_claim(key) else held - in_use)
     ]
-    takers += [GpuHolder(node, len(cards), ids.Key(""), key) for key, cards in faults.items()]
-    return sorted(takers, key=_rank)
+    gpu_holders += [
+        GpuHolder(node, len(gpu_keys), ids.Key(""), key) for key, gpu_keys in faults.items()
+    ]
+    return sorted(gpu_holders, key=_rank)
 
 
 def _rank(taker: GpuHolder) -> tuple[bool, int, ids.Key, str]:
     return _is_claim(taker.holder), -taker.gpus, taker.holder, taker.fault
 
 
-def _tainted_devices(share: pools.Share) -> Iterator[tuple[str, str]]:
-    """Devices with a taint that tells of more than who allocates them."""
+def _tainted_devices(share: pools.NodePool) -> Iterator[tuple[str, str]]:
+    """Yield the devices with a taint other than the one that names their allocator."""
     every = (device for _, several in share.slices for device in several)
     for device, taint in ((owner, mark) for owner in every for mark in owner.taints):
         if taint.blocks and taint.key not in names.OWN_TAINTS:
@@ -135,7 +141,7 @@ def _tainted_devices(share: pools.Share) -> Iterator[tuple[str, str]]:
 
 
 def _is_claim(key: ids.Key) -> bool:
-    """No namespace has a colon, and all other keys of a view do; faults have no key."""
+    """Return whether a holder is a claim: no namespace has a colon; faults have no key."""
     return bool(key) and ":" not in key
 
 

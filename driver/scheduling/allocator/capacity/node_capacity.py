@@ -1,4 +1,4 @@
-"""What each node has left, and what it looks like; looked at again when it changes. Pure."""
+"""Cache of each node's free capacity and signature, updated when the node changes. Pure."""
 
 from collections.abc import Hashable, Mapping
 
@@ -12,7 +12,7 @@ from driver.scheduling.snapshot import snapshot
 
 
 class NodeCapacityCache:
-    """Of every node, as of the last `renew`."""
+    """Capacities and signatures as of the last `refresh`."""
 
     def __init__(self) -> None:
         self._revision = -1
@@ -20,28 +20,28 @@ class NodeCapacityCache:
         self._signatures: dict[str, Hashable | None] = {}
 
     def refresh(self, view: snapshot.Snapshot) -> bool:
-        """Forget the nodes that changed since the last time; whether anything may have."""
-        found = view.changed_since(self._revision)
-        if found is None:
+        """Drop the nodes that changed since the last call; return whether any may have changed."""
+        changes = view.changed_since(self._revision)
+        if changes is None:
             self._capacities.clear()
             self._signatures.clear()
             self._revision = view.revision
             return True
-        self._revision, changed = found
+        self._revision, changed = changes
         for name in changed:
             self._capacities.pop(name, None)
             self._signatures.pop(name, None)
         return False
 
     def get(self, view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapacity:
-        """Of a node."""
-        known = self._capacities.get(node.name)
-        if known is None:
-            known = self._capacities[node.name] = compute_capacity(view, node)
-        return known
+        """Return the capacity of a node."""
+        capacity = self._capacities.get(node.name)
+        if capacity is None:
+            capacity = self._capacities[node.name] = compute_capacity(view, node)
+        return capacity
 
     def signature(self, view: snapshot.Snapshot, node: nodes.Node) -> Hashable | None:
-        """The same for nodes whose devices are alike (`peers`); None: like no other."""
+        """Return a value that nodes with equivalent devices share; None: equivalent to no other."""
         if node.name not in self._signatures:
             self._signatures[node.name] = node_signature.node_signature(
                 view, view.reachable_pools(node.name)
@@ -50,54 +50,54 @@ class NodeCapacityCache:
 
 
 def compute_capacity(view: snapshot.Snapshot, node: nodes.Node) -> base.NodeCapacity:
-    """What a node has left now."""
-    cards: list[base.GpuState] = []
+    """Return the free capacity of a node."""
+    gpus: list[base.GpuState] = []
     positions: list[base.GpuLocation] = []
     for share in view.reachable_pools(node.name):
         if share.pool.driver == view.driver:
-            found = pool_layout.get_layout(share.pool)
-            cards += _gpu_states(view, share.pool, found)
-            positions += found.locations
-    use = view.usage.get(node.name, snapshot.NodeUsage())
-    left = {
-        name: node.allocatable.get(name, 0) - use.requests.get(name, 0)
+            layout = pool_layout.get_layout(share.pool)
+            gpus += _gpu_states(view, share.pool, layout)
+            positions += layout.locations
+    usage = view.usage.get(node.name, snapshot.NodeUsage())
+    remaining = {
+        name: node.allocatable.get(name, 0) - usage.requests.get(name, 0)
         for name in ("cpu", "memory")
     }
     wiring = base.NodeTopology(tuple(positions))
-    return base.NodeCapacity(left["cpu"], left["memory"], tuple(cards), wiring)
+    return base.NodeCapacity(remaining["cpu"], remaining["memory"], tuple(gpus), wiring)
 
 
 def _gpu_states(
-    view: snapshot.Snapshot, of: pools.Pool, found: pool_layout.PoolLayout
+    view: snapshot.Snapshot, pool: pools.Pool, layout: pool_layout.PoolLayout
 ) -> tuple[base.GpuState, ...]:
-    used = view.used_devices(of)
+    used = view.used_devices(pool)
     if not used:
-        return found.idle_gpus
-    cards = list(found.idle_gpus)
+        return layout.idle_gpus
+    gpus = list(layout.idle_gpus)
     for name in used:
-        face = found.faces.get(name)
+        face = layout.faces.get(name)
         if face is not None:
-            cards[face.gpu] = _used_gpu(view, of, face, cards[face.gpu])
-    return tuple(cards)
+            gpus[face.gpu] = _used_gpu(view, pool, face, gpus[face.gpu])
+    return tuple(gpus)
 
 
 def _used_gpu(
-    view: snapshot.Snapshot, of: pools.Pool, face: pool_layout.Face, card: base.GpuState
+    view: snapshot.Snapshot, pool: pools.Pool, face: pool_layout.Face, gpu: base.GpuState
 ) -> base.GpuState:
-    """A card one of whose faces is in use; of MIG there may be several."""
-    holders = view.holders(claims.DeviceId(of.driver, of.name, face.device.name))
-    room = base.NodeCapacity(0, 0, (card,), base.NodeTopology(()))
+    """Return a GPU with one of its faces in use; with MIG several may be."""
+    holders = view.holders(claims.DeviceId(pool.driver, pool.name, face.device.name))
+    capacity = base.NodeCapacity(0, 0, (gpu,), base.NodeTopology(()))
     for holder in holders:
-        room = room.without((device_usage(face, holder.result.consumed, card=0),))
-    return room.gpus[0]
+        capacity = capacity.without((device_usage(face, holder.result.consumed, gpu=0),))
+    return capacity.gpus[0]
 
 
 def device_usage(
-    face: pool_layout.Face, consumed: Mapping[str, quantities.Quantity], card: int
+    face: pool_layout.Face, consumed: Mapping[str, quantities.Quantity], gpu: int
 ) -> base.Usage:
-    """What a result takes of its card: of a share the part of what is scarcest."""
+    """Return what a result uses of its GPU; for a share the fraction of its scarcest capacity."""
     if face.mode not in base.SHARED_MODES:
-        return base.Usage(card, face.mode, base.FULL, face.mask, face.memory)
+        return base.Usage(gpu, face.mode, base.FULL, face.mask, face.memory)
     capacity = face.device.capacity
     parts = [
         -(-base.FULL * amount.nanos // capacity[name].value.nanos)
@@ -106,4 +106,4 @@ def device_usage(
     ]
     memory = consumed.get("memory")
     size = face.memory if memory is None else memory.units
-    return base.Usage(card, face.mode, max(parts, default=0), 0, size)
+    return base.Usage(gpu, face.mode, max(parts, default=0), 0, size)

@@ -1,7 +1,7 @@
-"""How far a node falls short of a workload: how many devices fit, and why others do not.
+"""Shortfall of a node: how many devices fit, and why others do not.
 
-Devices are taken as they come, each request's first way that counts at all: it explains a refusal,
-it decides nothing. Pure.
+Devices are taken in order, for the first subrequest with the most of them: this explains a
+rejection and decides nothing. Pure.
 """
 
 from collections import Counter
@@ -12,41 +12,56 @@ from driver.scheduling.allocator.constraints import counters
 
 
 def count_shortfall(problem: search.Problem) -> tuple[int, int, Counter[reasons.Reason]]:
-    """Devices that fit at once, devices wanted, and how many devices each reason keeps away."""
-    taken = counters.CounterTracker(problem.remaining, problem.devices)
+    """Return the devices that fit at once, those requested, and rejected devices by reason."""
+    tracker = counters.CounterTracker(problem.remaining, problem.devices)
     counted: Counter[reasons.Reason] = Counter()
-    fits = wanted = 0
-    for tie in problem.constraints:
-        tie.clear()
-    for want, ways in enumerate(problem.candidates):
-        offer = max(ways, key=lambda one: min(len(one.indexes) - len(one.unavailable), one.count))
-        wanted += offer.count
-        had, kept = _fill_request(problem, taken, want, offer)
-        fits += had
-        counted |= offer.rejections + kept
-    return fits, wanted, counted
+    fits = requested = 0
+    for constraint in problem.constraints:
+        constraint.clear()
+    for index, alternatives in enumerate(problem.candidates):
+        options = max(
+            alternatives,
+            key=lambda alternative: min(
+                len(alternative.indexes) - len(alternative.unavailable), alternative.count
+            ),
+        )
+        requested += options.count
+        filled, rejections = _fill_request(problem, tracker, index, options)
+        fits += filled
+        counted |= options.rejections + rejections
+    return fits, requested, counted
 
 
 def _fill_request(
     problem: search.Problem,
-    taken: counters.CounterTracker,
-    want: int,
-    offer: candidates.RequestCandidates,
+    tracker: counters.CounterTracker,
+    request: int,
+    options: candidates.RequestCandidates,
 ) -> tuple[int, Counter[reasons.Reason]]:
-    claim = problem.claim_indexes[want]
-    ties = [tie for tie in problem.constraints if tie.covers(claim, offer.subrequest.name)]
-    kept: Counter[reasons.Reason] = Counter()
-    had = 0
-    for place in offer.indexes:
-        if place in offer.selector_errors or place in offer.unavailable or had == offer.count:
+    claim = problem.claim_indexes[request]
+    constraints = [
+        constraint
+        for constraint in problem.constraints
+        if constraint.covers(claim, options.subrequest.name)
+    ]
+    rejections: Counter[reasons.Reason] = Counter()
+    filled = 0
+    for index in options.indexes:
+        if (
+            index in options.selector_errors
+            or index in options.unavailable
+            or filled == options.count
+        ):
             continue
-        refusing = next((tie for tie in ties if not tie.accepts(place)), None)
-        if refusing is not None:
-            kept[refusing.reason] += 1
-        elif taken.try_allocate(place, offer, claim):
-            had += 1
-            for tie in ties:
-                tie.add(place)
-        elif not taken.is_used(place):
-            kept[reasons.Reason.COUNTERS_TAKEN] += 1
-    return had, kept
+        rejecting = next(
+            (constraint for constraint in constraints if not constraint.accepts(index)), None
+        )
+        if rejecting is not None:
+            rejections[rejecting.reason] += 1
+        elif tracker.try_allocate(index, options, claim):
+            filled += 1
+            for constraint in constraints:
+                constraint.add(index)
+        elif not tracker.is_used(index):
+            rejections[reasons.Reason.COUNTERS_TAKEN] += 1
+    return filled, rejections

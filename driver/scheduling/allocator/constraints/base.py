@@ -1,4 +1,4 @@
-"""What ties devices of one solution together; constraints of the API are one kind of it."""
+"""Constraints between the devices of one solution; those of the API are one kind."""
 
 from collections.abc import Hashable
 from typing import Protocol
@@ -7,33 +7,33 @@ from driver import reasons
 
 
 class Constraint(Protocol):
-    """Asked about each device before it is taken; what it has been given can be taken back."""
+    """Checks each device before it is added; added devices can be removed again."""
 
     @property
     def reason(self) -> reasons.Reason:
-        """Why a device is not accepted."""
+        """Reason for a rejected device."""
         ...
 
-    def covers(self, claim: int, way: str) -> bool:
-        """Whether it is on the devices of a way (`main`, `main/sub`) of a claim."""
+    def covers(self, claim: int, subrequest: str) -> bool:
+        """Return whether it applies to a claim's subrequest (`main`, `main/sub`)."""
         ...
 
-    def accepts(self, place: int) -> bool:
-        """Whether a device may be added."""
+    def accepts(self, index: int) -> bool:
+        """Return whether a device may be added."""
         ...
 
-    def add(self, place: int) -> None:
+    def add(self, index: int) -> None:
         """Add a device that is accepted."""
         ...
 
     def remove_last(self) -> None:
-        """Take the last device back."""
+        """Remove the device added last."""
         ...
 
     def clear(self) -> None:
-        """Take all devices back."""
+        """Remove all devices."""
         ...
 
-    def signature(self, place: int) -> Hashable:
-        """What it can tell devices apart by."""
+    def signature(self, index: int) -> Hashable:
+        """Return all that it distinguishes devices by."""
         ...

@@ -1,7 +1,7 @@
-"""Whether what is left of counters, taken together, could carry what is still asked. Pure.
+"""Bound on counters: whether their remainder, as a sum, covers the open requests. Pure.
 
-Counters that differ in a number alone (`memory-slice-0` to `-7`) are one kind: whatever places are
-chosen, so much of the kind is drawn in all.
+Counters that differ in a number alone (`memory-slice-0` to `-7`) are one kind: whatever placements
+are chosen, the total drawn of a kind is the same.
 """
 
 import functools
@@ -16,41 +16,48 @@ _Kinds = Counter[str]
 
 
 class CounterBounds:
-    """Of one node's search."""
+    """Bounds for one node's search."""
 
     def __init__(
-        self, spots: Sequence[candidates.NodeDevice], taken: counters.CounterTracker
+        self, devices: Sequence[candidates.NodeDevice], tracker: counters.CounterTracker
     ) -> None:
-        self._spots = spots
-        self._tally = taken
+        self._spots = devices
+        self._tally = tracker
         self._least: dict[int, _Kinds] = {}
         self._total: _Kinds | None = None
 
     def is_satisfiable(
         self, demands: Sequence[Sequence[tuple[candidates.RequestCandidates, int]]]
     ) -> bool:
-        """Whether every demand could draw the least of one of its options: an offer, how often."""
+        """Return whether every demand could draw the minimum of one of its options.
+
+        An option is the candidates of a subrequest, and a count.
+        """
         needed: _Kinds = Counter()
         for options in demands:
-            needed += _least(self._least_consumed(offer, count) for offer, count in options)
+            needed += _least(
+                self._least_consumed(request_options, count) for request_options, count in options
+            )
         if not needed:
             return True
         spare = self._remaining()
         return all(amount <= spare[kind] for kind, amount in needed.items())
 
-    def _least_consumed(self, offer: candidates.RequestCandidates, count: int) -> _Kinds:
-        if id(offer) not in self._least:
-            self._least[id(offer)] = _least(self._device_counters(place) for place in offer.indexes)
-        return Counter({kind: count * n for kind, n in self._least[id(offer)].items()})
+    def _least_consumed(self, options: candidates.RequestCandidates, count: int) -> _Kinds:
+        if id(options) not in self._least:
+            self._least[id(options)] = _least(
+                self._device_counters(index) for index in options.indexes
+            )
+        return Counter({kind: count * n for kind, n in self._least[id(options)].items()})
 
-    def _device_counters(self, place: int) -> _Kinds:
-        """What a device draws of each kind; a shared one may be paid for already."""
-        device = self._spots[place].device
-        found: _Kinds = Counter()
+    def _device_counters(self, index: int) -> _Kinds:
+        """Return what a device draws of each kind; a shared one may be charged already."""
+        device = self._spots[index].device
+        counters_by_kind: _Kinds = Counter()
         if not device.allow_multiple:
-            for (_, name), amount in pools.drawn(device):
-                found[_kind(name)] += amount
-        return found
+            for (_, name), amount in pools.counter_draws(device):
+                counters_by_kind[_kind(name)] += amount
+        return counters_by_kind
 
     def _remaining(self) -> _Kinds:
         if self._total is None:
@@ -64,11 +71,11 @@ class CounterBounds:
         return spare
 
 
-def _least(found: Iterable[_Kinds]) -> _Kinds:
-    """Of each kind the least amount; none where one draws none of it."""
-    least, *others = found
-    for one in others:
-        least &= one
+def _least(amounts: Iterable[_Kinds]) -> _Kinds:
+    """Return the minimum of each kind; none where one draws none of it."""
+    least, *others = amounts
+    for other in others:
+        least &= other
     return Counter(least)
 
 

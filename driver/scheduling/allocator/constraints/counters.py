@@ -1,6 +1,6 @@
-"""What a solution in the making takes of a node's devices, counters and capacities. Pure.
+"""Devices, counters and capacities that a partial solution uses of a node. Pure.
 
-Every `take` that succeeds can be given back; then the tally is as it was before.
+Every `try_allocate` that succeeds can be released; then the tracker is as before.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,117 +14,121 @@ _Draws = tuple[tuple[dra_pools.Counter, int], ...]
 
 
 class RemainingCounters(Protocol):
-    """What is left of pools' counters: a view, or what a view said once."""
+    """Source of pools' remaining counters: a snapshot, or values frozen from one."""
 
-    def remaining_counters(self, of: dra_pools.Pool) -> snapshot.CounterAmounts:
-        """Of a pool (KEP-4815)."""
+    def remaining_counters(self, pool: dra_pools.Pool) -> snapshot.CounterAmounts:
+        """Return the remaining counters of a pool (KEP-4815)."""
         ...
 
 
 class CounterTracker:
-    """Of one node; places are those of its spots."""
+    """Tracker for one node; indexes are those of its devices."""
 
-    def __init__(self, lefts: RemainingCounters, found: Sequence[candidates.NodeDevice]) -> None:
-        self._source = lefts
-        self._devices = found
+    def __init__(self, source: RemainingCounters, devices: Sequence[candidates.NodeDevice]) -> None:
+        self._source = source
+        self._devices = devices
         self._users: dict[int, list[tuple[int, bool]]] = {}
         self._draws: dict[int, _Draws] = {}
         self._consumed: dict[int, dict[dra_pools.Counter, int]] = {}
         self._remaining: dict[int, snapshot.CounterAmounts] = {}
         self._amounts: dict[tuple[int, str], int] = {}
 
-    def remaining(self, place: int) -> snapshot.CounterAmounts:
-        """What others leave of the counters of a device's pool."""
-        of = self._devices[place].pool
-        found = self._remaining.get(id(of))
-        if found is None:
-            found = self._remaining[id(of)] = self._source.remaining_counters(of)
-            self._consumed[id(of)] = {}
-        return found
+    def remaining(self, index: int) -> snapshot.CounterAmounts:
+        """Return what others leave of the counters of a device's pool."""
+        pool = self._devices[index].pool
+        amounts = self._remaining.get(id(pool))
+        if amounts is None:
+            amounts = self._remaining[id(pool)] = self._source.remaining_counters(pool)
+            self._consumed[id(pool)] = {}
+        return amounts
 
     def all_remaining(self) -> Iterator[snapshot.CounterAmounts]:
-        """What others leave of the counters of each pool that a device here draws on."""
+        """Yield what others leave of the counters of each pool that a device draws on."""
         pools = {
-            id(one.pool): place for place, one in enumerate(self._devices) if one.device.consumes
+            id(device.pool): index
+            for index, device in enumerate(self._devices)
+            if device.device.consumes
         }
-        return (self.remaining(place) for place in pools.values())
+        return (self.remaining(index) for index in pools.values())
 
     def consumed(self) -> Iterator[tuple[dra_pools.Counter, int]]:
-        """What the solution draws on counters so far."""
+        """Yield what the solution draws on counters so far."""
         return (item for drawn in self._consumed.values() for item in drawn.items())
 
-    def is_used(self, place: int) -> bool:
-        """Whether the solution takes a device, or a share of it."""
-        return bool(self._users.get(place))
+    def is_used(self, index: int) -> bool:
+        """Return whether the solution has a device, or a share of it."""
+        return bool(self._users.get(index))
 
-    def can_allocate(self, place: int, offer: candidates.RequestCandidates, claim: int) -> bool:
-        """Whether a device could be taken now, as far as the device alone is concerned."""
-        users = self._users.get(place)
-        beside = offer.subrequest.request.admin_access and all(
-            one != claim for one, _ in users or ()
+    def can_allocate(self, index: int, options: candidates.RequestCandidates, claim: int) -> bool:
+        """Return whether a device could be allocated now, as far as it alone is concerned."""
+        users = self._users.get(index)
+        beside = options.subrequest.request.admin_access and all(
+            user != claim for user, _ in users or ()
         )
-        if users and not beside and not self._devices[place].device.allow_multiple:
+        if users and not beside and not self._devices[index].device.allow_multiple:
             return False
-        return self._has_counters(place) and self._has_capacity(place, offer)
+        return self._has_counters(index) and self._has_capacity(index, options)
 
-    def try_allocate(self, place: int, offer: candidates.RequestCandidates, claim: int) -> bool:
-        """Take a device, or a share of it, for a claim of the workload; False if it cannot be."""
-        if not self.can_allocate(place, offer, claim):
+    def try_allocate(self, index: int, options: candidates.RequestCandidates, claim: int) -> bool:
+        """Allocate a device, or a share of it, to a claim; return False if it cannot be."""
+        if not self.can_allocate(index, options, claim):
             return False
-        charges = not self._is_charged(place)
-        self._users.setdefault(place, []).append((claim, charges))
-        self._add(place, offer, 1, charges=charges)
+        charges = not self._is_charged(index)
+        self._users.setdefault(index, []).append((claim, charges))
+        self._add(index, options, 1, charges=charges)
         return True
 
-    def release(self, place: int, offer: candidates.RequestCandidates) -> None:
-        """Undo the last take of the device."""
-        _, charges = self._users[place].pop()
-        self._add(place, offer, -1, charges=charges)
+    def release(self, index: int, options: candidates.RequestCandidates) -> None:
+        """Undo the last allocation of the device."""
+        _, charges = self._users[index].pop()
+        self._add(index, options, -1, charges=charges)
 
     def _add(
-        self, place: int, offer: candidates.RequestCandidates, sign: int, *, charges: bool
+        self, index: int, options: candidates.RequestCandidates, sign: int, *, charges: bool
     ) -> None:
-        for name, amount in offer.consumption.get(place, {}).items():
-            key = (place, name)
+        for name, amount in options.consumption.get(index, {}).items():
+            key = (index, name)
             self._amounts[key] = self._amounts.get(key, 0) + sign * amount.nanos
-        draws = self._device_draws(place) if charges else ()
+        draws = self._device_draws(index) if charges else ()
         if draws:
-            drawn = self._consumed[id(self._devices[place].pool)]
+            drawn = self._consumed[id(self._devices[index].pool)]
             for counter, amount_drawn in draws:
                 drawn[counter] = drawn.get(counter, 0) + sign * amount_drawn
 
-    def _is_charged(self, place: int) -> bool:
-        """Whether the counters of a shared device are paid for: by others, or by this solution."""
-        spot = self._devices[place]
-        if not spot.device.allow_multiple:
+    def _is_charged(self, index: int) -> bool:
+        """Return whether a shared device's counters are charged, by others or the solution."""
+        device = self._devices[index]
+        if not device.device.allow_multiple:
             return False
-        return bool(self._users.get(place)) or any(one.result.share_id for one in spot.holders)
+        return bool(self._users.get(index)) or any(
+            holder.result.share_id for holder in device.holders
+        )
 
-    def _device_draws(self, place: int) -> _Draws:
-        found = self._draws.get(place)
-        if found is None:
-            found = self._draws[place] = tuple(dra_pools.drawn(self._devices[place].device))
-            if found:
-                self.remaining(place)
-        return found
+    def _device_draws(self, index: int) -> _Draws:
+        draws = self._draws.get(index)
+        if draws is None:
+            draws = self._draws[index] = tuple(dra_pools.counter_draws(self._devices[index].device))
+            if draws:
+                self.remaining(index)
+        return draws
 
-    def _has_counters(self, place: int) -> bool:
-        draws = self._device_draws(place)
-        if not draws or self._is_charged(place):
+    def _has_counters(self, index: int) -> bool:
+        draws = self._device_draws(index)
+        if not draws or self._is_charged(index):
             return True
-        key = id(self._devices[place].pool)
+        key = id(self._devices[index].pool)
         left, drawn = self._remaining[key], self._consumed[key]
         for counter, amount in draws:
             if left.get(counter, 0) - drawn.get(counter, 0) < amount:
                 return False
-        # One overdrawn counter bars every device of the pool that draws on any, as in the
-        # reference (#140802): what is wrong there is not known.
+        # One overdrawn counter excludes every device of the pool that draws on any, as in the
+        # reference (#140802): the cause is unknown.
         return min(left.values()) >= 0
 
-    def _has_capacity(self, place: int, offer: candidates.RequestCandidates) -> bool:
-        spot = self._devices[place]
-        for name, amount in offer.consumption.get(place, {}).items():
-            taken = candidates.held_capacity(spot, name) + self._amounts.get((place, name), 0)
-            if taken + amount.nanos > spot.device.capacity[name].value.nanos:
+    def _has_capacity(self, index: int, options: candidates.RequestCandidates) -> bool:
+        device = self._devices[index]
+        for name, amount in options.consumption.get(index, {}).items():
+            taken = candidates.held_capacity(device, name) + self._amounts.get((index, name), 0)
+            if taken + amount.nanos > device.device.capacity[name].value.nanos:
                 return False
         return True

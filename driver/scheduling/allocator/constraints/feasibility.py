@@ -1,7 +1,8 @@
-"""Whether what is left can still be had: bounds that end a hopeless branch at once. Pure.
+"""Bounds that end a search branch without solutions early. Pure.
 
-They look at each request with what is free now, at each constraint alone, and at devices and
-counters for all requests together. They may hope in vain; they never despair in vain.
+They check each request against free devices, each constraint alone, and devices and counters for
+all requests together. The bounds are admissible: a rejected branch has no solution; an accepted one
+may still fail.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -13,7 +14,7 @@ from driver.scheduling.allocator.constraints import counter_bounds, counters, ma
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`count` more devices of an offer, from a place in its list on."""
+    """`count` more devices of the candidates, from an index in their list on."""
 
     candidates: candidates.RequestCandidates
     count: int
@@ -22,7 +23,7 @@ class Option:
 
 @dataclass(frozen=True, slots=True)
 class Demand:
-    """What is still to be had for a claim: one of the options."""
+    """Open part of a claim: one of the options is needed."""
 
     claim: int
     options: tuple[Option, ...]
@@ -30,7 +31,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class _FreeOption:
-    """An option, and the devices that could answer it now."""
+    """An option, and the devices that could serve it now."""
 
     option: Option
     places: tuple[int, ...]
@@ -41,126 +42,151 @@ class _FreeOption:
 
 
 class FeasibilityBounds:
-    """Of one node's search."""
+    """Bounds for one node's search."""
 
     def __init__(
         self,
-        spots: Sequence[candidates.NodeDevice],
-        bonds: Sequence[match_attribute.MatchAttribute],
-        taken: counters.CounterTracker,
+        devices: Sequence[candidates.NodeDevice],
+        constraints: Sequence[match_attribute.MatchAttribute],
+        tracker: counters.CounterTracker,
     ) -> None:
-        self._devices = spots
-        self._constraints = bonds
-        self._tracker = taken
-        self._counter_bounds = counter_bounds.CounterBounds(spots, taken)
+        self._devices = devices
+        self._constraints = constraints
+        self._tracker = tracker
+        self._counter_bounds = counter_bounds.CounterBounds(devices, tracker)
 
     def is_feasible(self, demands: Iterable[Demand]) -> bool:
-        """Whether no bound rules out that every demand is met."""
-        chances: list[tuple[Demand, list[_FreeOption]]] = []
+        """Return whether no bound excludes that every demand is met."""
+        free_options: list[tuple[Demand, list[_FreeOption]]] = []
         for demand in demands:
-            found = [self._free_option(demand.claim, option) for option in demand.options]
-            there = [one for one in found if _is_enough(one, one.places)]
-            if not there:
+            options = [self._free_option(demand.claim, option) for option in demand.options]
+            sufficient = [option for option in options if _is_enough(option, option.places)]
+            if not sufficient:
                 return False
-            chances.append((demand, there))
+            free_options.append((demand, sufficient))
         return (
-            self._has_devices(chances)
-            and all(self._is_reconcilable(bond, chances) for bond in self._constraints)
-            and self._has_counters(chances)
+            self._has_devices(free_options)
+            and all(
+                self._is_reconcilable(constraint, free_options) for constraint in self._constraints
+            )
+            and self._has_counters(free_options)
         )
 
-    def _has_counters(self, chances: Sequence[tuple[Demand, list[_FreeOption]]]) -> bool:
-        """Counters are common to requests: what they draw together has to be there."""
-        found = [
-            [(one.option.candidates, one.option.count) for one in there] for _, there in chances
+    def _has_counters(self, free_options: Sequence[tuple[Demand, list[_FreeOption]]]) -> bool:
+        """Return whether the shared counters cover what the requests draw together."""
+        demands = [
+            [(option.option.candidates, option.option.count) for option in options]
+            for _, options in free_options
         ]
         certain = [
-            options for options in found if not any(_is_unbounded(offer) for offer, _ in options)
+            options
+            for options in demands
+            if not any(_is_unbounded(request_candidates) for request_candidates, _ in options)
         ]
         return self._counter_bounds.is_satisfiable(certain)
 
     def _free_option(self, claim: int, option: Option) -> _FreeOption:
-        offer = option.candidates
-        bonds = [bond for bond in self._constraints if bond.covers(claim, offer.subrequest.name)]
-        places = offer.indexes[option.start :]
-        if _is_unbounded(offer):
-            return _FreeOption(option, tuple(places))
+        options = option.candidates
+        constraints = [
+            constraint
+            for constraint in self._constraints
+            if constraint.covers(claim, options.subrequest.name)
+        ]
+        indexes = options.indexes[option.start :]
+        if _is_unbounded(options):
+            return _FreeOption(option, tuple(indexes))
         return _FreeOption(
             option,
             tuple(
-                place
-                for place in places
-                if all(bond.accepts(place) for bond in bonds)
-                and self._tracker.can_allocate(place, offer, claim)
+                index
+                for index in indexes
+                if all(constraint.accepts(index) for constraint in constraints)
+                and self._tracker.can_allocate(index, options, claim)
             ),
         )
 
-    def _has_devices(self, chances: Sequence[tuple[Demand, list[_FreeOption]]]) -> bool:
-        """Devices that are not shared go to one request each."""
-        wanted = 0
+    def _has_devices(self, free_options: Sequence[tuple[Demand, list[_FreeOption]]]) -> bool:
+        """Return whether there are enough devices: an unshared device serves one request."""
+        requested = 0
         union: set[int] = set()
-        for _, found in chances:
-            one = found[0]
-            if len(found) > 1 or _is_unbounded(one.option.candidates) or self._is_repeatable(one):
+        for _, options in free_options:
+            option = options[0]
+            if (
+                len(options) > 1
+                or _is_unbounded(option.option.candidates)
+                or self._is_repeatable(option)
+            ):
                 continue
-            wanted += one.option.count
-            union.update(one.places)
-        return len(union) >= wanted
+            requested += option.option.count
+            union.update(option.places)
+        return len(union) >= requested
 
-    def _is_repeatable(self, one: _FreeOption) -> bool:
-        if one.option.candidates.subrequest.request.admin_access:
+    def _is_repeatable(self, option: _FreeOption) -> bool:
+        if option.option.candidates.subrequest.request.admin_access:
             return True
-        return any(self._devices[place].device.allow_multiple for place in one.places)
+        return any(self._devices[index].device.allow_multiple for index in option.places)
 
     def _is_reconcilable(
         self,
-        bond: match_attribute.MatchAttribute,
-        chances: Sequence[tuple[Demand, list[_FreeOption]]],
+        constraint: match_attribute.MatchAttribute,
+        free_options: Sequence[tuple[Demand, list[_FreeOption]]],
     ) -> bool:
-        mine = [found for demand, found in chances if demand.claim == bond.claim]
-        bound = [found for found in mine if any(bond.constraint.covers(one.name) for one in found)]
+        claim_options = [
+            options for demand, options in free_options if demand.claim == constraint.claim
+        ]
+        bound = [
+            options
+            for options in claim_options
+            if any(constraint.constraint.covers(option.name) for option in options)
+        ]
         if not bound or any(
-            _is_unbounded(one.option.candidates) for found in bound for one in found
+            _is_unbounded(option.option.candidates) for options in bound for option in options
         ):
             return True
-        if bond.constraint.distinct:
-            return _can_differ(bond, bound)
-        values = {member for found in bound for member in _option_values(bond, found)}
-        return any(all(_can_agree(bond, found, value) for found in bound) for value in values)
+        if constraint.constraint.distinct:
+            return _can_differ(constraint, bound)
+        values = {member for options in bound for member in _option_values(constraint, options)}
+        return any(
+            all(_can_agree(constraint, options, value) for options in bound) for value in values
+        )
 
 
-def _is_unbounded(offer: candidates.RequestCandidates) -> bool:
-    """Where a failure is an error, it is for the search to meet it."""
-    return offer.subrequest.request.everything or bool(offer.selector_errors)
+def _is_unbounded(options: candidates.RequestCandidates) -> bool:
+    """Return whether the search has to meet the errors of these candidates itself."""
+    return options.subrequest.request.all_devices or bool(options.selector_errors)
 
 
-def _is_enough(one: _FreeOption, places: Sequence[int]) -> bool:
-    return _is_unbounded(one.option.candidates) or len(places) >= one.option.count
+def _is_enough(option: _FreeOption, indexes: Sequence[int]) -> bool:
+    return _is_unbounded(option.option.candidates) or len(indexes) >= option.option.count
 
 
 def _option_values(
-    bond: match_attribute.MatchAttribute, found: Sequence[_FreeOption]
+    constraint: match_attribute.MatchAttribute, options: Sequence[_FreeOption]
 ) -> Iterable[Hashable]:
-    for one in found:
-        for place in one.places:
-            yield from bond.values[place] or ()
+    for option in options:
+        for index in option.places:
+            yield from constraint.values[index] or ()
 
 
 def _can_agree(
-    bond: match_attribute.MatchAttribute, found: Sequence[_FreeOption], value: Hashable
+    constraint: match_attribute.MatchAttribute, options: Sequence[_FreeOption], value: Hashable
 ) -> bool:
-    """Whether an option can be had of devices that have the value, as far as the bond goes."""
+    """Return whether an option can be served by devices that have the value."""
     return any(
-        not bond.constraint.covers(one.name)
-        or _is_enough(one, [place for place in one.places if value in (bond.values[place] or ())])
-        for one in found
+        not constraint.constraint.covers(option.name)
+        or _is_enough(
+            option, [index for index in option.places if value in (constraint.values[index] or ())]
+        )
+        for option in options
     )
 
 
 def _can_differ(
-    bond: match_attribute.MatchAttribute, bound: Sequence[Sequence[_FreeOption]]
+    constraint: match_attribute.MatchAttribute, bound: Sequence[Sequence[_FreeOption]]
 ) -> bool:
-    """Every device needs an element of its own."""
-    alone = [found[0] for found in bound if len(found) == 1]
-    needed = sum(one.option.count for one in alone)
-    return needed <= len({member for one in alone for member in _option_values(bond, [one])})
+    """Return whether there are enough values: every device needs one of its own."""
+    alone = [options[0] for options in bound if len(options) == 1]
+    needed = sum(option.option.count for option in alone)
+    return needed <= len(
+        {member for option in alone for member in _option_values(constraint, [option])}
+    )

@@ -17,9 +17,9 @@ ValueSet = frozenset[Hashable]
 
 @dataclass(slots=True)
 class MatchAttribute:
-    """One constraint of one claim, and the values of the devices it has been given so far.
+    """One constraint of one claim, and the values of the devices added so far.
 
-    `values` is by place of the node's spots; None where the attribute is not there.
+    `values` is by index of the node's devices; None where the attribute is missing.
     """
 
     claim: int
@@ -29,25 +29,25 @@ class MatchAttribute:
 
     @property
     def reason(self) -> reasons.Reason:
-        """Why a device is not accepted."""
+        """Reason for a rejected device."""
         return reasons.Reason.CONSTRAINT_UNMET
 
-    def signature(self, place: int) -> Hashable:
-        """What it can tell devices apart by."""
-        return self.values[place]
+    def signature(self, index: int) -> Hashable:
+        """Return all that it distinguishes devices by."""
+        return self.values[index]
 
-    def covers(self, claim: int, way: str) -> bool:
-        """Whether it is on the devices of a way of a claim."""
-        return claim == self.claim and self.constraint.covers(way)
+    def covers(self, claim: int, subrequest: str) -> bool:
+        """Return whether it applies to a claim's subrequest."""
+        return claim == self.claim and self.constraint.covers(subrequest)
 
     @property
     def common(self) -> ValueSet | None:
-        """What agreeing devices have in common; None while there is no device."""
+        """Values that agreeing devices have in common; None without a device."""
         return self._chosen[-1] if self._chosen and not self.constraint.distinct else None
 
-    def accepts(self, place: int) -> bool:
-        """Whether a device may be added."""
-        value = self.values[place]
+    def accepts(self, index: int) -> bool:
+        """Return whether a device may be added."""
+        value = self.values[index]
         if value is None:
             return False
         if not self._chosen:
@@ -56,32 +56,34 @@ class MatchAttribute:
             return all(value.isdisjoint(other) for other in self._chosen)
         return not value.isdisjoint(self._chosen[-1])
 
-    def add(self, place: int) -> None:
+    def add(self, index: int) -> None:
         """Add a device that is accepted."""
-        value = self.values[place] or frozenset()
+        value = self.values[index] or frozenset()
         agree = self._chosen and not self.constraint.distinct
         self._chosen.append(value & self._chosen[-1] if agree else value)
 
     def remove_last(self) -> None:
-        """Take the last device back."""
+        """Remove the device added last."""
         self._chosen.pop()
 
     def clear(self) -> None:
-        """Take all devices back."""
+        """Remove all devices."""
         self._chosen.clear()
 
 
 def match_constraints(
-    found: Sequence[claims.Claim], spots: Sequence[candidates.NodeDevice]
+    workload_claims: Sequence[claims.Claim], devices: Sequence[candidates.NodeDevice]
 ) -> tuple[MatchAttribute, ...]:
-    """The constraints of every claim of a workload, ready for a node."""
+    """Return the constraints of every claim of a workload, ready for a node."""
     return tuple(
-        MatchAttribute(place, rule, tuple(_device_values(rule.attribute, spot) for spot in spots))
-        for place, claim in enumerate(found)
+        MatchAttribute(
+            index, rule, tuple(_device_values(rule.attribute, device) for device in devices)
+        )
+        for index, claim in enumerate(workload_claims)
         for rule in claim.spec.constraints
     )
 
 
-def _device_values(name: str, spot: candidates.NodeDevice) -> ValueSet | None:
-    found = attributes.lookup(spot.device.attributes, spot.id.driver, name)
-    return None if found is None or found == () else attributes.members(found)
+def _device_values(name: str, device: candidates.NodeDevice) -> ValueSet | None:
+    value = attributes.find_attribute(device.device.attributes, device.id.driver, name)
+    return None if value is None or value == () else attributes.constraint_values(value)

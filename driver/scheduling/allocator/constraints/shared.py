@@ -1,4 +1,4 @@
-"""What one way of one claim brings into a pact; ways that may meet share what is given."""
+"""Base of constraints whose entries are shared by the subrequests that may meet."""
 
 import abc
 from collections.abc import Sequence
@@ -12,42 +12,42 @@ Entry = TypeVar("Entry")
 
 
 class SharedConstraint(abc.ABC, Generic[Entry]):
-    """A pact (`pacts.Pact`) but for `brings`, `look`, `accepts` and `reason`.
+    """Constraint (`base.Constraint`) without `entry`, `signature`, `accepts` and `reason`.
 
-    `given` is common to the sides of a pact; what stands in it before the search stays.
+    `entries` are shared by the subrequests; entries from before the search stay.
     """
 
     def __init__(
         self,
         claim: int,
-        way: allocator_requests.SubRequest,
-        spots: Sequence[candidates.NodeDevice],
-        found: device_config.DeviceConfigs,
-        given: list[Entry],
+        subrequest: allocator_requests.SubRequest,
+        devices: Sequence[candidates.NodeDevice],
+        configs: device_config.DeviceConfigs,
+        entries: list[Entry],
     ) -> None:
         self._claim = claim
-        self._subrequest = way
-        self._devices = spots
-        self._configs = found
-        self._entries = given
-        self._initial = len(given)
+        self._subrequest = subrequest
+        self._devices = devices
+        self._configs = configs
+        self._entries = entries
+        self._initial = len(entries)
 
-    def covers(self, claim: int, way: str) -> bool:
-        """Whether it is this way of this claim."""
-        return (claim, way) == (self._claim, self._subrequest.name)
+    def covers(self, claim: int, subrequest: str) -> bool:
+        """Return whether it applies to this subrequest of this claim."""
+        return (claim, subrequest) == (self._claim, self._subrequest.name)
 
     @abc.abstractmethod
-    def entry(self, place: int) -> Entry:
-        """What taking a device adds to what is given."""
+    def entry(self, index: int) -> Entry:
+        """Return the entry that a device adds."""
 
-    def add(self, place: int) -> None:
+    def add(self, index: int) -> None:
         """Add a device that is accepted."""
-        self._entries.append(self.entry(place))
+        self._entries.append(self.entry(index))
 
     def remove_last(self) -> None:
-        """Take the last device back."""
+        """Remove the device added last."""
         self._entries.pop()
 
     def clear(self) -> None:
-        """Take all devices back."""
+        """Remove all devices."""
         del self._entries[self._initial :]

@@ -1,7 +1,7 @@
-"""Which nodes are alike, so that what one answers all of them would. Pure.
+"""Equivalence of nodes: equivalent nodes give the same result. Pure.
 
-Nodes are alike where nothing but names and UUIDs tells the devices that they reach apart, and where
-the same of them are in use. Whether a pod fits is for each node to say.
+Nodes are equivalent when nothing but names and UUIDs distinguishes the devices that they reach, and
+the same of them are in use. Pod filters are evaluated per node.
 """
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -12,34 +12,38 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.snapshot import snapshot
 
 
-def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.Share]) -> Hashable | None:
-    """The same for nodes that are alike, of what they reach; None for one that is like no other.
+def node_signature(view: snapshot.Snapshot, shares: Iterable[pools.NodePool]) -> Hashable | None:
+    """Return a value that equivalent nodes share; None for a node without equivalent.
 
-    A pool of which it does not reach all makes a node so, one that has no look, and a share in use
-    that is configured (its terms may be of any kind), but for what its claim needed.
+    That is a node that does not reach all of a pool, a pool without a signature, and a used share
+    with configuration of its own (its terms may be of any kind), unless it is a SliceConfig.
     """
-    found: list[Hashable] = []
+    signature: list[Hashable] = []
     for share in shares:
-        of = share.pool
-        if of.look is None or share.problem or sum(len(d) for _, d in share.slices) != of.size:
+        pool = share.pool
+        if (
+            pool.signature is None
+            or share.problem
+            or sum(len(d) for _, d in share.slices) != pool.size
+        ):
             return None
         used = [
-            _device_use(view, claims.DeviceId(of.driver, of.name, name))
-            for name in view.used_devices(of)
+            _device_use(view, claims.DeviceId(pool.driver, pool.name, name))
+            for name in view.used_devices(pool)
         ]
         if None in used:
             return None
-        found.append((of.look, frozenset(used)))
-    return tuple(found)
+        signature.append((pool.signature, frozenset(used)))
+    return tuple(signature)
 
 
 def _device_use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | None:
-    """How a device is used: of shares how much, and by which namespaces (D18)."""
+    """Return how a device is used: amounts and namespaces of its shares (D18)."""
     amounts: dict[str, int] = {}
     namespaces: set[str] = set()
     for holder in view.holders(device):
         if holder.result.share_id and not all(
-            _is_slice_config(one.opaque) for one in holder.allocation.configs
+            _is_slice_config(config.opaque) for config in holder.allocation.configs
         ):
             return None
         if holder.result.share_id:
@@ -53,35 +57,38 @@ def _device_use(view: snapshot.Snapshot, device: claims.DeviceId) -> Hashable | 
 
 def depends_on_uuids(
     view: snapshot.Snapshot,
-    found: Iterable[claims.Claim],
-    wants: Sequence[allocator_requests.RequestSpec],
+    workload_claims: Iterable[claims.Claim],
+    requests: Sequence[allocator_requests.RequestSpec],
 ) -> bool:
-    """Whether a workload's answer may depend on UUIDs: then no node is like another for it.
+    """Return whether a workload's result may depend on UUIDs: then no nodes are equivalent for it.
 
-    Selectors and constraints say what they read; configuration may be for one device, unless it
-    tells a need.
+    Selectors and constraints declare what they read; configuration may name a device, unless it is
+    a SliceConfig.
     """
-    ways = [way for want in wants for way in want.subrequests]
+    subrequests = [subrequest for request in requests for subrequest in request.subrequests]
     return (
-        any(_reads_uuids(way) for way in ways)
+        any(_reads_uuids(subrequest) for subrequest in subrequests)
         or any(
-            not _is_slice_config(one)
-            for way in ways
-            for one in view.classes[way.request.device_class].configs
+            not _is_slice_config(entry)
+            for subrequest in subrequests
+            for entry in view.classes[subrequest.request.device_class].configs
         )
         or any(
-            any(not _is_slice_config(one.opaque) for one in claim.spec.configs)
-            or any(pools.is_uuid(one.attribute) for one in claim.spec.constraints)
-            for claim in found
+            any(not _is_slice_config(entry.opaque) for entry in claim.spec.configs)
+            or any(pools.is_uuid(entry.attribute) for entry in claim.spec.constraints)
+            for claim in workload_claims
         )
     )
 
 
 def _is_slice_config(opaque: fields.Raw) -> bool:
-    """Whether a configuration says what kind of part will do, and nothing of how it is set up."""
+    """Return whether a configuration is a SliceConfig: it selects, and configures nothing."""
     parameters = opaque.get("parameters")
     return isinstance(parameters, Mapping) and parameters.get("kind") == "SliceConfig"
 
 
-def _reads_uuids(way: allocator_requests.SubRequest) -> bool:
-    return any(one.reads is None or any(map(pools.is_uuid, one.reads)) for one in way.matchers)
+def _reads_uuids(subrequest: allocator_requests.SubRequest) -> bool:
+    return any(
+        matcher.reads is None or any(map(pools.is_uuid, matcher.reads))
+        for matcher in subrequest.matchers
+    )

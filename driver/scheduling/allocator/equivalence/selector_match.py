@@ -1,6 +1,6 @@
-"""Which devices a selector matches: it is evaluated once for devices that look alike to it. Pure.
+"""Cached selector evaluation, once for devices that are equal in what the selector reads. Pure.
 
-A cache of a pure function: what it forgets is evaluated again.
+A cache of a pure function: dropped entries are evaluated again.
 """
 
 import functools
@@ -13,30 +13,30 @@ _MAX_SELECTORS = 4096
 
 
 class Matcher:
-    """A compiled selector with its answers, by what it can tell devices apart by."""
+    """A compiled selector with its results, by what it can distinguish devices by."""
 
     def __init__(self, selector: cel.Selector) -> None:
         self._selector = selector
         self._reads = None if selector.reads is None else tuple(sorted(selector.reads))
-        self._results: dict[object, bool | cel.Failed] = {}
+        self._results: dict[object, bool | cel.EvaluationFailure] = {}
 
     @property
     def reads(self) -> tuple[str, ...] | None:
-        """The names `domain/id` that the answers depend on; None: everything."""
+        """Names `domain/id` that the results depend on; None: all."""
         return self._reads
 
-    def matches(self, driver: str, device: slices.Device) -> bool | cel.Failed:
-        """Whether the selector is true for a device of a driver."""
-        look = self._device_key(driver, device)
-        answer = self._results.get(look)
-        if answer is None:
+    def matches(self, driver: str, device: slices.Device) -> bool | cel.EvaluationFailure:
+        """Return whether the selector is true for a device of a driver."""
+        key = self._device_key(driver, device)
+        result = self._results.get(key)
+        if result is None:
             if len(self._results) >= _MAX_RESULTS:
                 self._results.clear()
-            answer = self._results[look] = self._selector.matches(cel_device(driver, device))
-        return answer
+            result = self._results[key] = self._selector.matches(cel_device(driver, device))
+        return result
 
     def _device_key(self, driver: str, device: slices.Device) -> object:
-        """All that the answer depends on: what the selector reads, or everything."""
+        """Return all that the result depends on: what the selector reads, or everything."""
         names = self._reads
         if names is None:
             names = (*sorted(device.attributes), *sorted(device.capacity))
@@ -45,16 +45,16 @@ class Matcher:
 
     def _device_values(self, driver: str, device: slices.Device, names: tuple[str, ...]) -> object:
         attributes, capacity = device.attributes, device.capacity
-        found: list[object] = []
+        values: list[object] = []
         for full, bare in _lookup_names(driver, names):
             value = attributes.get(full)
             if value is None:
                 value = attributes.get(bare)
-            # In a set of looks `true` would be `1`.
-            found.append((value,) if value is True or value is False else value)
+            # As a dictionary key `True` would equal `1`.
+            values.append((value,) if value is True or value is False else value)
             amount = capacity.get(full) or capacity.get(bare)
-            found.append(None if amount is None else amount.value.nanos)
-        return tuple(found)
+            values.append(None if amount is None else amount.value.nanos)
+        return tuple(values)
 
 
 @functools.lru_cache(maxsize=_MAX_SELECTORS)
@@ -67,14 +67,14 @@ def _lookup_names(driver: str, names: tuple[str, ...]) -> tuple[tuple[str, str],
 
 
 @functools.lru_cache(maxsize=_MAX_SELECTORS)
-def get_matcher(expression: str) -> Matcher | cel.Unusable:
-    """The one matcher of an expression."""
+def get_matcher(expression: str) -> Matcher | cel.UnusableSelector:
+    """Return the one matcher of an expression."""
     compiled = cel.compile_selector(expression)
-    return compiled if isinstance(compiled, cel.Unusable) else Matcher(compiled)
+    return compiled if isinstance(compiled, cel.UnusableSelector) else Matcher(compiled)
 
 
 def cel_device(driver: str, device: slices.Device) -> cel.Device:
-    """What selectors see of a device of a driver."""
+    """Return a device of a driver as selectors see it."""
     return cel.Device(
         driver,
         device.attributes,

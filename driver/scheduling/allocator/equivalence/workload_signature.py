@@ -1,4 +1,4 @@
-"""What of a workload its answers depend on: workloads of one shape get the same answers. Pure."""
+"""Workload signatures: workloads of one signature get the same results. Pure."""
 
 from collections.abc import Hashable
 
@@ -7,7 +7,7 @@ from driver.scheduling.allocator import types as allocator_types
 
 
 def workload_signature(workload: allocator_types.Workload) -> Hashable:
-    """All of a workload that a node's answer depends on, settled claims and `avoid` apart."""
+    """Return all that a node's result depends on, but allocated claims and avoided nodes."""
     return (
         device_signature(workload),
         _pod_signature(workload.pod),
@@ -16,23 +16,26 @@ def workload_signature(workload: allocator_types.Workload) -> Hashable:
 
 
 def single_node_signature(workload: allocator_types.Workload) -> Hashable:
-    """All of it that what a node answers by itself depends on."""
+    """Return all that a node's own result depends on, without other nodes' pods."""
     return device_signature(workload), _pod_signature(workload.pod)
 
 
 def device_signature(workload: allocator_types.Workload) -> Hashable:
-    """All of it that matters for devices, but the CPUs of the pod."""
+    """Return all that matters for devices, but the CPUs of the pod."""
     pod = workload.pod
-    named = {entry.claim: entry.name for entry in pod.claims}
-    asked_as = tuple((claim.spec, named.get(claim.name)) for claim in workload.open_claims)
-    return pod.namespace, asked_as, pod.containers
+    entry_names = {entry.claim: entry.name for entry in pod.claims}
+    requested = tuple((claim.spec, entry_names.get(claim.name)) for claim in workload.open_claims)
+    return pod.namespace, requested, pod.containers
 
 
 def _pod_signature(pod: pods.Pod) -> Hashable:
     return (
         tuple(sorted(pod.node_selector.items())),
         pod.affinity,
-        tuple((one.key, one.operator, one.value, one.effect) for one in pod.tolerations),
+        tuple(
+            (toleration.key, toleration.operator, toleration.value, toleration.effect)
+            for toleration in pod.tolerations
+        ),
         tuple(sorted(pod.requests.items())),
         pod.host_ports,
         pod.volume_claims,
@@ -42,7 +45,7 @@ def _pod_signature(pod: pods.Pod) -> Hashable:
 
 
 def _cross_node_signature(pod: pods.Pod) -> Hashable:
-    """The fields by which it asks for pods of other nodes, or for none; None without any."""
-    if not pod.spread and pod.pod_affinity == interpod_affinity.NONE:
+    """Return the fields that refer to pods of other nodes; None without any."""
+    if not pod.spread_constraints and pod.pod_affinity == interpod_affinity.NONE:
         return None
-    return pod.spread, pod.pod_affinity, frozenset(pod.labels.items())
+    return pod.spread_constraints, pod.pod_affinity, frozenset(pod.labels.items())

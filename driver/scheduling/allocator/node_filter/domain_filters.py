@@ -1,6 +1,6 @@
 """Filters that look beyond the node, for one pod: InterPodAffinity and PodTopologySpread. Pure.
 
-An answer depends on pods of other nodes, so it is never kept with the node's own.
+A result depends on pods of other nodes, so it is never cached with the node's own.
 """
 
 from collections.abc import Hashable, Iterable, Sequence
@@ -26,19 +26,19 @@ class DomainFilterState:
 
     @property
     def without_spread(self) -> "DomainFilterState":
-        """The same without topology spread: what pods that come later may still change."""
+        """The state without topology spread, which later pods may still change."""
         return replace(self, spread=None)
 
     def rejection(self, node: nodes.Node) -> allocator_types.NodeRejection | None:
-        """Say why the node does not do; both with and without the pods nominated to it."""
+        """Return why the node does not fit; both with and without the pods nominated to it."""
         if self.claim_in_use:
             return allocator_types.NodeRejection(
                 reasons.Reason.NODE_VOLUME_IN_USE, self.claim_in_use
             )
-        refused = _rejection(node, self.spread, self.affinity)
+        own_rejection = _rejection(node, self.spread, self.affinity)
         nominated = nominated_first(self.view, node.name, self.pod)
-        if refused is not None or not nominated:
-            return refused
+        if own_rejection is not None or not nominated:
+            return own_rejection
         spread = self.spread.with_pods(nominated, node) if self.spread else None
         affinity = self.affinity.with_pods(nominated, node) if self.affinity else None
         return _rejection(node, spread, affinity)
@@ -57,16 +57,16 @@ def _rejection(
 
 
 def is_self_limiting(pod: pods.Pod) -> bool:
-    """Tell whether pods like this one may keep each other from a node."""
+    """Return whether pods like this one may exclude each other from a node."""
     terms = pod.pod_affinity
-    if not pod.spread and terms is interpod_affinity.NONE:
+    if not pod.spread_constraints and terms is interpod_affinity.NONE:
         return False
-    spread = any(constraint.required for constraint in pod.spread)
+    spread = any(constraint.required for constraint in pod.spread_constraints)
     return bool(terms.required or terms.anti or spread)
 
 
 def is_relevant(view: snapshot.Snapshot, pod: pods.Pod) -> bool:
-    """Tell whether pods of other nodes may decide about a node for this one."""
+    """Return whether pods of other nodes may decide about a node for this one."""
     return is_self_limiting(pod) or bool(pod.volume_claims) or view.population.has_anti_affinity
 
 
@@ -75,7 +75,7 @@ def pod_signature(
     pod: pods.Pod,
     joining: Iterable[interpod_affinity.Term] = (),
 ) -> Hashable:
-    """Equal for pods of one shape that neither placed nor nominated pods tell apart.
+    """Return a value equal for pods that neither placed nor nominated pods distinguish.
 
     `joining` are anti-affinity terms of pods that may be placed meanwhile. Labels themselves are
     left out: those of indexed pods are all different.
@@ -103,17 +103,17 @@ def _anti_affinity_terms(
 
 
 def nominated_key(placed: placed_pods.Population, pod: pods.Pod) -> Hashable:
-    """Equal for pods to which the same nominated pods come first; None where none is nominated."""
+    """Return a value equal for pods that yield to the same nominated pods; None without any."""
     if not placed.has_nominated:
         return None
-    # A nominated pod is not its own rival, so no other pod's answer is its answer.
+    # A nominated pod does not yield to itself, so it shares no result with other pods.
     return pod.priority, pod.uid if pod.nominated else None
 
 
 def prefilter(
     view: snapshot.Snapshot, workload: allocator_types.Workload
 ) -> DomainFilterState | None:
-    """Computed once for pods that no filter tells apart; None where nothing is to be asked."""
+    """Return the state, computed once for pods that no filter distinguishes; None if not needed."""
     pod = workload.pod
     if not is_relevant(view, pod):
         return None
@@ -139,10 +139,10 @@ def _compute(
 
 
 def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Hashable:
-    constrained = bool(pod.spread)
+    constrained = bool(pod.spread_constraints)
     return (
         placed_pods.pod_kind_key(pod),
-        pod.spread,
+        pod.spread_constraints,
         (frozenset(pod.node_selector.items()), pod.affinity) if constrained else None,
         tuple((t.key, t.operator, t.value, t.effect) for t in pod.tolerations)
         if constrained
@@ -154,7 +154,7 @@ def _key(view: snapshot.Snapshot, pod: pods.Pod, own: ids.NodeName | None) -> Ha
 
 
 def _own_node(view: snapshot.Snapshot, workload: allocator_types.Workload) -> ids.NodeName | None:
-    """The node that a settled claim pins the pod to: it does not stand in its own way."""
+    """Return the node that an allocated claim pins the pod to: it does not conflict with itself."""
     for claim in workload.allocated_claims:
         name = snapshot.pinned_node(claim)
         if name is not None and workload.pod.key in view.pods_on(name):
@@ -165,7 +165,7 @@ def _own_node(view: snapshot.Snapshot, workload: allocator_types.Workload) -> id
 def nominated_first(
     view: snapshot.Snapshot, name: ids.NodeName, pod: pods.Pod
 ) -> Sequence[pods.Pod]:
-    """The pods nominated to a node to which this one yields (RunFilterPluginsWithNominatedPods)."""
+    """Return the pods nominated to a node that come first (RunFilterPluginsWithNominatedPods)."""
     return [
         other
         for other in view.population.nominated_pods(name)

@@ -1,7 +1,7 @@
-"""The fit of a pod to a node, as kube-scheduler will check it (D5), and what comes before.
+"""Node filters as kube-scheduler will check them (D5), and filters of our own.
 
-A node that is on its way for somebody else, or about to be taken away, takes nobody. `of_node` is
-what the node decides by itself, `elsewhere` what pods of other nodes decide.
+A node that was requested for another workload, or is about to be removed, takes no pods.
+`node_rejection` is decided by the node itself, `cross_node_rejection` by pods of other nodes.
 """
 
 from collections.abc import Collection, Iterator
@@ -31,14 +31,14 @@ _NO_USAGE = snapshot.NodeUsage()
 def rejection(
     view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.NodeRejection | None:
-    """Say why the node does not do for the workload's pod; None when it does."""
+    """Return why the node does not fit the workload's pod; None if it does."""
     return node_rejection(view, node, workload) or cross_node_rejection(view, node, workload)
 
 
 def node_rejection(
     view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.NodeRejection | None:
-    """Say why the node itself does not do, whatever there is on others."""
+    """Return why the node itself does not fit, whatever is on others."""
     for reason, detail in _rejections(view, node, workload):
         if detail:
             return allocator_types.NodeRejection(reason, detail)
@@ -48,7 +48,7 @@ def node_rejection(
 def cross_node_rejection(
     view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> allocator_types.NodeRejection | None:
-    """Say why pods of other nodes, or of this one, keep the pod away by their labels and terms."""
+    """Return why pods of other nodes, or of this one, exclude the pod by labels and terms."""
     states = domain_filters.prefilter(view, workload)
     return None if states is None else states.rejection(node)
 
@@ -56,12 +56,12 @@ def cross_node_rejection(
 def _rejections(
     view: snapshot.Snapshot, node: nodes.Node, workload: allocator_types.Workload
 ) -> Iterator[tuple[reasons.Reason, str]]:
-    """In the order in which they are told; "" for none. What cannot be is not looked at."""
+    """Yield reasons in reporting order; "" for none. Irrelevant checks are skipped."""
     pod, use = workload.pod, effective_usage(view, node, workload.pod)
     if workload.allocated_claims:
         yield reasons.Reason.NODE_PINNED, _pinned_elsewhere(node, workload)
     if node.leaving:
-        # Whatever the pod tolerates: it would go with the node.
+        # Tolerations do not matter: the pod would be removed with the node.
         yield reasons.Reason.NODE_INTERRUPTED, f"taint {node.leaving}"
     if use.placeholders:
         yield reasons.Reason.NODE_ARRIVING, "asked for, not complete yet"
@@ -95,7 +95,7 @@ def _volume_rejections(
 
 
 def other_pods(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> Collection[pods.Pod]:
-    """The other pods of a node."""
+    """Return the other pods of a node."""
     return [other for other in view.pods_on(node.name).values() if other.uid != pod.uid]
 
 
@@ -108,7 +108,7 @@ def _pinned_elsewhere(node: nodes.Node, workload: allocator_types.Workload) -> s
 
 
 def effective_usage(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> snapshot.NodeUsage:
-    """Sum what its pods take of a node, and those nominated to it that come first."""
+    """Return a node's usage, including nominated pods that come first."""
     use = view.usage.get(node.name, _NO_USAGE)
     if not view.population.has_nominated:
         return use
@@ -119,12 +119,12 @@ def effective_usage(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) ->
 def insufficient_resource(
     view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod
 ) -> node_resources_fit.InsufficientResource | None:
-    """The first resource that a node has too little of; None where there is none."""
+    """Return the first resource that a node has too little of; None if there is none."""
     return node_resources_fit.insufficient_resource(node, effective_usage(view, node, pod), pod)
 
 
 def max_pods(view: snapshot.Snapshot, node: nodes.Node, pod: pods.Pod) -> int:
-    """Count how many pods like this one a node has room for, where it has room for one."""
+    """Return how many pods like this one fit the node, given that one does."""
     if pod.host_ports:
         return 1
     return node_resources_fit.max_pods(node, effective_usage(view, node, pod), pod)

@@ -19,7 +19,7 @@ _NO_LABELS: Mapping[str, str] = {}
 
 
 class State:
-    """The counts for a pod. An `objection` holds for the pods that were counted."""
+    """Counts for a pod. A `rejection` holds for the pods that were counted."""
 
     def __init__(self, pod: pods.Pod, placed: placed_pods.Population) -> None:
         self._pod = pod
@@ -31,7 +31,7 @@ class State:
 
     @classmethod
     def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
-        """The state before filtering; None where the plugin is skipped (PreFilter's Skip)."""
+        """Return the state before filtering; None if the plugin is skipped (PreFilter's Skip)."""
         key = "company", placed_pods.pod_kind_key(pod)
         state = placed.counts(key, functools.partial(cls._count_placed, pod)).copy()
         return None if state.is_skipped else state
@@ -53,11 +53,11 @@ class State:
         return state
 
     def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
-        """Pods more of a kind on a node of the cluster, or fewer."""
+        """Add pods of a kind on a node of the cluster; a negative number removes them."""
         self.add_counts(kind, self._placed.cluster_nodes, {node: number})
 
     def copy(self) -> "State":
-        """A copy that changes alone."""
+        """Return an independent copy."""
         state = State(self._pod, self._placed)
         state._affinity, state._anti_affinity = (
             Counter(self._affinity),
@@ -67,7 +67,7 @@ class State:
         return state
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
-        """The state with pods more on a node (AddPod)."""
+        """Return the state with more pods on a node (AddPod)."""
         state = self.copy()
         for pod in more:
             state.add_counts(placed_pods.pod_kind(pod), {node.name: node}, {node.name: 1})
@@ -76,12 +76,12 @@ class State:
     def add_counts(
         self, kind: placed_pods.PodKind, by_name: Nodes, counts: Mapping[ids.NodeName, int]
     ) -> None:
-        """Pods more of a kind on each of some nodes, or fewer."""
+        """Add pods of a kind on some nodes; negative numbers remove them."""
         self._add_existing_anti(kind, by_name, counts)
         self._add_own(kind, by_name, counts)
 
     def rejection(self, node: nodes.Node) -> tuple[reasons.Reason, str] | None:
-        """Say why the pod and those of the node's domains cannot be together."""
+        """Return why the pod and those of the node's domains cannot be together."""
         lacking = self._missing_affinity(node)
         if lacking:
             return reasons.Reason.NODE_POD_AFFINITY, lacking
@@ -105,7 +105,7 @@ class State:
                 return f"pod affinity by {term.topology_key}, a label that the node lacks"
             if self._affinity[term.topology_key, value] <= 0:
                 alone = alone or f"pod affinity by {term.topology_key}"
-        # The first of pods that want to be together is let in anywhere.
+        # The first of a group of pods with mutual affinity may go to any node.
         if (
             alone
             and not any(number > 0 for number in self._affinity.values())
@@ -148,9 +148,9 @@ def term_selects(
     labels: Mapping[str, str],
     placed: placed_pods.Population,
 ) -> bool:
-    """Tell whether a term of a pod that is placed now selects a pod.
+    """Return whether a term of a pod that is placed now selects a pod.
 
-    Its namespaceSelector chooses among the namespaces that are there, unless it is empty.
+    Its namespaceSelector chooses among the existing namespaces, unless it is empty.
     """
     if term.selector is None:
         return False
@@ -168,7 +168,7 @@ def term_selects(
 def _reachable_kinds(
     terms: interpod_affinity.PodAffinity, placed: placed_pods.Population
 ) -> Iterator[placed_pods.KindCounts]:
-    """The kinds of pods that required terms may select."""
+    """Yield the kinds of pods that required terms may select."""
     every = (*terms.required, *terms.anti)
     if any(term.namespace_selector is not None for term in every):
         yield from placed.kind_counts()
@@ -184,7 +184,7 @@ def add_domain_counts(
     counts: Mapping[ids.NodeName, int],
     weight: int = 1,
 ) -> None:
-    """Add the pods of nodes to the domains that a label makes, so often as they weigh."""
+    """Add the pods of nodes to the domains of a label key, times their weight."""
     for name, number in counts.items():
         node = by_name.get(name)
         value = node.labels.get(key) if node is not None else None

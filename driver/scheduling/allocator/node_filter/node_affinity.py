@@ -4,7 +4,7 @@ from driver.resources.core import nodes, pods
 
 
 def rejection(node: nodes.Node, pod: pods.Pod) -> str:
-    """Say why the pod refuses the node, in words; "" where it does not."""
+    """Return why the pod excludes the node, in words; "" if it does not."""
     for key, value in pod.node_selector.items():
         if node.labels.get(key) != value:
             return f"nodeSelector {key}={value}"
@@ -14,14 +14,14 @@ def rejection(node: nodes.Node, pod: pods.Pod) -> str:
 
 
 def matches(node: nodes.Node, pod: pods.Pod) -> bool:
-    """Tell whether the pod could be on the node as far as its labels and its name go."""
+    """Return whether the node's labels and name fit the pod."""
     if not pod.node_selector and pod.affinity is None:
         return True
     return not rejection(node, pod)
 
 
 def score(node: nodes.Node, pod: pods.Pod) -> int:
-    """The weights of the preferred terms that the node matches, together."""
+    """Return the sum of the weights of the preferred terms that the node matches."""
     return sum(
         preference.weight
         for preference in pod.node_preferences

@@ -7,9 +7,9 @@ _ALL_ADDRESSES = "0.0.0.0"  # noqa: S104 - compared, nothing binds
 
 
 def rejection(use: snapshot.NodeUsage, pod: pods.Pod) -> str:
-    """The first port that is taken, in words; "" where none is.
+    """Return the first port that is taken, in words; "" if none is.
 
-    An address that is not named is 0.0.0.0, which is every address; `::` is one like any other.
+    An empty address is 0.0.0.0, which is every address; `::` is an address like any other.
     """
     for port in pod.host_ports:
         for taken in use.ports:
@@ -21,5 +21,5 @@ def rejection(use: snapshot.NodeUsage, pod: pods.Pod) -> str:
 def _ports_conflict(port: pods.HostPort, taken: pods.HostPort) -> bool:
     if (port.protocol, port.port) != (taken.protocol, taken.port):
         return False
-    mine, theirs = port.address or _ALL_ADDRESSES, taken.address or _ALL_ADDRESSES
-    return mine == theirs or _ALL_ADDRESSES in (mine, theirs)
+    requested, used = port.address or _ALL_ADDRESSES, taken.address or _ALL_ADDRESSES
+    return requested == used or _ALL_ADDRESSES in (requested, used)

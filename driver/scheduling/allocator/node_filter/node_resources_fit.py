@@ -20,7 +20,7 @@ class InsufficientResource:
 def insufficient_resource(
     node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod
 ) -> InsufficientResource | None:
-    """The first resource that a node has too little of; None where there is none."""
+    """Return the first resource that a node has too little of; None if there is none."""
     allowed = node.allocatable.get(_PODS, 0)
     if use.pod_count + 1 > allowed:
         return InsufficientResource(_PODS, 1, allowed - use.pod_count)
@@ -32,7 +32,7 @@ def insufficient_resource(
 
 
 def rejection(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> str:
-    """The first resource that is short, in words; "" where none is."""
+    """Return the first resource that is short, in words; "" if none is."""
     short = insufficient_resource(node, use, pod)
     if short is None:
         return ""
@@ -43,7 +43,7 @@ def rejection(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> str:
 
 
 def max_pods(node: nodes.Node, use: snapshot.NodeUsage, pod: pods.Pod) -> int:
-    """Count how many pods like this one a node has room for, where it has room for one."""
+    """Return how many pods like this one fit the node, given that one does."""
     free = [
         (node.allocatable.get(name, 0) - use.requests.get(name, 0)) // amount
         for name, amount in pod.requests.items()

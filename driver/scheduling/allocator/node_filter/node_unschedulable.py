@@ -6,7 +6,7 @@ CORDON_TAINT = "node.kubernetes.io/unschedulable"
 
 
 def rejection(node: nodes.Node, pod: pods.Pod) -> str:
-    """Say why the node refuses the pod, in words; "" where it does not."""
+    """Return why the node excludes the pod, in words; "" if it does not."""
     tolerated = not node.cordoned or any(
         toleration.tolerates(CORDON_TAINT, "", "NoSchedule") for toleration in pod.tolerations
     )

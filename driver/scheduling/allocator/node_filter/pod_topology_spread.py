@@ -16,11 +16,11 @@ from driver.scheduling.snapshot import placed_pods
 
 Nodes = Mapping[ids.NodeName, nodes.Node]
 Eligible = Mapping[ids.NodeName, str]
-"""The domain of each node that counts."""
+"""Domain of each eligible node."""
 
 
 class State:
-    """The counts for a pod, one counter a constraint."""
+    """Counts for a pod, one counter per constraint."""
 
     def __init__(
         self,
@@ -38,15 +38,15 @@ class State:
 
     @classmethod
     def prefilter(cls, pod: pods.Pod, placed: placed_pods.Population) -> "State | None":
-        """The state before filtering; None for a pod without such constraints."""
-        constraints = [constraint for constraint in pod.spread if constraint.required]
+        """Return the state before filtering; None for a pod without such constraints."""
+        constraints = [constraint for constraint in pod.spread_constraints if constraint.required]
         if not constraints:
             return None
         counts = [domain_counts(pod, constraint, constraints, placed) for constraint in constraints]
         return cls(pod, constraints, counts)
 
     def with_pods(self, more: Sequence[pods.Pod], node: nodes.Node) -> "State":
-        """The state with pods more on a node (AddPod): those being deleted count as well."""
+        """Return the state with more pods on a node (AddPod): terminating ones count as well."""
         counts = [Counter(count) for count in self._counts]
         alone = {node.name: node}
         for constraint, count in zip(self._constraints, counts, strict=True):
@@ -58,7 +58,7 @@ class State:
         return State(self._pod, self._constraints, counts)
 
     def rejection(self, node: nodes.Node) -> str:
-        """The first constraint that the pod would break there, in words; "" for none."""
+        """Return the first constraint that the pod would break there, in words; "" for none."""
         for constraint, count, least in zip(
             self._constraints, self._counts, self._minimums, strict=True
         ):
@@ -81,7 +81,7 @@ def _eligibility_key(
     constraint: topology_spread.Constraint,
     every: Sequence[topology_spread.Constraint],
 ) -> Hashable:
-    """The same where the same nodes are eligible."""
+    """Return a key that is equal where the same nodes are eligible."""
     return (
         constraint.topology_key,
         tuple(other.topology_key for other in every),
@@ -98,7 +98,7 @@ def _eligible_nodes(
     every: Sequence[topology_spread.Constraint],
     by_name: Nodes,
 ) -> Eligible:
-    """Nodes with the keys of all constraints that the inclusion policies of this one let in."""
+    """Return nodes with the keys of all constraints that this one's inclusion policies admit."""
     keys = {other.topology_key for other in every}
     eligible = {}
     for name, node in by_name.items():
@@ -118,7 +118,7 @@ def domain_counts(
     every: Sequence[topology_spread.Constraint],
     placed: placed_pods.Population,
 ) -> Counter[str]:
-    """Count how many pods that a constraint matches each eligible domain has."""
+    """Return the number of pods that a constraint matches per eligible domain."""
     key = "spread", pod.namespace, constraint.selector, _eligibility_key(pod, constraint, every)
     make = functools.partial(_matching_pods, pod, constraint, every)
     return Counter(placed.counts(key, make).domains)
@@ -155,11 +155,11 @@ class MatchingPods:
         self.domains = Counter(first)
 
     def add(self, kind: placed_pods.PodKind, node: ids.NodeName, number: int) -> None:
-        """Pods more of a kind on a node of the cluster, or fewer."""
+        """Add pods of a kind on a node of the cluster; a negative number removes them."""
         self.add_counts(kind, {node: number})
 
     def add_counts(self, kind: placed_pods.PodKind, members: Mapping[ids.NodeName, int]) -> None:
-        """Pods more of a kind on each of some nodes, or fewer."""
+        """Add pods of a kind on some nodes; negative numbers remove them."""
         if not self._is_counted(kind):
             return
         for name, number in members.items():
@@ -168,11 +168,11 @@ class MatchingPods:
                 self.domains[domain] += number
 
     def copy(self) -> "MatchingPods":
-        """A copy that changes alone."""
+        """Return an independent copy."""
         return MatchingPods(self._namespace, self._selector, self._eligible, self.domains)
 
     def _is_counted(self, kind: placed_pods.PodKind) -> bool:
         if kind.namespace != self._namespace or kind.deleting or self._selector is None:
             return False
-        # An empty selector matches the pod itself and counts nobody (countPodsMatchSelector).
+        # An empty selector matches the pod itself and counts no pods (countPodsMatchSelector).
         return not self._selector.is_empty and self._selector.matches(kind.labels)

@@ -19,6 +19,6 @@ POLICIES: Mapping[str, Callable[[workload_mix.WorkloadMix], base.Policy]] = {
     pack.Pack.name: lambda _usual: pack.Pack(),
     pack.Spread.name: lambda _usual: pack.Spread(),
 }
-"""How every policy is made, by the name used in configuration, of what is usually asked."""
+"""Constructors of the policies, by name in configuration; each takes the workload mix."""
 DEFAULT = ("mig-layout", "topology", "fragmentation", "islands", "pack")
-"""Sets are connected well first; then little is wasted; then what is in use is filled."""
+"""Connections of sets first, then little waste, then GPUs in use."""

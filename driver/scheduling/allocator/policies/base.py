@@ -1,6 +1,6 @@
-"""What placement policies look at, and what one is. Pure values.
+"""Types of placement policies, and their protocol. Pure values.
 
-GPUs are told apart by what matters for placing alone: cards that are equal are interchangeable.
+GPUs are distinguished by what matters for placement alone: equal GPUs are interchangeable.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from driver import ids, names
 
 MAX_SCORE = 100
 FULL = 1000
-"""What an idle card has left, in thousandths."""
+"""Capacity of an idle GPU, in thousandths."""
 IDLE = ""
 WHOLE = "whole"
 MPS = names.SHARING_MPS
@@ -32,7 +32,7 @@ class MigPlacement(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class GpuModel:
-    """A kind of GPU: `memory` in bytes, `parts` every MIG placement. One object a kind."""
+    """A model of GPU: `memory` in bytes, `placements` every MIG placement. One object per model."""
 
     product: str
     memory: int
@@ -41,16 +41,16 @@ class GpuModel:
     @cached_property
     def all_slices(self) -> int:
         """Every memory slice, as a bit mask."""
-        found = 0
-        for part in self.placements:
-            found |= part.mask
-        return found
+        slices_mask = 0
+        for placement in self.placements:
+            slices_mask |= placement.mask
+        return slices_mask
 
 
 class GpuState(NamedTuple):
-    """A GPU as it is now: how it is used, what it has left to give in that way, in thousandths.
+    """State of a GPU: its mode, and its remaining capacity in that mode, in thousandths.
 
-    `free` is a bit mask of the memory slices that MIG instances may still lie on.
+    `free_slices` is a bit mask of the memory slices without MIG instances.
     """
 
     model: GpuModel
@@ -60,7 +60,7 @@ class GpuState(NamedTuple):
 
 
 class GpuLocation(NamedTuple):
-    """Where a GPU sits: NVLink neighbours as a bit mask over the node's GPUs, root, NUMA node."""
+    """Location of a GPU: NVLink peers as a bit mask over the node's GPUs, PCIe root, NUMA node."""
 
     peers: int = 0
     pcie_root: str = ""
@@ -68,13 +68,13 @@ class GpuLocation(NamedTuple):
 
 
 class NodeTopology(NamedTuple):
-    """The positions of a node's GPUs, in their order."""
+    """Locations of a node's GPUs, in their order."""
 
     locations: tuple[GpuLocation, ...]
 
 
 class Usage(NamedTuple):
-    """What is taken of a card, in thousandths; of MIG the slices in `mask`. `memory` in bytes."""
+    """Usage of a GPU, in thousandths; with MIG the slices in `mask`. `memory` in bytes."""
 
     gpu: int
     mode: str
@@ -84,7 +84,7 @@ class Usage(NamedTuple):
 
 
 class NodeCapacity(NamedTuple):
-    """What a node has left: milli CPUs and bytes of memory for pods, and its cards."""
+    """Free capacity of a node: milli CPUs and bytes of memory for pods, and its GPUs."""
 
     cpu: int
     memory: int
@@ -93,35 +93,35 @@ class NodeCapacity(NamedTuple):
 
     @property
     def idle_gpus(self) -> int:
-        """How many cards nobody uses."""
-        return sum(1 for card in self.gpus if card.mode == IDLE)
+        """Number of GPUs without usage."""
+        return sum(1 for gpu in self.gpus if gpu.mode == IDLE)
 
     @property
     def remaining(self) -> int:
-        """How much of its cards is left, in thousandths."""
-        return sum(card.remaining for card in self.gpus)
+        """Remaining capacity of all GPUs, in thousandths."""
+        return sum(gpu.remaining for gpu in self.gpus)
 
-    def without(self, taken: tuple[Usage, ...], cpu: int = 0, memory: int = 0) -> "NodeCapacity":
-        """What is left once something is taken of it."""
-        cards = list(self.gpus)
-        for one in taken:
-            cards[one.gpu] = _without(cards[one.gpu], one)
-        return NodeCapacity(self.cpu - cpu, self.memory - memory, tuple(cards), self.topology)
+    def without(self, usages: tuple[Usage, ...], cpu: int = 0, memory: int = 0) -> "NodeCapacity":
+        """Return the capacity that is left after some usage."""
+        gpus = list(self.gpus)
+        for usage in usages:
+            gpus[usage.gpu] = _without(gpus[usage.gpu], usage)
+        return NodeCapacity(self.cpu - cpu, self.memory - memory, tuple(gpus), self.topology)
 
 
-def _without(card: GpuState, taken: Usage) -> GpuState:
-    if taken.mode == MIG:
-        free = card.free_slices & ~taken.mask
-        left = FULL * free.bit_count() // max(card.model.all_slices.bit_count(), 1)
-        return GpuState(card.model, MIG, left, free)
-    if taken.mode == WHOLE:
-        return GpuState(card.model, WHOLE, 0, 0)
-    return GpuState(card.model, taken.mode, card.remaining - taken.thousandths, 0)
+def _without(gpu: GpuState, usage: Usage) -> GpuState:
+    if usage.mode == MIG:
+        free = gpu.free_slices & ~usage.mask
+        left = FULL * free.bit_count() // max(gpu.model.all_slices.bit_count(), 1)
+        return GpuState(gpu.model, MIG, left, free)
+    if usage.mode == WHOLE:
+        return GpuState(gpu.model, WHOLE, 0, 0)
+    return GpuState(gpu.model, usage.mode, gpu.remaining - usage.thousandths, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One way to place a workload: a node, what is taken of it, its room before and after."""
+    """A way to place a workload: a node, the usage, and the capacity before and after."""
 
     node: ids.NodeName
     before: NodeCapacity
@@ -130,17 +130,17 @@ class Candidate:
 
 
 class Policy(Protocol):
-    """A policy is pure and looks at candidates only. One that does not care says `MAX_SCORE`."""
+    """A policy is pure and reads candidates only. Without preference it returns `MAX_SCORE`."""
 
     @property
     def name(self) -> str:
-        """In configuration."""
+        """Name in configuration."""
         ...
 
     def score(self, candidate: Candidate) -> int:
-        """0 to 100, quantised (D6): higher is better."""
+        """Return 0 to 100, quantised (D6): higher is better."""
         ...
 
     def explain(self, candidate: Candidate) -> str:
-        """Why this candidate, in a few words, for the event; empty where it does not care."""
+        """Return why this candidate, in a few words for the event; empty without preference."""
         ...

@@ -1,4 +1,4 @@
-"""What is usually asked, as an operator wrote it: a `UsualWorkloads` document as a mix. Pure."""
+"""Configured workload mix: a `UsualWorkloads` document as a mix. Pure."""
 
 from driver.api import workload_mix
 from driver.devices import faces
@@ -13,17 +13,21 @@ _MODES = {
     faces.Kind.TIME_SLICING: base.TIME_SLICING,
 }
 _THOUSANDTHS = base.FULL // 100
-"""In a percent."""
+"""Thousandths in a percent."""
 
 
 def build_mix(document: workload_mix.UsualWorkloads) -> policy_mix.WorkloadMix:
-    """The shapes it names, by their weights."""
-    return policy_mix.build_mix((_workload_shape(one), one.weight) for one in document.workloads)
+    """Return the shapes of a document, by their weights."""
+    return policy_mix.build_mix(
+        (_workload_shape(workload), workload.weight) for workload in document.workloads
+    )
 
 
-def _workload_shape(one: workload_mix.Workload) -> policy_mix.WorkloadShape:
-    cpu = quantities.parse(one.cpu).millis
-    if not one.gpus:
+def _workload_shape(workload: workload_mix.Workload) -> policy_mix.WorkloadShape:
+    cpu = quantities.parse(workload.cpu).millis
+    if not workload.gpus:
         return policy_mix.WorkloadShape(base.IDLE, 0, 0, cpu)
-    part = base.FULL if one.percent is None else one.percent * _THOUSANDTHS
-    return policy_mix.WorkloadShape(_MODES[one.face], one.gpus, part, cpu, frozenset(one.products))
+    part = base.FULL if workload.percent is None else workload.percent * _THOUSANDTHS
+    return policy_mix.WorkloadShape(
+        _MODES[workload.face], workload.gpus, part, cpu, frozenset(workload.products)
+    )

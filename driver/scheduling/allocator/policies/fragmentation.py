@@ -1,8 +1,8 @@
-"""fragmentation: leave as little GPU as possible that what is usually asked cannot use.
+"""fragmentation: minimize GPU capacity that the usual workloads cannot use.
 
-A GPU is of no use for what is usually asked where what is left of it is too small (the gradient of
-Weng and others, "Beware of Fragmentation", USENIX ATC 2023), where its node has no CPU left for it,
-and where it was given to somebody for whom another one would have done, while others need its kind.
+GPU capacity is unusable where the remainder of a GPU is too small (the gradient of Weng and others,
+"Beware of Fragmentation", USENIX ATC 2023), where its node has no CPU left, and where a workload
+that others would have served takes a GPU of a model that is needed.
 """
 
 import functools
@@ -12,32 +12,32 @@ from collections import Counter
 from driver.scheduling.allocator.policies import base, workload_mix
 
 _MAX_CACHED = 2048
-"""Rooms of which it is remembered what is useless: of the last few hundred decisions."""
+"""Cached capacities: those of the last few hundred decisions."""
 _LEVELS = 100
 _STRANDED = 0.5
 _SCARCE = 0.5
-"""A GPU without CPU, or of a kind that others need, counts half: someone may come who can use it.
+"""GPU capacity without CPU, or of a scarce model, counts half: a later workload may use it.
 
-By streams of pods (`benchmarks/placement`): where it counts more, fewer large pods find room.
+Chosen by streams of pods (`benchmarks/placement`): with a higher weight fewer large pods fit.
 """
 
 
 class Fragmentation:
-    """Scores how much useless GPU a node has less, quantised (D6)."""
+    """Scores the reduction of unusable GPU capacity, quantised (D6)."""
 
     name = "fragmentation"
 
-    def __init__(self, usual: workload_mix.WorkloadMix) -> None:
-        self._mix = usual
-        self._cached_useless = functools.lru_cache(_MAX_CACHED)(functools.partial(_useless, usual))
+    def __init__(self, mix: workload_mix.WorkloadMix) -> None:
+        self._mix = mix
+        self._cached_useless = functools.lru_cache(_MAX_CACHED)(functools.partial(_useless, mix))
 
     def score(self, candidate: base.Candidate) -> int:
-        """50 where it stays, more where it falls."""
+        """Return 50 for no change, more for a reduction."""
         level = math.floor(_LEVELS / (1 + math.exp(self._useless_growth(candidate) / base.FULL)))
         return base.MAX_SCORE * level // _LEVELS
 
     def explain(self, candidate: base.Candidate) -> str:
-        """How much GPU becomes of no use, or of use."""
+        """Return how much GPU capacity becomes unusable, or usable."""
         grown = round(self._useless_growth(candidate))
         if grown <= 0:
             return "no GPU becomes useless to what is usually asked"
@@ -48,42 +48,45 @@ class Fragmentation:
         grown = self._useless(candidate.after) - self._useless(candidate.before)
         return grown + self._scarce_usage(candidate) if self._mix.scarce else grown
 
-    def _useless(self, room: base.NodeCapacity) -> float:
-        return self._cached_useless(self._mix.cpu_step(room.cpu, room.remaining), room.gpus)
+    def _useless(self, capacity: base.NodeCapacity) -> float:
+        return self._cached_useless(
+            self._mix.cpu_step(capacity.cpu, capacity.remaining), capacity.gpus
+        )
 
     def _scarce_usage(self, candidate: base.Candidate) -> float:
-        """Thousandths of GPUs that are taken and may be missed by those who need their kind."""
-        found = zip(candidate.before.gpus, candidate.after.gpus, strict=True)
+        """Return thousandths of used GPUs that workloads bound to their model may need."""
+        pairs = zip(candidate.before.gpus, candidate.after.gpus, strict=True)
         return _SCARCE * sum(
-            self._mix.scarce.get(before.model.product, 0.0) * (before.remaining - after.remaining)
-            for before, after in found
+            self._mix.scarce.get(previous.model.product, 0.0)
+            * (previous.remaining - current.remaining)
+            for previous, current in pairs
         )
 
 
 def _useless(
-    usual: workload_mix.WorkloadMix, step: tuple[int, int], cards: tuple[base.GpuState, ...]
+    mix: workload_mix.WorkloadMix, step: tuple[int, int], gpus: tuple[base.GpuState, ...]
 ) -> float:
-    """Idle thousandths that the usual shapes cannot use, in the mean; by a step of the CPU."""
-    there = [(card, number) for card, number in Counter(cards).items() if card.remaining]
-    idle = sum(card.remaining * number for card, number in there)
-    at, served = step
-    enough = frozenset(usual.cpus[:at])
+    """Return the mean of idle thousandths that usual shapes cannot use; by a step of the CPU."""
+    counted = [(gpu, number) for gpu, number in Counter(gpus).items() if gpu.remaining]
+    idle = sum(gpu.remaining * number for gpu, number in counted)
+    position, served = step
+    enough = frozenset(mix.cpus[:position])
     fragmented = sum(
-        weight * (_unused_capacity(demand, there) if demand.cpu in enough else idle)
-        for demand, weight in usual.shapes
+        weight * (_unused_capacity(demand, counted) if demand.cpu in enough else idle)
+        for demand, weight in mix.shapes
     )
     return fragmented + _STRANDED * (idle - served)
 
 
 def _unused_capacity(
-    demand: workload_mix.WorkloadShape, cards: list[tuple[base.GpuState, int]]
+    demand: workload_mix.WorkloadShape, gpus: list[tuple[base.GpuState, int]]
 ) -> int:
-    """Idle thousandths that a shape cannot use: all of them, where it does not fit at all."""
+    """Return idle thousandths that a shape cannot use: all of them if it does not fit at all."""
     served = unused = 0
-    for card, number in cards:
-        if demand.gpu_count and demand.fits(card):
+    for gpu, number in gpus:
+        if demand.gpu_count and demand.fits(gpu):
             served += number
         else:
-            unused += card.remaining * number
+            unused += gpu.remaining * number
     enough = demand.gpu_count and served >= demand.gpu_count
-    return unused if enough else sum(card.remaining * number for card, number in cards)
+    return unused if enough else sum(gpu.remaining * number for gpu, number in gpus)

@@ -6,35 +6,35 @@ _HALF = base.MAX_SCORE // 2
 
 
 class Pack:
-    """Opens no GPU where one in use has room, and no node where one in use has.
+    """Uses no idle GPU while one in use has room, and no idle node while one in use has.
 
-    So whole GPUs and whole nodes stay free.
+    This keeps whole GPUs and whole nodes free.
     """
 
     name = "pack"
 
     def score(self, candidate: base.Candidate) -> int:
-        """Half for opening no GPU, up to half for how many of the node's were in use before."""
-        room, total = candidate.before, max(len(candidate.before.gpus), 1)
-        opens = candidate.after.idle_gpus < room.idle_gpus
-        return (0 if opens else _HALF) + _HALF * (total - room.idle_gpus) // total
+        """Return half for using no idle GPU, and up to half for the node's GPUs in use before."""
+        capacity, total = candidate.before, max(len(candidate.before.gpus), 1)
+        opens = candidate.after.idle_gpus < capacity.idle_gpus
+        return (0 if opens else _HALF) + _HALF * (total - capacity.idle_gpus) // total
 
     def explain(self, candidate: base.Candidate) -> str:
-        """How full the node was, and is."""
+        """Return the idle GPUs before and after."""
         return f"the fullest node that still fits: {_idle_counts(candidate)}"
 
 
 class Spread:
-    """The opposite of pack: neighbours are few as long as there is room."""
+    """The opposite of pack: few neighbours as long as there is room."""
 
     name = "spread"
 
     def score(self, candidate: base.Candidate) -> int:
-        """As much as pack dislikes it."""
+        """Return the inverse of pack's score."""
         return base.MAX_SCORE - Pack().score(candidate)
 
     def explain(self, candidate: base.Candidate) -> str:
-        """How full the node was, and is."""
+        """Return the idle GPUs before and after."""
         return f"the emptiest node: {_idle_counts(candidate)}"
 
 

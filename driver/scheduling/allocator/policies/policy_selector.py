@@ -1,4 +1,4 @@
-"""Which policies decide about a workload: those of its DeviceClass, else the controller's. Pure."""
+"""Policies of a workload: those of its DeviceClass, else the controller's. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -14,7 +14,7 @@ _Key = tuple[str | None, workload_mix.WorkloadMix]
 
 
 class PolicySelector:
-    """Of one cluster. Whose classes differ in this, the class of the first request decides."""
+    """Selector for one cluster. If classes differ, the class of the first request decides."""
 
     def __init__(self, default: ranking.PolicyChain) -> None:
         self._default = default
@@ -22,37 +22,37 @@ class PolicySelector:
         self._chains: OrderedDict[_Key, ranking.PolicyChain] = OrderedDict()
 
     def select(
-        self, view: snapshot.Snapshot, wants: Iterable[allocator_requests.RequestSpec]
+        self, view: snapshot.Snapshot, specs: Iterable[allocator_requests.RequestSpec]
     ) -> ranking.PolicyChain | allocator_types.Unschedulable:
-        """The policies, with what is usually asked now; the same object as long as it is."""
-        name, words = _class_policies(view, wants)
-        now = self._estimator.estimate(view)
-        found = self._chains.get((words, now))
-        if found is None:
+        """Return the policies with the current mix; the same object while it does not change."""
+        name, policies_text = _class_policies(view, specs)
+        mix = self._estimator.estimate(view)
+        chain = self._chains.get((policies_text, mix))
+        if chain is None:
             try:
-                found = (
-                    self._default.with_mix(now)
-                    if words is None
-                    else ranking.parse_policies(words, now)
+                chain = (
+                    self._default.with_mix(mix)
+                    if policies_text is None
+                    else ranking.parse_policies(policies_text, mix)
                 )
             except errors.BadInput as error:
-                where = f"DeviceClass {name}: annotation {names.POLICIES_ANNOTATION}"
-                detail = f"{where}: {error.problem}; expected {error.expected}"
+                source = f"DeviceClass {name}: annotation {names.POLICIES_ANNOTATION}"
+                detail = f"{source}: {error.problem}; expected {error.expected}"
                 return allocator_types.Unschedulable(reasons.Reason.CONFIG_INVALID, detail)
-            self._chains[words, now] = found
-        self._chains.move_to_end((words, now))
+            self._chains[policies_text, mix] = chain
+        self._chains.move_to_end((policies_text, mix))
         while len(self._chains) > _MAX_CHAINS:
             self._chains.popitem(last=False)
-        return found
+        return chain
 
 
 def _class_policies(
-    view: snapshot.Snapshot, wants: Iterable[allocator_requests.RequestSpec]
+    view: snapshot.Snapshot, specs: Iterable[allocator_requests.RequestSpec]
 ) -> tuple[str, str | None]:
-    """The first class that orders its own policies, and what it says; None: no class does."""
-    for want in wants:
-        for way in want.subrequests:
-            found = view.classes[way.request.device_class]
-            if found.policies is not None:
-                return found.name, found.policies
+    """Return the first class with policies of its own, and their text; None without one."""
+    for spec in specs:
+        for subrequest in spec.subrequests:
+            device_class = view.classes[subrequest.request.device_class]
+            if device_class.policies is not None:
+                return device_class.name, device_class.policies
     return "", None

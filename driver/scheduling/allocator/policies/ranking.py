@@ -1,4 +1,4 @@
-"""Policies in their order: a later one decides only where the earlier ones see no difference."""
+"""Chain of policies: a later one decides only where earlier ones score equally."""
 
 from collections.abc import Hashable, Mapping, Sequence
 
@@ -7,74 +7,77 @@ from driver.scheduling.allocator import policies
 from driver.scheduling.allocator.policies import base, workload_mix
 
 Scores = tuple[int, ...]
-"""One a policy, higher is better."""
+"""One score per policy, higher is better."""
 
 
 class PolicyChain:
-    """The policies that decide, the first one first."""
+    """The deciding policies, in order."""
 
     def __init__(
-        self, found: Sequence[base.Policy], usual: workload_mix.WorkloadMix = workload_mix.EMPTY_MIX
+        self, ordered: Sequence[base.Policy], mix: workload_mix.WorkloadMix = workload_mix.EMPTY_MIX
     ) -> None:
-        self._policies = tuple(found)
-        self._mix = usual
+        self._policies = tuple(ordered)
+        self._mix = mix
 
     @property
     def mix(self) -> workload_mix.WorkloadMix:
-        """What is usually asked, as the policies know it."""
+        """Workload mix of the policies."""
         return self._mix
 
-    def with_mix(self, usual: workload_mix.WorkloadMix) -> "PolicyChain":
-        """The same policies, where something else is usually asked."""
-        made = (policies.POLICIES[one.name](usual) for one in self._policies)
-        return PolicyChain([*made], usual)
+    def with_mix(self, mix: workload_mix.WorkloadMix) -> "PolicyChain":
+        """Return the same policies with another mix."""
+        chain = (policies.POLICIES[policy.name](mix) for policy in self._policies)
+        return PolicyChain([*chain], mix)
 
     def scores_by_name(self, scores: Scores) -> Mapping[str, int]:
-        """What each policy said, by its name."""
-        return {one.name: score for one, score in zip(self._policies, scores, strict=True)}
+        """Return the score of each policy by its name."""
+        return {policy.name: score for policy, score in zip(self._policies, scores, strict=True)}
 
-    def cpu_step(self, room: base.NodeCapacity, cpu: int) -> Hashable:
-        """The same for amounts of CPU between which no policy sees a difference, in a room."""
-        return self._mix.cpu_step(cpu, room.remaining)
+    def cpu_step(self, capacity: base.NodeCapacity, cpu: int) -> Hashable:
+        """Return a value equal for amounts of CPU that no policy distinguishes, for a capacity."""
+        return self._mix.cpu_step(cpu, capacity.remaining)
 
     @property
     def has_policies(self) -> bool:
-        """Whether there is any policy."""
+        """True if there is any policy."""
         return bool(self._policies)
 
     @property
     def count(self) -> int:
-        """How many policies there are."""
+        """Number of policies."""
         return len(self._policies)
 
     def score(self, policy: int, candidate: base.Candidate) -> int:
-        """What one of them says of a candidate, called by its place."""
+        """Return the score of one policy, by its index."""
         return self._policies[policy].score(candidate)
 
     def scores(self, candidate: base.Candidate) -> Scores:
-        """What each policy says of a candidate."""
-        return tuple(one.score(candidate) for one in self._policies)
+        """Return the score of each policy."""
+        return tuple(policy.score(candidate) for policy in self._policies)
 
     def explain_choice(self, candidate: base.Candidate, own: Scores, rival: Scores | None) -> str:
-        """Why a candidate was preferred to another node's, in the words of the policy that decided.
+        """Return why a candidate was preferred to another node's, by the policy that decided.
 
-        Both by their `scores`. Where all score the two alike the last policy speaks. None: no other
-        node fits.
+        Both by their `scores`. If all are equal the last policy explains. None: no other node fits.
         """
         if rival is None:
             return "the only node that fits"
-        deciding = (one for one, a, b in zip(self._policies, own, rival, strict=True) if a != b)
-        order = [*deciding, *reversed(self._policies)]
-        return next(filter(None, (one.explain(candidate) for one in order)), "the first by name")
+        deciding_policies = (
+            policy for policy, a, b in zip(self._policies, own, rival, strict=True) if a != b
+        )
+        order = [*deciding_policies, *reversed(self._policies)]
+        return next(
+            filter(None, (policy.explain(candidate) for policy in order)), "the first by name"
+        )
 
 
 def parse_policies(
-    words: str, usual: workload_mix.WorkloadMix = workload_mix.DEFAULT_MIX
+    text: str, mix: workload_mix.WorkloadMix = workload_mix.DEFAULT_MIX
 ) -> PolicyChain:
-    """The policies named, `topology,pack`, in that order; "": none. Raises BadInput."""
-    names = [one.strip() for one in words.split(",")] if words.strip() else []
-    wrong = [one for one in names if one not in policies.POLICIES]
-    if wrong:
-        known = ", ".join(sorted(policies.POLICIES))
-        raise errors.BadInput("policies", f"{wrong[0]!r} is no policy", f"some of {known}")
-    return PolicyChain([policies.POLICIES[one](usual) for one in dict.fromkeys(names)], usual)
+    """Return the policies of `topology,pack`, in that order; "": none. Raises BadInput."""
+    names = [name.strip() for name in text.split(",")] if text.strip() else []
+    unknown = [name for name in names if name not in policies.POLICIES]
+    if unknown:
+        valid = ", ".join(sorted(policies.POLICIES))
+        raise errors.BadInput("policies", f"{unknown[0]!r} is no policy", f"some of {valid}")
+    return PolicyChain([policies.POLICIES[name](mix) for name in dict.fromkeys(names)], mix)

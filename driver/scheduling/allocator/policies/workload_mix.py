@@ -1,4 +1,4 @@
-"""What is usually asked of a cluster: the shapes of workloads, each with its weight. Pure."""
+"""Workload mix of a cluster: workload shapes, each with its weight. Pure."""
 
 import bisect
 import functools
@@ -16,10 +16,10 @@ _MAX_CACHED = 1 << 14
 
 
 class WorkloadShape(NamedTuple):
-    """A shape: so many cards (`number`), of each so much, and so much CPU in milli.
+    """A shape: a number of GPUs, the thousandths used of each, and milli CPUs.
 
-    `mode` is IDLE for pods that ask no GPU. A share takes `thousandths` of a card, a MIG device
-    has at least so much of its memory. With `products` only cards of those will do.
+    `mode` is IDLE for pods without GPUs. A share uses `thousandths` of a GPU, a MIG device has at
+    least that part of its memory. With `products` only GPUs of those fit.
     """
 
     mode: str
@@ -30,23 +30,23 @@ class WorkloadShape(NamedTuple):
 
     @property
     def gpus(self) -> float:
-        """How much GPU it takes."""
+        """Total number of GPUs, as a fraction."""
         return self.gpu_count * self.thousandths / base.FULL
 
-    def fits(self, card: base.GpuState) -> bool:
-        """Whether a card could serve it now."""
-        if self.products and card.model.product not in self.products:
+    def fits(self, gpu: base.GpuState) -> bool:
+        """Return whether a GPU could serve it now."""
+        if self.products and gpu.model.product not in self.products:
             return False
         if self.mode == base.MIG:
-            return _has_placement(card.model, card.free_slices, self.thousandths)
+            return _has_placement(gpu.model, gpu.free_slices, self.thousandths)
         if self.mode == base.WHOLE:
-            return card.mode == base.IDLE
-        return card.mode in {base.IDLE, self.mode} and card.remaining >= self.thousandths
+            return gpu.mode == base.IDLE
+        return gpu.mode in {base.IDLE, self.mode} and gpu.remaining >= self.thousandths
 
 
 @functools.lru_cache(maxsize=_MAX_CACHED)
 def _has_placement(model: base.GpuModel, free: int, thousandths: int) -> bool:
-    """Whether a placement of so much of a card's memory is free."""
+    """Return whether a placement of that part of a GPU's memory is free."""
     return any(
         part.memory * base.FULL >= thousandths * model.memory and part.mask & free == part.mask
         for part in model.placements
@@ -57,9 +57,9 @@ def _has_placement(model: base.GpuModel, free: int, thousandths: int) -> bool:
 class WorkloadMix:
     """Shapes with weights that add up to 1.
 
-    `cpu_per_gpu` are the milli CPUs that are asked for each GPU, pods without GPUs included; 0
-    where that is not known. `scarce` says of products how much of their GPUs is asked by shapes
-    that no other will do for, beside what is asked of all GPUs; what is not named: nothing.
+    `cpu_per_gpu` are the milli CPUs requested per GPU, pods without GPUs included; 0 if unknown.
+    `scarce` is, per product, the demand of shapes that are bound to it relative to the demand for
+    all GPUs; a missing product has none.
     """
 
     shapes: tuple[tuple[WorkloadShape, float], ...]
@@ -68,57 +68,57 @@ class WorkloadMix:
 
     @cached_property
     def cpus(self) -> tuple[int, ...]:
-        """The amounts of CPU at which a node begins to fit more shapes, sorted."""
+        """Amounts of CPU from which a node fits more shapes, sorted."""
         return tuple(sorted({demand.cpu for demand, _ in self.shapes}))
 
     def cpu_step(self, cpu: int, idle: int) -> tuple[int, int]:
-        """The same for amounts of CPU between which nothing here tells a difference.
+        """Return a value equal for amounts of CPU that make no difference to the mix.
 
-        Of a node with so many thousandths of GPUs idle, at most.
+        For a node with at most `idle` thousandths of GPUs idle.
         """
         return bisect.bisect_right(self.cpus, cpu), min(self.servable(cpu), idle)
 
     def servable(self, cpu: int) -> int:
-        """For how many thousandths of GPUs so much CPU does, in halves of a GPU."""
+        """Return the thousandths of GPUs that an amount of CPU supports, in halves of a GPU."""
         if not self.cpu_per_gpu:
             return UNLIMITED
         return _HALF * max(int(cpu * base.FULL / (self.cpu_per_gpu * _HALF)), 0)
 
 
-def build_mix(found: Iterable[tuple[WorkloadShape, float]]) -> WorkloadMix:
-    """Of shapes and how often each is asked."""
-    shapes = tuple(found)
+def build_mix(weighted: Iterable[tuple[WorkloadShape, float]]) -> WorkloadMix:
+    """Return the mix of shapes and their frequencies."""
+    shapes = tuple(weighted)
     total = sum(weight for _, weight in shapes)
-    known = tuple((demand, weight / total) for demand, weight in shapes if weight > 0)
-    asked = mean_gpus(known)
-    cpu = sum(demand.cpu * weight for demand, weight in known)
-    return WorkloadMix(known, cpu / asked if asked else 0.0)
+    normalized = tuple((demand, weight / total) for demand, weight in shapes if weight > 0)
+    gpus = mean_gpus(normalized)
+    cpu = sum(demand.cpu * weight for demand, weight in normalized)
+    return WorkloadMix(normalized, cpu / gpus if gpus else 0.0)
 
 
 def mean_gpus(shapes: Iterable[tuple[WorkloadShape, float]]) -> float:
-    """How much GPU shapes ask in the mean."""
+    """Return the mean number of GPUs per workload."""
     return sum(demand.gpus * weight for demand, weight in shapes)
 
 
 def product_scarcity(
     shapes: Iterable[tuple[WorkloadShape, float]], supply: Mapping[str, int]
 ) -> Mapping[str, float]:
-    """Of each product that a shape names; `supply` are the GPUs there are of each.
+    """Return the scarcity of each product that a shape names; `supply` are GPUs by product.
 
-    1: as much of its GPUs is asked by such shapes as is asked of all GPUs in the mean.
+    1: such shapes request as much of its GPUs as is requested of all GPUs in the mean.
     """
-    known = tuple(shapes)
-    mean = mean_gpus(known) / max(sum(supply.values()), 1)
-    found: dict[str, float] = {}
-    for demand, weight in known:
-        there = sum(supply.get(product, 0) for product in demand.products)
-        for product in demand.products if there and mean else ():
-            found[product] = found.get(product, 0.0) + demand.gpus * weight / there / mean
-    return {product: round(much, 1) for product, much in sorted(found.items())}
+    weighted = tuple(shapes)
+    mean = mean_gpus(weighted) / max(sum(supply.values()), 1)
+    scarcity: dict[str, float] = {}
+    for demand, weight in weighted:
+        available = sum(supply.get(product, 0) for product in demand.products)
+        for product in demand.products if available and mean else ():
+            scarcity[product] = scarcity.get(product, 0.0) + demand.gpus * weight / available / mean
+    return {product: round(much, 1) for product, much in sorted(scarcity.items())}
 
 
 EMPTY_MIX = WorkloadMix(())
-"""Nothing is known."""
+"""A mix without shapes."""
 DEFAULT_MIX = build_mix(
     (
         (WorkloadShape(base.WHOLE, 1), 0.35),
@@ -131,4 +131,4 @@ DEFAULT_MIX = build_mix(
         (WorkloadShape(base.MIG, 1, 450), 0.05),
     )
 )
-"""What is asked where nothing is known: whole GPUs, whole nodes of eight, some halves and less."""
+"""Default mix: whole GPUs, whole nodes of eight, some halves and less."""

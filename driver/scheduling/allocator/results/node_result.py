@@ -1,4 +1,4 @@
-"""One node's answer: what it has for a workload, or why that does not do. Pure."""
+"""Result of one node: devices for a workload, or why they do not fit. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
@@ -18,13 +18,13 @@ from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import snapshot
 
 RankKey = tuple[int, int, ranking.Scores, int]
-"""Lower is better: alternatives that are not the preferred ones, bytes of GPU memory that requests
-by need take, worse scores, idle GPUs (D6)."""
+"""Lower is better: positions of selected alternatives, bytes of GPU memory that requests
+by need use, negated scores, idle GPUs (D6)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """A node that does, and what it gives; nodes that are alike would answer the same."""
+    """A feasible node and its devices; equivalent nodes have the same result."""
 
     rank_key: RankKey
     scores: ranking.Scores
@@ -34,7 +34,7 @@ class Fit:
 
     @property
     def memory(self) -> int:
-        """The bytes of GPU memory that requests by need take."""
+        """Bytes of GPU memory of requests by need."""
         return self.rank_key[1]
 
 
@@ -44,15 +44,15 @@ NodeResult = Fit | allocator_types.NodeRejection | None
 
 _MAX_RESULTS = 4096
 _MIN_DEVICES, _MAX_DEVICES = 2_000, 100_000
-"""In all chances that are kept: 25 to 50 MB of the most."""
+"""Bounds of devices in all cached options: 25 to 50 MB at the maximum."""
 _DEVICE_FACTOR = 8
-"""So often may each device of a cluster be in them: more answers of a few nodes are rarely met."""
+"""Maximum mean number of options per device of the cluster: more are rarely used."""
 
 
 class DeviceOptionsCache:
-    """What devices allow, by what is asked of them and their look, whatever the policies.
+    """Cache of device options by request and device signature, for all policies.
 
-    Those used last are kept.
+    The entries used last are retained.
     """
 
     def __init__(self, most: int = _MAX_DEVICES) -> None:
@@ -64,60 +64,58 @@ class DeviceOptionsCache:
 
     @classmethod
     def for_cluster(cls, view: snapshot.Snapshot) -> "DeviceOptionsCache":
-        """None yet, and room for as many as the devices of a cluster are worth."""
-        most = _DEVICE_FACTOR * sum(of.size for of in view.pools.values())
+        """Return an empty cache with a capacity that suits the cluster's devices."""
+        most = _DEVICE_FACTOR * sum(pool.size for pool in view.pools.values())
         return cls(min(max(most, _MIN_DEVICES), _MAX_DEVICES))
 
     def get(
-        self, key: Hashable, question: "NodeQuery", node: nodes.Node
+        self, key: Hashable, query: "NodeQuery", node: nodes.Node
     ) -> "DeviceOptions | allocator_types.NodeRejection":
-        """As it is kept, else as the node says."""
-        found = self._options.get(key)
-        if found is None:
-            found = self._options[key] = device_options(question, node)
-            self._devices += _weight(found)
+        """Return the cached options, or compute them."""
+        options = self._options.get(key)
+        if options is None:
+            options = self._options[key] = device_options(query, node)
+            self._devices += _weight(options)
         self._options.move_to_end(key)
         while self._devices > self._max_devices and len(self._options) > 1:
             self._devices -= _weight(self._options.popitem(last=False)[1])
-        return found
+        return options
 
 
-def _weight(found: "DeviceOptions | allocator_types.NodeRejection") -> int:
-    return 1 if isinstance(found, allocator_types.NodeRejection) else len(found.problem.devices)
+def _weight(options: "DeviceOptions | allocator_types.NodeRejection") -> int:
+    return 1 if isinstance(options, allocator_types.NodeRejection) else len(options.problem.devices)
 
 
 class SignatureResults:
-    """What nodes told to one question about devices, by their look."""
+    """Results for one device request, by node signature."""
 
-    def __init__(
-        self, asked_for: Hashable = None, chances: DeviceOptionsCache | None = None
-    ) -> None:
-        """Who asks for the same devices by other policies may have the same `chances`."""
+    def __init__(self, shape: Hashable = None, options: DeviceOptionsCache | None = None) -> None:
+        """Create the cache; the same request under other policies may share `options`."""
         self._results: dict[Hashable, Fit | allocator_types.NodeRejection] = {}
-        self._shape = asked_for
-        self._options = DeviceOptionsCache() if chances is None else chances
+        self._shape = shape
+        self._options = DeviceOptionsCache() if options is None else options
 
     @property
     def size(self) -> int:
-        """How many answers it has."""
+        """Number of results."""
         return len(self._results)
 
-    def get(self, question: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
-        """The answer of a node."""
-        seen = query_signature(question, node)
-        if seen is None:
-            return evaluate_devices(question, node)
-        known = self._results.get(seen)
-        if known is None:
+    def get(self, query: "NodeQuery", node: nodes.Node) -> Fit | allocator_types.NodeRejection:
+        """Return the result of a node."""
+        signature = query_signature(query, node)
+        if signature is None:
+            return evaluate_devices(query, node)
+        result = self._results.get(signature)
+        if result is None:
             if len(self._results) >= _MAX_RESULTS:
                 self._results.clear()
-            found = self._options.get((self._shape, seen.devices), question, node)
-            known = self._results[seen] = _best_result(question, node, found)
-        return known
+            options = self._options.get((self._shape, signature.devices), query, node)
+            result = self._results[signature] = _best_result(query, node, options)
+        return result
 
 
 class NodeSignature(NamedTuple):
-    """All that an answer depends on: devices, and the CPUs before and after, to policies."""
+    """All that a result depends on: devices, and CPU steps before and after."""
 
     devices: Hashable
     before: Hashable
@@ -126,7 +124,7 @@ class NodeSignature(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DeviceOptions:
-    """What the devices of a node allow, whatever else it has; `first` is the node they are of."""
+    """Device options of a node, whatever else it has; `context` is the node they were found on."""
 
     context: scoring.ScoringContext
     problem: search.Problem
@@ -135,7 +133,7 @@ class DeviceOptions:
 
 @dataclass(frozen=True, slots=True)
 class NodeQuery:
-    """What is asked of every node: what a workload wants, and how it is decided."""
+    """Query to every node: the requests of a workload, and how to decide."""
 
     view: snapshot.Snapshot
     capacities: node_capacity.NodeCapacityCache
@@ -146,175 +144,190 @@ class NodeQuery:
 
 
 def evaluate(
-    question: NodeQuery, node: nodes.Node, told: SignatureResults | None = None
+    query: NodeQuery, node: nodes.Node, results: SignatureResults | None = None
 ) -> NodeResult:
-    """Whether a node has what a workload wants; as nodes that are alike told, where they did."""
-    if not reaches_driver(question, node):
+    """Return the result of a node; the cached one of an equivalent node if there is one."""
+    if not reaches_driver(query, node):
         return None
-    bound = question.workload.is_bound
-    refused = None if bound else filters.node_rejection(question.view, node, question.workload)
-    if refused is not None:
-        return refused
-    return evaluate_devices(question, node) if told is None else told.get(question, node)
+    bound = query.workload.is_bound
+    rejection = None if bound else filters.node_rejection(query.view, node, query.workload)
+    if rejection is not None:
+        return rejection
+    return evaluate_devices(query, node) if results is None else results.get(query, node)
 
 
-def reaches_driver(question: NodeQuery, node: nodes.Node) -> bool:
-    """Whether a node reaches any device of the driver that decides."""
-    driver = question.allocator_settings.rules.driver
+def reaches_driver(query: NodeQuery, node: nodes.Node) -> bool:
+    """Return whether a node reaches any device of the deciding driver."""
+    driver = query.allocator_settings.rules.driver
     return not driver or any(
-        share.pool.driver == driver for share in question.view.reachable_pools(node.name)
+        share.pool.driver == driver for share in query.view.reachable_pools(node.name)
     )
 
 
-def query_signature(question: NodeQuery, node: nodes.Node) -> NodeSignature | None:
-    """What a node looks like to a question; None: like no other."""
-    devices = question.capacities.signature(question.view, node)
+def query_signature(query: NodeQuery, node: nodes.Node) -> NodeSignature | None:
+    """Return the signature of a node for a query; None: equivalent to no other."""
+    devices = query.capacities.signature(query.view, node)
     if devices is None:
         return None
-    room = question.capacities.get(question.view, node)
-    after = room.cpu - question.workload.pod.requests.get("cpu", 0)
-    grain = question.allocator_settings.policy_chain.cpu_step
-    return NodeSignature(devices, grain(room, room.cpu), grain(room, after))
+    capacity = query.capacities.get(query.view, node)
+    after = capacity.cpu - query.workload.pod.requests.get("cpu", 0)
+    grain = query.allocator_settings.policy_chain.cpu_step
+    return NodeSignature(devices, grain(capacity, capacity.cpu), grain(capacity, after))
 
 
-def evaluate_devices(question: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
-    """The answer of a node that the pod fits, as far as the node itself is concerned."""
-    return _best_result(question, node, device_options(question, node))
+def evaluate_devices(query: NodeQuery, node: nodes.Node) -> Fit | allocator_types.NodeRejection:
+    """Return the result of a node whose own filters the pod passes."""
+    return _best_result(query, node, device_options(query, node))
 
 
 def device_options(
-    question: NodeQuery, node: nodes.Node
+    query: NodeQuery, node: nodes.Node
 ) -> DeviceOptions | allocator_types.NodeRejection:
-    """What the devices of a node allow; a refusal where no device can be decided about."""
-    view, wants, verdicts = question.view, question.requests, question.filters
-    shares, spots = view.reachable_pools(node.name), candidates.node_devices(view, node)
-    made = [
+    """Return the device options of a node; a rejection if its devices cannot be evaluated."""
+    view, specs, workload_filters = query.view, query.requests, query.filters
+    shares, devices = view.reachable_pools(node.name), candidates.node_devices(view, node)
+    request_options = [
         [
-            candidates.find_candidates(way, spots, shares, verdicts.device_filter(want.claim_index))
-            for way in want.subrequests
+            candidates.find_candidates(
+                subrequest, devices, shares, workload_filters.device_filter(spec.claim_index)
+            )
+            for subrequest in spec.subrequests
         ]
-        for want in wants
+        for spec in specs
     ]
-    broken = next((one.error for ways in made for one in ways if one.error), "")
-    if broken:
-        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, broken)
-    bonds = match_attribute.match_constraints(question.workload.open_claims, spots)
-    pacts = verdicts.constraints(wants, spots)
-    lefts = _FrozenCounters({id(one.pool): view.remaining_counters(one.pool) for one in shares})
-    problem = search.Problem(lefts, spots, made, [want.claim_index for want in wants], bonds, pacts)
-    first, budget = _scoring_context(question, node), question.allocator_settings.step_budget
+    error = next(
+        (share.error for alternatives in request_options for share in alternatives if share.error),
+        "",
+    )
+    if error:
+        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, error)
+    match = match_attribute.match_constraints(query.workload.open_claims, devices)
+    extra = workload_filters.constraints(specs, devices)
+    remaining = _FrozenCounters(
+        {id(share.pool): view.remaining_counters(share.pool) for share in shares}
+    )
+    problem = search.Problem(
+        remaining, devices, request_options, [spec.claim_index for spec in specs], match, extra
+    )
+    first, budget = _scoring_context(query, node), query.allocator_settings.step_budget
     return DeviceOptions(first, problem, scoring.OptionSearch(problem, first, budget))
 
 
 @dataclass(frozen=True, slots=True)
 class _FrozenCounters:
-    """What was left of pools' counters when a node was asked: it may be asked about again."""
+    """Remaining counters at the time of the query: the node may be searched again."""
 
     by_pool: Mapping[int, snapshot.CounterAmounts]
 
-    def remaining_counters(self, of: pools.Pool) -> snapshot.CounterAmounts:
-        """Of a pool."""
-        return self.by_pool[id(of)]
+    def remaining_counters(self, pool: pools.Pool) -> snapshot.CounterAmounts:
+        """Return the remaining counters of a pool."""
+        return self.by_pool[id(pool)]
 
 
-def _scoring_context(question: NodeQuery, node: nodes.Node) -> scoring.ScoringContext:
-    room = question.capacities.get(question.view, node)
-    return scoring.scoring_context(question.view, node.name, room, question.workload.pod)
+def _scoring_context(query: NodeQuery, node: nodes.Node) -> scoring.ScoringContext:
+    capacity = query.capacities.get(query.view, node)
+    return scoring.scoring_context(query.view, node.name, capacity, query.workload.pod)
 
 
 def _best_result(
-    question: NodeQuery, node: nodes.Node, found: DeviceOptions | allocator_types.NodeRejection
+    query: NodeQuery, node: nodes.Node, options: DeviceOptions | allocator_types.NodeRejection
 ) -> Fit | allocator_types.NodeRejection:
-    """The best of what devices allow."""
-    if isinstance(found, allocator_types.NodeRejection):
-        return found
-    problem, judge, scene = (
-        found.problem,
-        question.allocator_settings.policy_chain,
-        _scoring_context(question, node),
+    """Return the best result among the device options."""
+    if isinstance(options, allocator_types.NodeRejection):
+        return options
+    problem, policy_chain, scene = (
+        options.problem,
+        query.allocator_settings.policy_chain,
+        _scoring_context(query, node),
     )
-    solved = found.search.solve(scene, judge)
-    if isinstance(solved, search.Unsolved):
-        return _rejection(problem, solved)
-    made = (_assignment(problem.devices, problem.claim_indexes, one) for one in solved.choices)
-    objection = question.filters.rejection([*made], problem.devices)
+    solution = options.search.solve(scene, policy_chain)
+    if isinstance(solution, search.Unsolved):
+        return _rejection(problem, solution)
+    chosen = (
+        _assignment(problem.devices, problem.claim_indexes, choice) for choice in solution.choices
+    )
+    objection = query.filters.rejection([*chosen], problem.devices)
     if objection:
         return allocator_types.NodeRejection(reasons.Reason.CONFIG_INVALID, objection)
-    candidate = scene.candidate(_usages(found, solved.choices))
-    scores = judge.scores(candidate)
+    candidate = scene.candidate(_usages(options, solution.choices))
+    scores = policy_chain.scores(candidate)
     worse = tuple(-score for score in scores)
-    by_need = [one for one in solved.choices if one.candidates.by_need]
-    memory = scoring.total_memory(_usages(found, by_need))
+    by_need = [choice for choice in solution.choices if choice.candidates.by_need]
+    memory = scoring.total_memory(_usages(options, by_need))
     standing = (
-        _alternatives_down(solved, problem.candidates),
+        _alternatives_down(solution, problem.candidates),
         memory,
         worse,
         candidate.before.idle_gpus,
     )
-    return Fit(standing, scores, candidate, solved.choices, solved.steps)
+    return Fit(standing, scores, candidate, solution.choices, solution.steps)
 
 
 def assignments(
-    question: NodeQuery, node: nodes.Node, fit: Fit
+    query: NodeQuery, node: nodes.Node, fit: Fit
 ) -> tuple[allocator_types.DeviceAssignment, ...]:
-    """What a node gives, whichever of those that are alike answered."""
-    spots = candidates.devices_at(question.view, node, (one.index for one in fit.choices))
-    claim_of = [want.claim_index for want in question.requests]
-    return tuple(_assignment(spots, claim_of, one) for one in fit.choices)
+    """Return the devices of a node, whichever equivalent node was evaluated."""
+    devices = candidates.devices_at(query.view, node, (choice.index for choice in fit.choices))
+    claim_of = [request.claim_index for request in query.requests]
+    return tuple(_assignment(devices, claim_of, choice) for choice in fit.choices)
 
 
-def _rejection(problem: search.Problem, answer: search.Unsolved) -> allocator_types.NodeRejection:
-    if answer.error:
-        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, answer.error)
-    fits, wanted, counted = shortfall.count_shortfall(problem)
+def _rejection(problem: search.Problem, unsolved: search.Unsolved) -> allocator_types.NodeRejection:
+    if unsolved.error:
+        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, unsolved.error)
+    fits, requested, counted = shortfall.count_shortfall(problem)
     return allocator_types.NodeRejection(
         fits=fits,
-        requested=wanted,
+        requested=requested,
         device_reasons=tuple(sorted(counted.items())),
-        budget_exceeded=answer.budget_exceeded,
+        budget_exceeded=unsolved.budget_exceeded,
     )
 
 
 def _assignment(
-    spots: Sequence[candidates.NodeDevice] | Mapping[int, candidates.NodeDevice],
+    devices: Sequence[candidates.NodeDevice] | Mapping[int, candidates.NodeDevice],
     claim_of: Sequence[int],
     choice: search.Choice,
 ) -> allocator_types.DeviceAssignment:
-    spot, way = spots[choice.index], choice.candidates.subrequest.request
+    device, subrequest = devices[choice.index], choice.candidates.subrequest.request
     return allocator_types.DeviceAssignment(
         claim_index=claim_of[choice.request],
-        request=way,
+        request=subrequest,
         result=claims.Result(
-            request=way.name,
-            device=spot.id,
-            admin_access=way.admin_access,
-            tolerations=tuple(one.raw for one in way.tolerations),
+            request=subrequest.name,
+            device=device.id,
+            admin_access=subrequest.admin_access,
+            tolerations=tuple(toleration.raw for toleration in subrequest.tolerations),
             consumed=choice.candidates.consumption.get(choice.index, {}),
-            binding=spot.device.binding,
-            failing=spot.device.failing,
+            binding=device.device.binding,
+            failing=device.device.failing,
         ),
-        reach=spot.slice.reach_of(spot.device),
-        pins_node=spot.device.binds_to_node,
-        shared=spot.device.allow_multiple,
+        reach=device.slice.device_reach(device.device),
+        pins_node=device.device.binds_to_node,
+        shared=device.device.allow_multiple,
     )
 
 
 def _alternatives_down(
-    solved: search.Solved, made: Sequence[Sequence[candidates.RequestCandidates]]
+    solution: search.Solved, request_options: Sequence[Sequence[candidates.RequestCandidates]]
 ) -> int:
-    """How far down its alternatives each request had to go, in all."""
-    taken = {choice.request: choice.candidates for choice in solved.choices}
+    """Return the sum of the positions of the selected alternatives."""
+    taken = {choice.request: choice.candidates for choice in solution.choices}
     return sum(
-        [one.subrequest for one in made[want]].index(offer.subrequest)
-        for want, offer in taken.items()
-        if len(made[want]) > 1
+        [alternative.subrequest for alternative in request_options[request]].index(
+            options.subrequest
+        )
+        for request, options in taken.items()
+        if len(request_options[request]) > 1
     )
 
 
-def _usages(found: DeviceOptions, choices: Iterable[search.Choice]) -> Iterator[base.Usage]:
-    for one in choices:
-        if not one.candidates.subrequest.request.admin_access:
-            spot = found.problem.devices[one.index]
-            taken = found.context.usage(spot, one.candidates.consumption.get(one.index, {}))
-            if taken is not None:
-                yield taken
+def _usages(options: DeviceOptions, choices: Iterable[search.Choice]) -> Iterator[base.Usage]:
+    for choice in choices:
+        if not choice.candidates.subrequest.request.admin_access:
+            device = options.problem.devices[choice.index]
+            usage = options.context.usage(
+                device, choice.candidates.consumption.get(choice.index, {})
+            )
+            if usage is not None:
+                yield usage

@@ -1,4 +1,4 @@
-"""What nodes told to shapes of workloads, as much as a cluster of that size is worth. Pure."""
+"""Bounded cache of per-node results, keyed by workload signature. Pure."""
 
 from collections import OrderedDict
 from collections.abc import Hashable
@@ -8,28 +8,28 @@ from driver.scheduling.snapshot import snapshot
 
 _MAX_SHAPES = 256
 _MIN_RESULTS, _RESULT_FACTOR = 256, 64
-"""In all, for each node: some 5 KiB each."""
+"""Bounds of all cached results, and per node: about 5 KiB each."""
 
 
 class ResultCache:
-    """The answers to the shapes that were asked for last; they hold until a pool changes."""
+    """Results of the signatures used last; valid until a pool changes."""
 
     def __init__(self, view: snapshot.Snapshot) -> None:
         self._results: OrderedDict[Hashable, node_result.SignatureResults] = OrderedDict()
         self._options = node_result.DeviceOptionsCache.for_cluster(view)
         self._max_results = max(_RESULT_FACTOR * len(view.nodes), _MIN_RESULTS)
 
-    def get(self, shape: Hashable, judge: Hashable = None) -> node_result.SignatureResults:
-        """Of workloads that no device can tell apart; whoever judges, devices allow the same."""
-        key = shape, judge
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = node_result.SignatureResults(shape, self._options)
+    def get(self, shape: Hashable, policies: Hashable = None) -> node_result.SignatureResults:
+        """Return the results of a device signature; policies share the device options."""
+        key = shape, policies
+        results = self._results.get(key)
+        if results is None:
+            results = self._results[key] = node_result.SignatureResults(shape, self._options)
         self._results.move_to_end(key)
         while len(self._results) > _MAX_SHAPES or self._size > self._max_results:
             self._results.popitem(last=False)
-        return found
+        return results
 
     @property
     def _size(self) -> int:
-        return sum(one.size for one in self._results.values())
+        return sum(result.size for result in self._results.values())

@@ -1,1 +1,1 @@
-"""Rules beyond the API: what Prepare would refuse, and who may share a GPU."""
+"""Rules beyond the API: configuration that Prepare would refuse, and sharing of GPUs."""

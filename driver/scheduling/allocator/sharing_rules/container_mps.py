@@ -24,70 +24,77 @@ _SHARE = "share"
 
 
 class _ContainerConstraint(constraint_shared.SharedConstraint[_Daemon]):
-    """What one way of one claim brings into a container."""
+    """Constraint of one subrequest within a container."""
 
     reason = reasons.Reason.CONTAINER_DAEMONS
 
-    def accepts(self, place: int) -> bool:
-        mine = self.signature(place)
+    def accepts(self, index: int) -> bool:
+        daemon = self.signature(index)
         return not self._entries or (
-            mine[0] != _SHARE and all(other == mine for other in self._entries)
+            daemon[0] != _SHARE and all(other == daemon for other in self._entries)
         )
 
-    def entry(self, place: int) -> _Daemon:
-        return self.signature(place)
+    def entry(self, index: int) -> _Daemon:
+        return self.signature(index)
 
-    def signature(self, place: int) -> _Daemon:
-        spot = self._devices[place]
-        if device_config.sharing_kind(spot.device) == names.SHARING_MPS:
+    def signature(self, index: int) -> _Daemon:
+        device = self._devices[index]
+        if device_config.sharing_kind(device.device) == names.SHARING_MPS:
             return _SHARE, ""
-        own = self._configs.claim_mps(self._claim, self._subrequest.request, spot.device)
-        return _NONE if own is None else ("claim", str(self._claim))
+        settings = self._configs.claim_mps(self._claim, self._subrequest.request, device.device)
+        return _NONE if settings is None else ("claim", str(self._claim))
 
 
 def constraints(
     view: snapshot.Snapshot,
     workload: allocator_types.Workload,
-    wants: Sequence[allocator_requests.RequestSpec],
-    spots: Sequence[candidates.NodeDevice],
-    found: device_config.DeviceConfigs,
+    requests: Sequence[allocator_requests.RequestSpec],
+    devices: Sequence[candidates.NodeDevice],
+    configs: device_config.DeviceConfigs,
 ) -> Iterator[_ContainerConstraint]:
-    """One for each container and each way of a request that it uses.
+    """Yield a constraint for each container and each subrequest that it uses.
 
-    A workload of one device has nothing to keep.
+    A workload of one device has none.
     """
     most = sum(
-        max(2 if way.request.everything else way.request.count for way in want.subrequests)
-        for want in wants
+        max(
+            2 if subrequest.request.all_devices else subrequest.request.count
+            for subrequest in request.subrequests
+        )
+        for request in requests
     )
     if most < 2 and not workload.allocated_claims:  # noqa: PLR2004
         return
     settled = [
-        (claim, *one)
+        (claim, *entry)
         for claim in workload.allocated_claims
-        for one in _allocated_daemons(view, claim)
+        for entry in _allocated_daemons(view, claim)
     ]
-    ways = [(want.claim_index, way) for want in wants for way in want.subrequests]
+    subrequests = [
+        (request.claim_index, subrequest)
+        for request in requests
+        for subrequest in request.subrequests
+    ]
     for container in workload.pod.containers:
         uses = functools.partial(_container_uses, workload.pod, container)
-        given = [one for claim, name, one in settled if uses(claim, name)]
-        for claim, way in ways:
-            if uses(workload.open_claims[claim], way.name):
-                yield _ContainerConstraint(claim, way, spots, found, given)
+        entries = [entry for claim, name, entry in settled if uses(claim, name)]
+        for claim, subrequest in subrequests:
+            if uses(workload.open_claims[claim], subrequest.name):
+                yield _ContainerConstraint(claim, subrequest, devices, configs, entries)
 
 
 def _container_uses(
-    pod: pods.Pod, container: pods.Container, claim: claims.Claim, way: str
+    pod: pods.Pod, container: pods.Container, claim: claims.Claim, subrequest: str
 ) -> bool:
-    mine = {one.name for one in pod.claims if one.claim == claim.name}
-    base = way.partition("/")[0]
-    return any(name in mine and one in {"", base} for name, one in container.claims)
+    entry_names = {entry.name for entry in pod.claims if entry.claim == claim.name}
+    base = subrequest.partition("/")[0]
+    return any(name in entry_names and entry in {"", base} for name, entry in container.claims)
 
 
 def _allocated_daemons(
     view: snapshot.Snapshot, claim: claims.Claim
 ) -> Iterator[tuple[str, _Daemon]]:
-    """The requests of an allocated claim of the pod, and the daemons of their devices."""
+    """Yield the requests of an allocated claim of the pod, and the daemons of their devices."""
     allocation = claim.allocation
     if allocation is None:
         return

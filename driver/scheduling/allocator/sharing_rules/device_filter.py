@@ -1,8 +1,8 @@
-"""What the controller judges beyond the API: whose a device is, and what Prepare would refuse.
+"""The controller's rules beyond the API: ownership of devices, and what Prepare would refuse.
 
-A device has to be ours to allocate (D2, D23); claims of different namespaces, or that do not agree
-on what is one setting for a GPU, do not meet on one (D18); a container has one MPS daemon at most,
-and no GPU outside it (D10). Pure.
+A device has to be ours to allocate (D2, D23); claims of different namespaces, or with conflicting
+settings of one GPU, do not share it (D18); a container has at most one MPS daemon, and no GPU
+outside it (D10). Pure.
 """
 
 import functools
@@ -22,7 +22,7 @@ _IGNORED_TAINTS = frozenset({names.ALLOCATOR_TAINT})
 
 
 class ControllerRules:
-    """Of the controller; it remembers the terms of claims that have shares."""
+    """Rules of the controller; caches the terms of claims with shares."""
 
     def __init__(self, driver: str) -> None:
         self.driver = driver
@@ -31,7 +31,7 @@ class ControllerRules:
     def for_workload(
         self, view: snapshot.Snapshot, workload: allocator_types.Workload
     ) -> "_ControllerFilters":
-        """Made for each workload."""
+        """Return the filters of a workload."""
         return _ControllerFilters(self.driver, self._terms, view, workload)
 
 
@@ -39,79 +39,88 @@ class _ControllerFilters:
     def __init__(
         self,
         driver: str,
-        known: shared_settings.ShareTerms,
+        terms: shared_settings.ShareTerms,
         view: snapshot.Snapshot,
         workload: allocator_types.Workload,
     ) -> None:
         self._driver = driver
-        self._terms = known
+        self._terms = terms
         self._view = view
         self._workload = workload
         self._configs = device_config.DeviceConfigs(view, workload)
 
     def device_filter(self, claim: int) -> candidates.DeviceFilter:
-        """Of each device for a claim of the workload, whatever else is chosen."""
+        """Return the filter of single devices for a claim of the workload."""
         return candidates.DeviceFilter(
             _IGNORED_TAINTS,
             functools.partial(self._check_device, claim),
-            lambda way: self._configs.slice_config(claim, way.request) is not None,
+            lambda subrequest: self._configs.slice_config(claim, subrequest.request) is not None,
         )
 
     def constraints(
         self,
-        wants: Sequence[allocator_requests.RequestSpec],
-        spots: Sequence[candidates.NodeDevice],
+        requests: Sequence[allocator_requests.RequestSpec],
+        devices: Sequence[candidates.NodeDevice],
     ) -> Sequence[tied.Constraint]:
-        """Between the devices that are chosen."""
+        """Return the constraints between the chosen devices."""
         return (
-            *container_mps.constraints(self._view, self._workload, wants, spots, self._configs),
-            *shared_settings.constraints(wants, spots, self._configs),
+            *container_mps.constraints(
+                self._view, self._workload, requests, devices, self._configs
+            ),
+            *shared_settings.constraints(requests, devices, self._configs),
         )
 
     def rejection(
         self,
-        picks: Sequence[allocator_types.DeviceAssignment],
-        spots: Sequence[candidates.NodeDevice],
+        assignments: Sequence[allocator_types.DeviceAssignment],
+        node_devices: Sequence[candidates.NodeDevice],
     ) -> str:
-        """Why a claim's own MPS daemon cannot have the devices that were chosen for it."""
-        by_id = {spot.id: spot.device for spot in spots}
+        """Return why a claim's own MPS daemon cannot have its devices; "" if it can."""
+        by_id = {node_device.id: node_device.device for node_device in node_devices}
         for claim in range(len(self._workload.open_claims)):
-            mine = [(by_id[one.device], one.request) for one in picks if one.claim_index == claim]
-            found = [
+            claim_devices = [
+                (by_id[assignment.device], assignment.request)
+                for assignment in assignments
+                if assignment.claim_index == claim
+            ]
+            daemon_devices = [
                 (_mps_device(device), settings)
-                for device, way in mine
-                if (settings := self._configs.claim_mps(claim, way, device)) is not None
+                for device, subrequest in claim_devices
+                if (settings := self._configs.claim_mps(claim, subrequest, device)) is not None
             ]
             try:
-                claim_mps.of_devices(found)
+                claim_mps.claim_mps_server(daemon_devices)
             except errors.BadInput as error:
                 return str(error)
         return ""
 
     def _check_device(
-        self, claim: int, spot: candidates.NodeDevice, way: allocator_requests.SubRequest
+        self,
+        claim: int,
+        node_device: candidates.NodeDevice,
+        subrequest: allocator_requests.SubRequest,
     ) -> reasons.Reason | None:
-        device = spot.device
-        if spot.id.driver != self._driver or not device.tainted_for("controller"):
+        device = node_device.device
+        if node_device.id.driver != self._driver or not device.is_tainted_for("controller"):
             return reasons.Reason.DEVICE_NOT_OURS
-        config = self._configs.get(claim, way.request, device)
+        config = self._configs.get(claim, subrequest.request, device)
         if isinstance(config, errors.BadInput):
             return reasons.Reason.CONFIG_INVALID
         if device.attributes.get(names.ATTR_TYPE) != names.TYPE_SHARE:
             return None
-        mine = self._configs.sharing_terms(claim, way.request, device)
-        if isinstance(mine, compatibility.Conflict):
-            return mine.reason
-        for holder in spot.holders:
+        terms = self._configs.sharing_terms(claim, subrequest.request, device)
+        if isinstance(terms, compatibility.Conflict):
+            return terms.reason
+        for holder in node_device.holders:
             other = self._terms.get(holder, device)
-            conflict = compatibility.conflict(mine, other) if other is not None else None
+            conflict = compatibility.find_conflict(terms, other) if other is not None else None
             if conflict is not None:
                 return conflict.reason
         return None
 
 
 def _mps_device(device: slices.Device) -> claim_mps.Device:
-    """What its attributes and capacity say."""
+    """Return a device by its attributes and capacity."""
     shown = device.attributes
     memory = device.capacity.get(names.CAP_MEMORY)
     return claim_mps.Device(

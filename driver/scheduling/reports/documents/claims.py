@@ -1,4 +1,4 @@
-"""Claims as documents: what each asks, has, and lacks. Pure."""
+"""Claims as documents: requests, devices, and problems. Pure."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -13,60 +13,63 @@ _State = Literal["pending", "allocated", "reserved", "deleting"]
 _CONDITIONS = (names.CONDITION_STALLED, names.CONDITION_READY, names.CONDITION_WITHIN_SHARE)
 
 
-def every(found: read_model.Seen, namespace: str = "") -> Iterator[ids.Key]:
-    """The keys of claims that concern us, in order; of one namespace, or of all."""
-    for key, claim in sorted(found.objects.claims.items()):
-        if namespace in {"", claim.namespace} and found.asks_ours(claim):
+def claim_keys(cluster: read_model.ClusterModel, namespace: str = "") -> Iterator[ids.Key]:
+    """Yield the keys of claims of our devices, in order; of one namespace, or of all."""
+    for key, claim in sorted(cluster.objects.claims.items()):
+        if namespace in {"", claim.namespace} and cluster.requests_managed(claim):
             yield key
 
 
-def claim(found: read_model.Seen, key: str) -> model.Claim | None:
-    """One claim, whosever it is; None where there is none."""
-    one = found.objects.claims.get(ids.Key(key))
-    if one is None:
+def claim_document(cluster: read_model.ClusterModel, key: str) -> model.Claim | None:
+    """Return one claim, of any driver; None if it does not exist."""
+    resource_claim = cluster.objects.claims.get(ids.Key(key))
+    if resource_claim is None:
         return None
-    users = found.pods_of(one)
-    held = tuple(_held(found, one))
-    reason, message = _word(one)
-    if not reason and one.allocation is None:
-        reason, message = _of_pods(found, one)
+    users = cluster.claim_users(resource_claim)
+    devices = tuple(_devices(cluster, resource_claim))
+    reason, message = _problem(resource_claim)
+    if not reason and resource_claim.allocation is None:
+        reason, message = _pod_problem(cluster, resource_claim)
     return model.Claim(
-        namespace=one.namespace,
-        name=one.name,
-        uid=one.uid,
-        state=_state(one),
-        requests=tuple(_request(ask) for ask in one.spec.requests),
-        devices=held,
-        node=next((device.node for device in held if device.node), ""),
+        namespace=resource_claim.namespace,
+        name=resource_claim.name,
+        uid=resource_claim.uid,
+        state=_state(resource_claim),
+        requests=tuple(_request(request) for request in resource_claim.spec.requests),
+        devices=devices,
+        node=next((device.node for device in devices if device.node), ""),
         pods=tuple(pod.key for pod in users),
-        queue=found.queue_of(users[0]) if users else "",
-        since=one.allocation.stamped if one.allocation else "",
-        holds=any(entry.is_hold for entry in one.consumers),
+        queue=cluster.pod_queue(users[0]) if users else "",
+        since=resource_claim.allocation.stamped if resource_claim.allocation else "",
+        holds=any(entry.is_hold for entry in resource_claim.consumers),
         reason=reason,
         message=message,
-        conditions=tuple(_conditions(one)),
+        conditions=tuple(_conditions(resource_claim)),
     )
 
 
-def _state(one: claims.Claim) -> _State:
-    if one.deleting:
+def _state(resource_claim: claims.Claim) -> _State:
+    if resource_claim.deleting:
         return "deleting"
-    if one.allocation is None:
+    if resource_claim.allocation is None:
         return "pending"
-    return "reserved" if any(entry.is_pod for entry in one.consumers) else "allocated"
+    return "reserved" if any(entry.is_pod for entry in resource_claim.consumers) else "allocated"
 
 
-def _held(found: read_model.Seen, one: claims.Claim) -> Iterator[model.Held]:
-    """What it has, each of ours as it lies on its GPU."""
-    for result in one.allocation.results if one.allocation else ():
+def _devices(
+    cluster: read_model.ClusterModel, resource_claim: claims.Claim
+) -> Iterator[model.Held]:
+    """Yield its devices, each of ours with its place on the GPU."""
+    for result in resource_claim.allocation.results if resource_claim.allocation else ():
         driver, pool, device = result.device
-        ours = driver == found.objects.driver
-        there = gpus.gpu(found, pool, slots.gpu_of(device)) if ours else None
-        mine = next(
+        is_managed = driver == cluster.objects.driver
+        gpu = gpus.gpu_document(cluster, pool, slots.gpu_name(device)) if is_managed else None
+        part_of_claim = next(
             (
                 part
-                for part in (there.parts if there else ())
-                if (part.claim, part.device, part.share_id) == (one.key, device, result.share_id)
+                for part in (gpu.parts if gpu else ())
+                if (part.claim, part.device, part.share_id)
+                == (resource_claim.key, device, result.share_id)
             ),
             None,
         )
@@ -74,36 +77,36 @@ def _held(found: read_model.Seen, one: claims.Claim) -> Iterator[model.Held]:
             driver=driver,
             pool=pool,
             device=device,
-            node=there.node if there else (pool if ours else ""),
-            gpu=there.name if there else "",
-            part=mine,
+            node=gpu.node if gpu else (pool if is_managed else ""),
+            gpu=gpu.name if gpu else "",
+            part=part_of_claim,
         )
 
 
-def _word(one: claims.Claim) -> tuple[str, str]:
-    """What is wrong with it by its drivers' conditions, the gravest first."""
+def _problem(resource_claim: claims.Claim) -> tuple[str, str]:
+    """Return what is wrong with it by its drivers' conditions, the gravest first."""
     for kind in _CONDITIONS:
-        for said in one.said:
-            found = said.condition(kind)
+        for device_status in resource_claim.device_statuses:
+            condition = device_status.condition(kind)
             bad = "True" if kind == names.CONDITION_STALLED else "False"
-            if found is not None and found.status == bad:
-                return found.reason, found.message
+            if condition is not None and condition.status == bad:
+                return condition.reason, condition.message
     return "", ""
 
 
-def _of_pods(found: read_model.Seen, one: claims.Claim) -> tuple[str, str]:
-    """What the controller says of a pod that waits for it."""
-    for pod in found.naming.get(one.key, ()):
-        if pod.waits is not None:
-            return pod.waits.reason, pod.waits.message
+def _pod_problem(cluster: read_model.ClusterModel, resource_claim: claims.Claim) -> tuple[str, str]:
+    """Return what the controller reports on a pod that waits for it."""
+    for pod in cluster.pods_by_claim.get(resource_claim.key, ()):
+        if pod.pending is not None:
+            return pod.pending.reason, pod.pending.message
     return "", ""
 
 
-def _conditions(one: claims.Claim) -> Iterator[model.Condition]:
-    for said in one.said:
-        for condition in said.conditions:
+def _conditions(resource_claim: claims.Claim) -> Iterator[model.Condition]:
+    for device_status in resource_claim.device_statuses:
+        for condition in device_status.conditions:
             yield model.Condition(
-                device=said.device.device,
+                device=device_status.device.device,
                 type=condition.type,
                 status=condition.status,
                 reason=condition.reason,
@@ -112,15 +115,17 @@ def _conditions(one: claims.Claim) -> Iterator[model.Condition]:
             )
 
 
-def _request(ask: dra_requests.Request) -> model.Request:
-    ways = [_way(one) for one in ask.ways]
-    return model.Request(name=ask.name, text=", else ".join(ways))
+def _request(request: dra_requests.Request) -> model.Request:
+    subrequests = [_request_text(subrequest) for subrequest in request.alternatives_or_self]
+    return model.Request(name=request.name, text=", else ".join(subrequests))
 
 
-def _way(one: dra_requests.Request) -> str:
+def _request_text(request: dra_requests.Request) -> str:
     """`2 of gpu.ration.dev`, `gpu-mps.ration.dev memory 20Gi`."""
-    many = "all of " if one.everything else f"{one.count} of " if one.count > 1 else ""
-    amounts = ", ".join(f"{name} {amount.text}" for name, amount in sorted(one.minimums.items()))
-    admin = "admin access" if one.admin_access else ""
-    told = [part for part in (amounts, admin) if part]
-    return f"{many}{one.device_class}" + (f" ({', '.join(told)})" if told else "")
+    many = "all of " if request.all_devices else f"{request.count} of " if request.count > 1 else ""
+    amounts = ", ".join(
+        f"{name} {amount.text}" for name, amount in sorted(request.minimums.items())
+    )
+    admin = "admin access" if request.admin_access else ""
+    parts = [part for part in (amounts, admin) if part]
+    return f"{many}{request.device_class}" + (f" ({', '.join(parts)})" if parts else "")

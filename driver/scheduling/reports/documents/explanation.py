@@ -1,4 +1,4 @@
-"""Why a pod is where it is, or is nowhere, as a document. Pure."""
+"""Explanations of pods as documents. Pure."""
 
 from collections.abc import Callable, Iterator
 
@@ -8,62 +8,62 @@ from driver.scheduling.explain import explanation, nearest_fit
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.reports import model
 
-Answers = Callable[[ids.Key], explanation.Explanation | None]
-_MOST_NAMED = 8
-_MOST_REFUSALS = 50
+FindExplanation = Callable[[ids.Key], explanation.Explanation | None]
+_MAX_NAMED = 8
+_MAX_REFUSALS = 50
 
 
-def by(answers: Answers) -> Callable[[ids.Key], model.Explanation | None]:
-    """The decider's answer to a pod as a document."""
+def explain_by(answers: FindExplanation) -> Callable[[ids.Key], model.Explanation | None]:
+    """Return a lookup of the scheduler's last result for a pod as a document."""
 
     def explain(pod: ids.Key) -> model.Explanation | None:
-        found = answers(pod)
-        if found is None:
+        answer = answers(pod)
+        if answer is None:
             return None
-        return of(found.result, found.time, found.nearest).model_copy(
-            update={"message": found.text}
+        return explanation_document(answer.result, answer.time, answer.nearest).model_copy(
+            update={"message": answer.text}
         )
 
     return explain
 
 
-def of(
-    answer: explanation.Result, at: str, near: nearest_fit.NearestFit | None = None
+def explanation_document(
+    answer: explanation.Result, timestamp: str, nearest: nearest_fit.NearestFit | None = None
 ) -> model.Explanation:
-    """An answer of the allocator's at a time (RFC 3339), with the nearest fit."""
+    """Return a result of the allocator at a time (RFC 3339), with the nearest fit."""
     if isinstance(answer, allocator_types.Placement):
         return model.Explanation(
-            at=at,
+            at=timestamp,
             why=answer.explanation,
             node=answer.node,
             considered=tuple(
-                model.Considered(node=one.node, scores=dict(one.scores))
-                for one in answer.scored_nodes
+                model.Considered(node=scored_node.node, scores=dict(scored_node.scores))
+                for scored_node in answer.scored_nodes
             ),
         )
     return model.Explanation(
-        at=at,
+        at=timestamp,
         reason=answer.blocker.value if answer.blocker else "",
         detail=answer.detail,
-        refusals=tuple(_refusals(answer))[:_MOST_REFUSALS],
-        nearest=_nearest(near) if near else None,
+        refusals=tuple(_refusals(answer))[:_MAX_REFUSALS],
+        nearest=_nearest(nearest) if nearest else None,
     )
 
 
 def _refusals(answer: allocator_types.Unschedulable) -> Iterator[model.Refusal]:
-    """Those of the most nodes first."""
-    for one, found in sorted(
+    """Yield rejections, those of the most nodes first."""
+    for rejection, node_names in sorted(
         answer.rejections.items(), key=lambda item: (-len(item[1]), item[1][0])
     ):
         yield model.Refusal(
-            count=len(found),
-            nodes=tuple(found[:_MOST_NAMED]),
-            reason=one.node_reason.value if one.node_reason else "",
-            detail=one.detail,
-            fits=one.fits,
-            wanted=one.requested,
-            devices={reason.value: count for reason, count in one.device_reasons},
-            gave_up=one.budget_exceeded,
+            count=len(node_names),
+            nodes=tuple(node_names[:_MAX_NAMED]),
+            reason=rejection.node_reason.value if rejection.node_reason else "",
+            detail=rejection.detail,
+            fits=rejection.fits,
+            wanted=rejection.requested,
+            devices={reason.value: count for reason, count in rejection.device_reasons},
+            gave_up=rejection.budget_exceeded,
         )
 
 

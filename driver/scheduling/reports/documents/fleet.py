@@ -1,4 +1,4 @@
-"""All of it in figures. Pure."""
+"""Figures of the fleet. Pure."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,53 +7,53 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.reports.documents import claims, gpus, pods
 
 
-def fleet(found: read_model.Seen, at: str) -> model.Fleet:
-    """The whole fleet, as of a time (RFC 3339)."""
-    every = nodes(found)
-    cards = [gpu for one in every for gpu in one.gpus]
-    parts = [part for gpu in cards for part in gpu.parts]
-    waiting = sum(1 for _ in pods.waiting(found))
+def fleet_document(cluster: read_model.ClusterModel, timestamp: str) -> model.Fleet:
+    """Return the whole fleet, as of a time (RFC 3339)."""
+    documents = node_documents(cluster)
+    all_gpus = [gpu for document in documents for gpu in document.gpus]
+    parts = [part for gpu in all_gpus for part in gpu.parts]
+    waiting = sum(1 for _ in pods.waiting_pods(cluster))
     return model.Fleet(
-        at=at,
-        driver=found.objects.driver,
-        nodes=len(every),
-        nodes_ready=sum(not one.problem for one in every),
-        gpus=len(cards),
-        modes=dict(sorted(Counter(gpu.mode for gpu in cards).items())),
-        unhealthy=sum(gpu.health == "unhealthy" for gpu in cards),
-        cordoned=sum(gpu.health == "cordoned" for gpu in cards),
-        memory=sum(gpu.memory for gpu in cards),
-        memory_allocated=sum(gpu.memory_allocated for gpu in cards),
-        compute_allocated=sum(gpu.compute_allocated for gpu in cards),
-        claims=sum(1 for _ in claims.every(found)),
+        at=timestamp,
+        driver=cluster.objects.driver,
+        nodes=len(documents),
+        nodes_ready=sum(not document.problem for document in documents),
+        gpus=len(all_gpus),
+        modes=dict(sorted(Counter(gpu.mode for gpu in all_gpus).items())),
+        unhealthy=sum(gpu.health == "unhealthy" for gpu in all_gpus),
+        cordoned=sum(gpu.health == "cordoned" for gpu in all_gpus),
+        memory=sum(gpu.memory for gpu in all_gpus),
+        memory_allocated=sum(gpu.memory_allocated for gpu in all_gpus),
+        compute_allocated=sum(gpu.compute_allocated for gpu in all_gpus),
+        claims=sum(1 for _ in claims.claim_keys(cluster)),
         pods=len({pod for part in parts for pod in part.pods}),
         waiting=waiting,
         idle=len({part.claim for part in parts if part.use and part.use.idle_since}),
-        queues=len(found.objects.queues),
-        reservations=len(found.objects.reservations),
-        products=_products(cards),
-        missing=found.objects.missing,
+        queues=len(cluster.objects.queues),
+        reservations=len(cluster.objects.reservations),
+        products=_products(all_gpus),
+        missing=cluster.objects.missing,
     )
 
 
-def nodes(found: read_model.Seen) -> tuple[model.Node, ...]:
-    """Every node with GPUs of ours, by name."""
-    there = (gpus.node(found, name) for name in found.pools)
-    return tuple(one for one in there if one is not None)
+def node_documents(cluster: read_model.ClusterModel) -> tuple[model.Node, ...]:
+    """Return every node with GPUs of ours, by name."""
+    documents = (gpus.node_document(cluster, name) for name in cluster.pools)
+    return tuple(document for document in documents if document is not None)
 
 
-def _products(cards: Sequence[model.Gpu]) -> tuple[model.Product, ...]:
-    made = []
-    for product in sorted({gpu.product for gpu in cards}):
-        mine = [gpu for gpu in cards if gpu.product == product]
-        made.append(
+def _products(all_gpus: Sequence[model.Gpu]) -> tuple[model.Product, ...]:
+    products = []
+    for product in sorted({gpu.product for gpu in all_gpus}):
+        product_gpus = [gpu for gpu in all_gpus if gpu.product == product]
+        products.append(
             model.Product(
                 product=product,
-                gpus=len(mine),
-                free=sum(gpu.mode == "free" and gpu.health == "healthy" for gpu in mine),
-                unhealthy=sum(gpu.health == "unhealthy" for gpu in mine),
-                memory=sum(gpu.memory for gpu in mine),
-                memory_allocated=sum(gpu.memory_allocated for gpu in mine),
+                gpus=len(product_gpus),
+                free=sum(gpu.mode == "free" and gpu.health == "healthy" for gpu in product_gpus),
+                unhealthy=sum(gpu.health == "unhealthy" for gpu in product_gpus),
+                memory=sum(gpu.memory for gpu in product_gpus),
+                memory_allocated=sum(gpu.memory_allocated for gpu in product_gpus),
             )
         )
-    return tuple(made)
+    return tuple(products)

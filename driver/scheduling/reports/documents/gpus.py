@@ -1,4 +1,4 @@
-"""GPUs and nodes as documents: who has what of each. Pure."""
+"""GPUs and nodes as documents, with their claims. Pure."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,68 +15,88 @@ _Mode = model.Mode | Literal["free", "kept"]
 
 @dataclass(frozen=True, slots=True)
 class _Share:
-    """What a result has of a GPU: of a share what it consumes, else all of its slot."""
+    """Amounts that a result has of a GPU: a share's consumption, else all of its slot."""
 
     memory: int
     compute: int
     shares: int
 
 
-def node(found: read_model.Seen, name: str) -> model.Node | None:
-    """One node; None where nobody publishes GPUs of ours under that name."""
-    pool = found.pools.get(ids.NodeName(name))
-    return None if pool is None else found.once(("node", name), lambda: _node(found, name, pool))
+def node_document(cluster: read_model.ClusterModel, name: str) -> model.Node | None:
+    """Return one node; None if it publishes no GPUs of ours."""
+    pool = cluster.pools.get(ids.NodeName(name))
+    return (
+        None
+        if pool is None
+        else cluster.cached(("node", name), lambda: _build_node(cluster, name, pool))
+    )
 
 
-def _node(found: read_model.Seen, name: str, pool: slots.Pool) -> model.Node:
-    there = found.objects.nodes.get(ids.Key(name))
+def _build_node(
+    cluster: read_model.ClusterModel, name: str, pool: slots.PublishedPool
+) -> model.Node:
+    kubernetes_node = cluster.objects.nodes.get(ids.Key(name))
     gpus = tuple(
-        _gpu(found, name, index, shell, len(pool.gpus)) for index, shell in enumerate(pool.gpus)
+        _build_gpu(cluster, name, index, shell, len(pool.gpus))
+        for index, shell in enumerate(pool.gpus)
     )
     users = sorted({pod for gpu in gpus for part in gpu.parts for pod in part.pods})
     return model.Node(
         name=name,
-        ready=there is not None and there.ready,
-        cordoned=there is not None and there.cordoned,
-        problem=_problem(there),
+        ready=kubernetes_node is not None and kubernetes_node.ready,
+        cordoned=kubernetes_node is not None and kubernetes_node.cordoned,
+        problem=_problem(kubernetes_node),
         complete=pool.complete,
         taints=tuple(
-            model.Taint(key=one.key, value=one.value, effect=one.effect)
-            for one in (there.taints if there else ())
+            model.Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            for taint in (kubernetes_node.taints if kubernetes_node else ())
         ),
-        allocators=tuple(sorted({one.allocator for one in gpus})),
-        products=tuple(sorted({one.product for one in gpus})),
-        memory=sum(one.memory for one in gpus),
-        memory_allocated=sum(one.memory_allocated for one in gpus),
+        allocators=tuple(sorted({taint.allocator for taint in gpus})),
+        products=tuple(sorted({taint.product for taint in gpus})),
+        memory=sum(taint.memory for taint in gpus),
+        memory_allocated=sum(taint.memory_allocated for taint in gpus),
         gpus=gpus,
         pods=tuple(users),
     )
 
 
-def gpu(found: read_model.Seen, node_name: str, name: str) -> model.Gpu | None:
-    """One GPU, by name, UUID or PCI address; None where the node has none such."""
-    there = node(found, node_name)
-    if there is None:
+def gpu_document(cluster: read_model.ClusterModel, node_name: str, name: str) -> model.Gpu | None:
+    """Return one GPU, by name, UUID or PCI address; None if the node has none such."""
+    parent = node_document(cluster, node_name)
+    if parent is None:
         return None
-    return next((one for one in there.gpus if name in {one.name, one.uuid, one.pci}), None)
+    return next(
+        (
+            document
+            for document in parent.gpus
+            if name in {document.name, document.uuid, document.pci}
+        ),
+        None,
+    )
 
 
-def _problem(there: nodes.Node | None) -> str:
-    if there is None:
+def _problem(kubernetes_node: nodes.Node | None) -> str:
+    if kubernetes_node is None:
         return "there is no such Node any more"
-    if not there.ready:
+    if not kubernetes_node.ready:
         return "the node is not ready"
-    return "the node is cordoned" if there.cordoned else ""
+    return "the node is cordoned" if kubernetes_node.cordoned else ""
 
 
-def _gpu(
-    found: read_model.Seen, node_name: str, index: int, shell: slots.Shell, total: int
+def _build_gpu(
+    cluster: read_model.ClusterModel,
+    node_name: str,
+    index: int,
+    shell: slots.PublishedGpu,
+    total: int,
 ) -> model.Gpu:
     key = node_name, shell.name
-    parts = _laid([*_parts(found, shell, found.taken.get(key, ()))])
-    given = [one for one in parts if not one.admin and one.mode != "monitor"]
-    kept = tuple(_kept(found, shell, key))
-    mode: _Mode = given[0].mode if given else "kept" if kept else "free"
+    parts = _lay_out([*_parts(cluster, shell, cluster.taken_devices.get(key, ()))])
+    exclusive = [
+        document for document in parts if not document.admin and document.mode != "monitor"
+    ]
+    reserved = tuple(_kept(cluster, shell, key))
+    mode: _Mode = exclusive[0].mode if exclusive else "kept" if reserved else "free"
     return model.Gpu(
         node=node_name,
         name=shell.name,
@@ -90,32 +110,40 @@ def _gpu(
         memory_slices=shell.memory_slices,
         mode=mode,
         allocator="controller" if shell.allocator == "controller" else "scheduler",
-        offers=shell.offers,
+        offers=shell.modes,
         health=shell.health,
         taints=shell.taints,
-        memory_allocated=sum(one.memory for one in given),
-        compute_allocated=sum(one.compute for one in given),
+        memory_allocated=sum(document.memory for document in exclusive),
+        compute_allocated=sum(document.compute for document in exclusive),
         nvlink=tuple(bit for bit in range(total) if shell.peers >> bit & 1),
         parts=tuple(parts),
-        kept=kept,
+        kept=reserved,
     )
 
 
 def _parts(
-    found: read_model.Seen, shell: slots.Shell, taken: Sequence[read_model.Taken]
+    cluster: read_model.ClusterModel,
+    shell: slots.PublishedGpu,
+    taken: Sequence[read_model.TakenDevice],
 ) -> Iterator[model.Part]:
-    for one in taken:
-        slot = shell.slots.get(one.result.device.device)
+    for taken_device in taken:
+        slot = shell.slots.get(taken_device.result.device.device)
         if slot is not None:
-            yield part(found, one, slot)
+            yield part_document(cluster, taken_device, slot)
 
 
-def part(found: read_model.Seen, one: read_model.Taken, slot: slots.Slot) -> model.Part:
-    """What a result has of its GPU; a share is not laid beside the others yet."""
-    claim, result, share = one.claim, one.result, _share(one.result, slot)
-    users = found.pods_of(claim)
-    said = _said(claim, result)
-    ready, problem = _readiness(said)
+def part_document(
+    cluster: read_model.ClusterModel, taken_device: read_model.TakenDevice, slot: slots.Slot
+) -> model.Part:
+    """Return what a result has of its GPU; shares are not laid out yet."""
+    claim, result, share = (
+        taken_device.claim,
+        taken_device.result,
+        _share(taken_device.result, slot),
+    )
+    users = cluster.claim_users(claim)
+    device_status = _device_status(claim, result)
+    ready, problem = _readiness(device_status)
     wide = slot.width
     if slot.mode in {"mps", "time-slicing"} and slot.memory:
         wide = round(share.memory * model.WHOLE_BAR / slot.memory)
@@ -133,12 +161,12 @@ def part(found: read_model.Seen, one: read_model.Taken, slot: slots.Slot) -> mod
         shares=share.shares,
         profile=slot.profile,
         pods=tuple(pod.key for pod in users),
-        queue=found.queue_of(users[0]) if users else "",
+        queue=cluster.pod_queue(users[0]) if users else "",
         since=claim.allocation.stamped if claim.allocation else "",
         ready=ready,
         problem=problem,
         admin=result.admin_access,
-        use=use(said),
+        use=use_document(device_status),
     )
 
 
@@ -155,61 +183,61 @@ def _share(result: claims.Result, slot: slots.Slot) -> _Share:
     )
 
 
-def _said(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
-    of = device_status.Device(*result.device, result.share_id)
-    return next((one for one in claim.said if one.device == of), None)
+def _device_status(claim: claims.Claim, result: claims.Result) -> device_status.DeviceStatus | None:
+    device = device_status.Device(*result.device, result.share_id)
+    return next((entry for entry in claim.device_statuses if entry.device == device), None)
 
 
-def _readiness(said: device_status.DeviceStatus | None) -> tuple[bool | None, str]:
-    """Whether the plugin has prepared it, and if not, why."""
-    ready = said.condition(names.CONDITION_READY) if said else None
+def _readiness(reported: device_status.DeviceStatus | None) -> tuple[bool | None, str]:
+    """Return whether the plugin has prepared it, and if not, why."""
+    ready = reported.condition(names.CONDITION_READY) if reported else None
     if ready is None:
         return None, ""
     if ready.status == "True":
-        within = said.condition(names.CONDITION_WITHIN_SHARE) if said else None
+        within = reported.condition(names.CONDITION_WITHIN_SHARE) if reported else None
         over = within is not None and within.status == "False"
         return True, f"{within.reason}: {within.message}" if within and over else ""
     return False, f"{ready.reason}: {ready.message}"
 
 
-def use(said: device_status.DeviceStatus | None) -> model.Use | None:
-    """What the plugin says a device does."""
-    told = said.activity if said else None
-    if told is None:
+def use_document(reported: device_status.DeviceStatus | None) -> model.Use | None:
+    """Return the reported activity of a device."""
+    activity = reported.activity if reported else None
+    if activity is None:
         return None
     return model.Use(
-        last_busy=told.last_busy,
-        idle_since=told.idle_since,
-        utilization=told.utilization,
-        peak_memory=told.peak_bytes,
+        last_busy=activity.last_busy,
+        idle_since=activity.idle_since,
+        utilization=activity.utilization,
+        peak_memory=activity.peak_bytes,
     )
 
 
-def _laid(found: list[model.Part]) -> list[model.Part]:
-    """Shares side by side; where they are more than the GPU, each gets less of the bar."""
-    shared = [one for one in found if one.mode in {"mps", "time-slicing"}]
-    most = max(sum(one.width for one in shared), model.WHOLE_BAR)
-    made, at = [], 0
-    for one in found:
-        if one.mode not in {"mps", "time-slicing"}:
-            made.append(one)
+def _lay_out(documents: list[model.Part]) -> list[model.Part]:
+    """Lay shares out side by side; if they exceed the GPU, each gets less of the bar."""
+    shared = [document for document in documents if document.mode in {"mps", "time-slicing"}]
+    most = max(sum(document.width for document in shared), model.WHOLE_BAR)
+    laid_out, position = [], 0
+    for document in documents:
+        if document.mode not in {"mps", "time-slicing"}:
+            laid_out.append(document)
             continue
-        width = one.width * model.WHOLE_BAR // most
-        made.append(one.model_copy(update={"start": at, "width": width}))
-        at += width
-    return made
+        width = document.width * model.WHOLE_BAR // most
+        laid_out.append(document.model_copy(update={"start": position, "width": width}))
+        position += width
+    return laid_out
 
 
 def _kept(
-    cluster: read_model.Seen, shell: slots.Shell, key: tuple[str, str]
+    cluster: read_model.ClusterModel, shell: slots.PublishedGpu, key: tuple[str, str]
 ) -> Iterator[model.Kept]:
-    """List entries of Reservations, then of backfill."""
-    for promised in cluster.promised.get(key, ()):
+    """Yield entries of Reservations, then of backfill."""
+    for promised in cluster.reserved_devices.get(key, ()):
         slot = shell.slots.get(promised.held.device.device)
         if slot is not None:
             yield model.Kept(
                 reservation=promised.reservation.key,
-                holder=reservations.holder(promised.reservation.holder),
+                holder=reservations.holder_text(promised.reservation.holder),
                 device=slot.device,
                 mode=slot.mode,
                 start=slot.start,

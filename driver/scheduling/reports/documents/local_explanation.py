@@ -1,6 +1,6 @@
-"""Working out why a pod is nowhere, as the controller does, where its own answer is not at hand.
+"""Local explanation of a pending pod, as the controller computes it, without its own result.
 
-Pure. Queues, gangs and reservations are not weighed: that the controller alone can say.
+Pure. Queues, gangs and reservations are not considered: only the controller can.
 """
 
 import functools
@@ -17,57 +17,59 @@ from driver.scheduling.reports.documents import explanation
 from driver.scheduling.snapshot import cluster_state, snapshot
 
 
-class Working:
-    """Called with a pod's key, it answers from objects as they were at a time (RFC 3339)."""
+class LocalExplainer:
+    """Lookup of explanations, from objects as they were at a time (RFC 3339)."""
 
-    def __init__(self, driver: str, caches: cluster_state.CachedObjects, at: str) -> None:
+    def __init__(self, driver: str, caches: cluster_state.CachedObjects, timestamp: str) -> None:
         self._driver = driver
         self._caches = caches
-        self._at = at
+        self._at = timestamp
 
     def __call__(self, pod: ids.Key) -> model.Explanation | None:
-        """None for a pod that is not there, has its devices, or is kube-scheduler's to serve."""
-        one = self._caches.pods.get(pod)
-        found = snapshot.pod_claims(one, self._caches.claims.get) if one else None
-        if one is None or found is None:
+        """Return the explanation; None if the pod is missing, has devices, or is not ours."""
+        subject = self._caches.pods.get(pod)
+        pod_claims = snapshot.pod_claims(subject, self._caches.claims.get) if subject else None
+        if subject is None or pod_claims is None:
             return None
-        if one.node is not None:
-            return self._of_bound(one) if self._caches.nodes else None
-        unmet = tuple(claim for claim in found if claim.allocation is None)
-        mine = ownership.OwnershipResolver().managed_claims(self._view, one, unmet)
-        if isinstance(mine, allocator_types.Unschedulable):
-            return explanation.of(mine, self._at)
-        if not mine:
+        if subject.node is not None:
+            return self._explain_bound(subject) if self._caches.nodes else None
+        unmet = tuple(claim for claim in pod_claims if claim.allocation is None)
+        managed = ownership.OwnershipResolver().managed_claims(self._view, subject, unmet)
+        if isinstance(managed, allocator_types.Unschedulable):
+            return explanation.explanation_document(managed, self._at)
+        if not managed:
             return None
-        settled = tuple(claim for claim in found if claim.allocation is not None)
-        return self._answer(allocator_types.Workload(one, mine, settled))
+        settled = tuple(claim for claim in pod_claims if claim.allocation is not None)
+        return self._explain(allocator_types.Workload(subject, managed, settled))
 
-    def _of_bound(self, pod: pods.Pod) -> model.Explanation | None:
+    def _explain_bound(self, pod: pods.Pod) -> model.Explanation | None:
         find_claim, find_pod = self._caches.claims.get, self._caches.pods.get
         owners = ownership.OwnershipResolver()
-        reader = bound_pod_refusal.Reader(self._view, self._deciding, find_claim, find_pod, owners)
+        reader = bound_pod_refusal.RefusalReader(
+            self._view, self._allocator_settings, find_claim, find_pod, owners
+        )
         refused = reader.refusal(pod)
         if refused is None:
             return None
-        document = explanation.of(refused.answer, self._at, refused.near)
+        document = explanation.explanation_document(refused.result, self._at, refused.nearest)
         return document.model_copy(update={"message": refused.text})
 
-    def _answer(self, workload: allocator_types.Workload) -> model.Explanation:
-        deciding = self._deciding
-        answer = dra_allocator.Allocator(deciding).decide(self._view, workload)
-        near = None
-        if isinstance(answer, allocator_types.Unschedulable) and answer.blocker is None:
-            adviser = explainer.FitExplainer(
-                deciding, self._caches.claims.get, self._caches.pods.get
+    def _explain(self, workload: allocator_types.Workload) -> model.Explanation:
+        allocator_settings = self._allocator_settings
+        result = dra_allocator.Allocator(allocator_settings).decide(self._view, workload)
+        nearest = None
+        if isinstance(result, allocator_types.Unschedulable) and result.blocker is None:
+            fit_explainer = explainer.FitExplainer(
+                allocator_settings, self._caches.claims.get, self._caches.pods.get
             )
-            near = adviser.explain(self._view, workload, answer)
-        return explanation.of(answer, self._at, near)
+            nearest = fit_explainer.explain(self._view, workload, result)
+        return explanation.explanation_document(result, self._at, nearest)
 
     @functools.cached_property
     def _view(self) -> cluster_state.ClusterState:
         return cluster_state.build(self._driver, self._caches)
 
     @functools.cached_property
-    def _deciding(self) -> settings.Settings:
-        judge = ranking.parse_policies(",".join(policies.DEFAULT))
-        return settings.Settings(judge, device_filter.ControllerRules(self._driver))
+    def _allocator_settings(self) -> settings.Settings:
+        policy_chain = ranking.parse_policies(",".join(policies.DEFAULT))
+        return settings.Settings(policy_chain, device_filter.ControllerRules(self._driver))

@@ -1,4 +1,4 @@
-"""Kinds of node that an autoscaler can bring, as documents: what is there and on its way. Pure."""
+"""Shapes of nodes that an autoscaler can create, as documents. Pure."""
 
 from collections.abc import Iterator
 
@@ -9,64 +9,73 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.snapshot import node_usage
 
 
-def every(found: read_model.Seen) -> tuple[model.Shape, ...]:
-    """Those of the document, in its order; none where there is no document."""
-    known = found.objects.offer
-    if known is None:
+def shape_documents(cluster: read_model.ClusterModel) -> tuple[model.Shape, ...]:
+    """Return the shapes of the document, in order; none without a document."""
+    status = cluster.objects.shapes
+    if status is None:
         return ()
-    coming: dict[str, list[model.Coming]] = {one.name: [] for one in known.templates}
-    for asked in _asked(found, known):
-        coming.setdefault(asked.shape, []).append(_coming(asked))
-    return tuple(_of(found, known, one, tuple(coming[one.name])) for one in known.templates)
-
-
-def _asked(
-    found: read_model.Seen, known: shape_status.ShapeStatus
-) -> Iterator[placeholder.Placeholder]:
-    """Nodes that are asked for, the oldest first."""
-    there = found.objects.pods.values()
-    mine = (pod for pod in there if node_usage.is_placeholder(pod, known.namespace))
-    live = (pod for pod in mine if not pod.deleting and not pod.finished)
-    return map(placeholder.Placeholder, sorted(live, key=lambda one: (one.created, one.name)))
-
-
-def _coming(asked: placeholder.Placeholder) -> model.Coming:
-    return model.Coming(wanted_for=asked.demand, since=asked.pod.created, node=asked.node or "")
-
-
-def _of(
-    found: read_model.Seen,
-    known: shape_status.ShapeStatus,
-    one: node_template.NodeTemplate,
-    coming: tuple[model.Coming, ...],
-) -> model.Shape:
-    arriving = {asked.node for asked in coming}
-    live = [
-        node.name
-        for node in found.objects.nodes.values()
-        if one.matches(node) and node.name not in arriving
-    ]
-    whole = [device for part in one.resource_slices for device in part.devices if _is_gpu(device)]
-    products = {str(device.attributes.get(names.ATTR_PRODUCT, "")) for device in whole}
-    return model.Shape(
-        name=one.name,
-        labels=dict(sorted(one.labels.items())),
-        gpus=len(whole),
-        product=", ".join(sorted(products - {""})),
-        cost=one.cost,
-        most=one.max_in_flight,
-        startup_seconds=one.startup_s,
-        measured=one.name in known.measured,
-        learned=one.is_observed,
-        nodes=len(live),
-        gpus_there=sum(_gpus_on(found, name) for name in live),
-        coming=coming,
-        resting=known.paused.get(one.name, ""),
+    coming: dict[str, list[model.Coming]] = {template.name: [] for template in status.templates}
+    for requested_node in _requested_nodes(cluster, status):
+        coming.setdefault(requested_node.shape, []).append(_coming_document(requested_node))
+    return tuple(
+        _shape_document(cluster, status, template, tuple(coming[template.name]))
+        for template in status.templates
     )
 
 
-def _gpus_on(found: read_model.Seen, name: ids.NodeName) -> int:
-    pool = found.pools.get(name)
+def _requested_nodes(
+    cluster: read_model.ClusterModel, status: shape_status.ShapeStatus
+) -> Iterator[placeholder.Placeholder]:
+    """Yield requested nodes, the oldest first."""
+    all_pods = cluster.objects.pods.values()
+    placeholders = (pod for pod in all_pods if node_usage.is_placeholder(pod, status.namespace))
+    live = (pod for pod in placeholders if not pod.deleting and not pod.finished)
+    return map(placeholder.Placeholder, sorted(live, key=lambda pod: (pod.created, pod.name)))
+
+
+def _coming_document(requested_node: placeholder.Placeholder) -> model.Coming:
+    return model.Coming(
+        wanted_for=requested_node.demand,
+        since=requested_node.pod.created,
+        node=requested_node.node or "",
+    )
+
+
+def _shape_document(
+    cluster: read_model.ClusterModel,
+    status: shape_status.ShapeStatus,
+    template: node_template.NodeTemplate,
+    coming: tuple[model.Coming, ...],
+) -> model.Shape:
+    arriving = {arriving_node.node for arriving_node in coming}
+    live = [
+        node.name
+        for node in cluster.objects.nodes.values()
+        if template.matches(node) and node.name not in arriving
+    ]
+    whole = [
+        device for part in template.resource_slices for device in part.devices if _is_gpu(device)
+    ]
+    products = {str(device.attributes.get(names.ATTR_PRODUCT, "")) for device in whole}
+    return model.Shape(
+        name=template.name,
+        labels=dict(sorted(template.labels.items())),
+        gpus=len(whole),
+        product=", ".join(sorted(products - {""})),
+        cost=template.cost,
+        most=template.max_in_flight,
+        startup_seconds=template.startup_s,
+        measured=template.name in status.measured,
+        learned=template.is_observed,
+        nodes=len(live),
+        gpus_there=sum(_gpu_count(cluster, name) for name in live),
+        coming=coming,
+        resting=status.paused.get(template.name, ""),
+    )
+
+
+def _gpu_count(cluster: read_model.ClusterModel, name: ids.NodeName) -> int:
+    pool = cluster.pools.get(name)
     return len(pool.gpus) if pool is not None else 0
 
 

@@ -1,4 +1,4 @@
-"""Pods as documents: what each waits for, in words, and what may be done about it. Pure."""
+"""Pods as documents: state, what each waits for, and advice. Pure."""
 
 from collections.abc import Iterator
 from typing import Literal, TypeAlias
@@ -11,111 +11,121 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.snapshot import snapshot
 
 _State: TypeAlias = Literal["waiting", "placed", "running", "finished", "leaving"]
-_Word = tuple[str, str]
-"""A reason and a message; ("", "") where there is nothing to say."""
-_RENEWED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_ANSWERED.value})
-_NOTHING: _Word = ("", "")
+_Problem = tuple[str, str]
+"""A reason and a message; ("", "") without a problem."""
+_RECOMPUTED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_ANSWERED.value})
+_NO_PROBLEM: _Problem = ("", "")
 
 
-def every(found: read_model.Seen, namespace: str = "") -> Iterator[pods.Pod]:
-    """The pods that concern us, by key; of one namespace, or of all."""
-    for _, pod in sorted(found.objects.pods.items()):
-        if namespace in {"", pod.namespace} and concerns(found, pod):
+def device_pods(cluster: read_model.ClusterModel, namespace: str = "") -> Iterator[pods.Pod]:
+    """Yield the pods of our devices, by key; of one namespace, or of all."""
+    for _, pod in sorted(cluster.objects.pods.items()):
+        if namespace in {"", pod.namespace} and requests_devices(cluster, pod):
             yield pod
 
 
-def concerns(found: read_model.Seen, pod: pods.Pod) -> bool:
-    """Whether a pod asks for devices of ours, or may: a claim of it is not there."""
-    if len(found.claims_of(pod)) < sum(one.claim != "" for one in pod.claims):
+def requests_devices(cluster: read_model.ClusterModel, pod: pods.Pod) -> bool:
+    """Return whether a pod requests our devices, or may: a claim of it is missing."""
+    if len(cluster.pod_claims(pod)) < sum(entry.claim != "" for entry in pod.claims):
         return True
-    return any(found.asks_ours(claim) for claim in found.claims_of(pod))
+    return any(cluster.requests_managed(claim) for claim in cluster.pod_claims(pod))
 
 
-def waiting(found: read_model.Seen, namespace: str = "") -> Iterator[pods.Pod]:
-    """Those of them that have not got their devices."""
-    return (pod for pod in every(found, namespace) if state(found, pod) == "waiting")
+def waiting_pods(cluster: read_model.ClusterModel, namespace: str = "") -> Iterator[pods.Pod]:
+    """Yield the pods without their devices."""
+    return (pod for pod in device_pods(cluster, namespace) if pod_state(cluster, pod) == "waiting")
 
 
-def state(found: read_model.Seen, pod: pods.Pod) -> _State:
-    """Where a pod is on its way."""
+def pod_state(cluster: read_model.ClusterModel, pod: pods.Pod) -> _State:
+    """Return the state of a pod."""
     if pod.finished:
         return "finished"
     if pod.deleting:
         return "leaving"
-    if pod.node is not None and not _is_astray(found, pod):
+    if pod.node is not None and not _is_misplaced(cluster, pod):
         return "running" if pod.phase == "Running" else "placed"
     if pod.node is not None:
         return "waiting"
-    return "placed" if _lacks(found, pod) is None else "waiting"
+    return "placed" if _missing_devices(cluster, pod) is None else "waiting"
 
 
-def pod(
-    found: read_model.Seen, one: pods.Pod, explained: model.Explanation | None = None
+def pod_document(
+    cluster: read_model.ClusterModel, subject: pods.Pod, explained: model.Explanation | None = None
 ) -> model.Pod:
-    """One pod, with an explanation where there is one."""
-    reason, message = why(found, one)
-    if explained is not None and explained.message and reason in _RENEWED:
-        # What was written on the pod may be some seconds older.
+    """Return one pod, with an explanation if there is one."""
+    reason, message = pod_problem(cluster, subject)
+    if explained is not None and explained.message and reason in _RECOMPUTED:
+        # The pod's condition may be some seconds older.
         reason, message = reasons.Reason.NO_FIT.value, explained.message
     elif explained is not None and reason == reasons.Reason.BOUND_AWAY.value:
         reason, message = explained.reason or reason, explained.message or message
-        explained = None if explained.why else explained  # why it was placed where it is not
-    known = reasons.KNOWN.get(reason)
-    claims_of = found.claims_of(one)
-    stamped = [claim.allocation.stamped for claim in claims_of if claim.allocation]
+        explained = None if explained.why else explained  # it explains a placement on another node
+    known_reason = reasons.KNOWN.get(reason)
+    pod_claims = cluster.pod_claims(subject)
+    stamped = [claim.allocation.stamped for claim in pod_claims if claim.allocation]
     return model.Pod(
-        namespace=one.namespace,
-        name=one.name,
-        uid=one.uid,
-        state=state(found, one),
-        phase=one.phase,
-        node=one.node or _node(claims_of),
-        created=one.created,
-        since=max(stamped, default="") if one.node or not _lacks(found, one) else one.created,
-        priority=one.priority,
-        queue=found.queue_of(one),
-        gang=one.gang,
-        owner=f"{one.owner.kind}/{one.owner.name}" if one.owner else "",
-        claims=tuple(claim.key for claim in claims_of),
+        namespace=subject.namespace,
+        name=subject.name,
+        uid=subject.uid,
+        state=pod_state(cluster, subject),
+        phase=subject.phase,
+        node=subject.node or _allocated_node(pod_claims),
+        created=subject.created,
+        since=max(stamped, default="")
+        if subject.node or not _missing_devices(cluster, subject)
+        else subject.created,
+        priority=subject.priority,
+        queue=cluster.pod_queue(subject),
+        gang=subject.gang,
+        owner=f"{subject.owner.kind}/{subject.owner.name}" if subject.owner else "",
+        claims=tuple(claim.key for claim in pod_claims),
         reason=reason,
         message=message,
-        advice=remediation.remedy(known) if known else "",
+        advice=remediation.remedy(known_reason) if known_reason else "",
         explanation=explained,
     )
 
 
-def _node(found: tuple[claims.Claim, ...]) -> str:
-    """Where its claims are allocated."""
-    there = (snapshot.pinned_node(claim) for claim in found)
-    return next((node for node in there if node is not None), "")
+def _allocated_node(pod_claims: tuple[claims.Claim, ...]) -> str:
+    """Return the node of its claims' allocations; "" without one."""
+    pinned = (snapshot.pinned_node(claim) for claim in pod_claims)
+    return next((node for node in pinned if node is not None), "")
 
 
-def why(found: read_model.Seen, one: pods.Pod) -> _Word:
-    """What a pod waits for; of one that runs, what is wrong with its devices."""
-    where = state(found, one)
-    if where in {"finished", "leaving"}:
-        return _NOTHING
-    if where == "waiting":
-        return _why_bound(found, one) if one.node is not None else _why_waiting(found, one)
-    if one.node is not None:
-        return _of_devices(found, one)
-    if one.waits is not None:
-        return one.waits.reason, one.waits.message
-    if one.verdict.passed_over:
-        return reasons.Reason.SCHEDULER_REFUSES.value, one.verdict.message
-    return _of_devices(found, one)
+def pod_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
+    """Return what a pod waits for; for a running pod, what is wrong with its devices."""
+    state = pod_state(cluster, subject)
+    if state in {"finished", "leaving"}:
+        return _NO_PROBLEM
+    if state == "waiting":
+        return (
+            _bound_problem(cluster, subject)
+            if subject.node is not None
+            else _waiting_problem(cluster, subject)
+        )
+    if subject.node is not None:
+        return _device_problem(cluster, subject)
+    if subject.pending is not None:
+        return subject.pending.reason, subject.pending.message
+    if subject.verdict.was_passed_over:
+        return reasons.Reason.SCHEDULER_REFUSES.value, subject.verdict.message
+    return _device_problem(cluster, subject)
 
 
-def _is_astray(cluster_now: read_model.Seen, subject: pods.Pod) -> bool:
+def _is_misplaced(cluster_now: read_model.ClusterModel, subject: pods.Pod) -> bool:
     return subject.phase == "Pending" and not isinstance(
-        _of_bound(cluster_now, subject), bound_pods.Consistent
+        _binding_state(cluster_now, subject), bound_pods.Consistent
     )
 
 
-def _of_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> bound_pods.BindingState:
-    """The state of a bound pod; of a node that was not read only what is allocated nowhere."""
+def _binding_state(
+    cluster_now: read_model.ClusterModel, subject: pods.Pod
+) -> bound_pods.BindingState:
+    """Return the state of a bound pod; without its node only whether claims are unallocated."""
     node = cluster_now.objects.nodes.get(ids.Key(subject.node or ""))
-    ours = (claim for claim in cluster_now.claims_of(subject) if cluster_now.asks_ours(claim))
+    ours = (
+        claim for claim in cluster_now.pod_claims(subject) if cluster_now.requests_managed(claim)
+    )
     due = bound_pods.binding_state(subject, ours, node)
     return (
         due
@@ -124,78 +134,85 @@ def _of_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> bound_pods.Bin
     )
 
 
-def _why_bound(cluster_now: read_model.Seen, subject: pods.Pod) -> _Word:
-    """The words for a pod that is bound to a node where its claims are not allocated."""
-    due = _of_bound(cluster_now, subject)
+def _bound_problem(cluster_now: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
+    """Return the message for a pod bound to another node than its claims'."""
+    due = _binding_state(cluster_now, subject)
     if isinstance(due, bound_pods.Misplaced | bound_pods.Blocked):
         text = bound_pods.misplaced_message(due)
     else:
         lacking = (
-            claim.name for claim in cluster_now.claims_of(subject) if claim.allocation is None
+            claim.name for claim in cluster_now.pod_claims(subject) if claim.allocation is None
         )
         text = f"without devices: {', '.join(lacking)}"
     return reasons.Reason.BOUND_AWAY.value, bound_pods.bound_pod_message(subject, text)
 
 
-def _why_waiting(found: read_model.Seen, one: pods.Pod) -> _Word:
-    others = [gate for gate in one.gates if gate != names.ALLOCATION_GATE]
+def _waiting_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
+    others = [gate for gate in subject.gates if gate != names.ALLOCATION_GATE]
     if others:
-        told = f"the pod has the scheduling gate {', '.join(others)}: whoever set it has yet to act"
-        return reasons.Reason.SCHEDULING_GATED.value, told
-    lacking = _lacks(found, one)
+        message = (
+            f"the pod has the scheduling gate {', '.join(others)}: whoever set it has yet to act"
+        )
+        return reasons.Reason.SCHEDULING_GATED.value, message
+    lacking = _missing_devices(cluster, subject)
     if isinstance(lacking, str):
         return reasons.Reason.CLAIM_MISSING.value, lacking
-    if one.waits is not None:
-        return one.waits.reason, one.waits.message
-    return _unanswered(found, one, lacking)
+    if subject.pending is not None:
+        return subject.pending.reason, subject.pending.message
+    return _unreported_problem(cluster, subject, lacking)
 
 
-def _unanswered(found: read_model.Seen, one: pods.Pod, lacking: claims.Claim | None) -> _Word:
-    """Of a pod of which the controller says nothing."""
+def _unreported_problem(
+    cluster: read_model.ClusterModel, subject: pods.Pod, lacking: claims.Claim | None
+) -> _Problem:
+    """Return the message for a pod without a report of the controller."""
     if lacking is not None and lacking.deleting:
-        told = f"claim {lacking.key} is being deleted; the pod needs another one"
-        return reasons.Reason.CLAIM_MISSING.value, told
-    unknown = _unknown_class(found, lacking) if lacking is not None else ""
+        message = f"claim {lacking.key} is being deleted; the pod needs another one"
+        return reasons.Reason.CLAIM_MISSING.value, message
+    unknown = _unknown_class(cluster, lacking) if lacking is not None else ""
     if unknown:
         return reasons.Reason.CLASS_MISSING.value, unknown
-    words = one.verdict.message if one.verdict.refused else ""
+    verdict = subject.verdict.message if subject.verdict.refused else ""
     silent = "neither the controller nor kube-scheduler has said anything yet"
-    told = f"kube-scheduler says: {words}" if words else silent
-    return reasons.Reason.NOT_ANSWERED.value, told
+    message = f"kube-scheduler says: {verdict}" if verdict else silent
+    return reasons.Reason.NOT_ANSWERED.value, message
 
 
-def _unknown_class(found: read_model.Seen, claim: claims.Claim) -> str:
-    """Which DeviceClass of a claim is not there; "" where all are."""
-    for ask in claim.spec.requests:
-        for way in ask.ways:
-            if ids.Key(way.device_class) not in found.objects.classes:
-                return f"claim {claim.key} asks {way.device_class}: there is no such DeviceClass"
+def _unknown_class(cluster: read_model.ClusterModel, claim: claims.Claim) -> str:
+    """Return the missing DeviceClass of a claim; "" if all exist."""
+    for request in claim.spec.requests:
+        for subrequest in request.alternatives_or_self:
+            name = subrequest.device_class
+            if ids.Key(name) not in cluster.objects.classes:
+                return f"claim {claim.key} asks {name}: there is no such DeviceClass"
     return ""
 
 
-def _lacks(found: read_model.Seen, one: pods.Pod) -> claims.Claim | str | None:
-    """The first claim without devices; in words, one that is not there; None: it has all."""
-    for entry in one.claims:
+def _missing_devices(
+    cluster: read_model.ClusterModel, subject: pods.Pod
+) -> claims.Claim | str | None:
+    """Return the first claim without devices; a message if it is missing; None: it has all."""
+    for entry in subject.claims:
         if entry.claim == "":
             continue
         if entry.claim is None:
             return f"no claim was made for resourceClaims[{entry.name}] yet: is its template there?"
-        there = found.objects.claims.get(ids.Key(f"{one.namespace}/{entry.claim}"))
-        if there is None:
-            return f"there is no ResourceClaim {one.namespace}/{entry.claim}"
-        if there.allocation is None:
-            return there
+        claim = cluster.objects.claims.get(ids.Key(f"{subject.namespace}/{entry.claim}"))
+        if claim is None:
+            return f"there is no ResourceClaim {subject.namespace}/{entry.claim}"
+        if claim.allocation is None:
+            return claim
     return None
 
 
-def _of_devices(found: read_model.Seen, one: pods.Pod) -> _Word:
-    """What the plugin says of its devices, where that is not well."""
-    for claim in found.claims_of(one):
-        for said in claim.said:
-            ready = said.condition(names.CONDITION_READY)
+def _device_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
+    """Return what the plugin reports on its devices, if anything is wrong."""
+    for claim in cluster.pod_claims(subject):
+        for device_status in claim.device_statuses:
+            ready = device_status.condition(names.CONDITION_READY)
             if ready is not None and ready.status == "False":
                 return ready.reason, ready.message
-            within = said.condition(names.CONDITION_WITHIN_SHARE)
+            within = device_status.condition(names.CONDITION_WITHIN_SHARE)
             if within is not None and within.status == "False":
                 return within.reason, within.message
-    return _NOTHING
+    return _NO_PROBLEM

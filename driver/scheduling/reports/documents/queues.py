@@ -1,4 +1,4 @@
-"""Queues as documents: what each may have, has, and what waits in it. Pure."""
+"""Queues as documents: limits, usage, and pending workloads. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -9,23 +9,23 @@ from driver.scheduling.queues import format as queue_format
 from driver.scheduling.reports import model, read_model
 
 
-def every(found: read_model.Seen) -> tuple[model.Queue, ...]:
-    """All of them, each before its children; those that are left out, last."""
-    tree = found.queues
-    known = found.objects.queues
-    order = [name for name in _deep(tree.children) if ids.Key(name) in known]
-    left_out = sorted(name for name in known if name not in order)
-    return tuple(_of(found, known[ids.Key(name)]) for name in [*order, *left_out])
+def queue_documents(cluster: read_model.ClusterModel) -> tuple[model.Queue, ...]:
+    """Return all queues, each before its children; those not accepted last."""
+    tree = cluster.queues
+    by_name = cluster.objects.queues
+    order = [name for name in _depth_first(tree.children) if ids.Key(name) in by_name]
+    left_out = sorted(name for name in by_name if name not in order)
+    return tuple(_build_queue(cluster, by_name[ids.Key(name)]) for name in [*order, *left_out])
 
 
-def queue(found: read_model.Seen, name: str) -> model.Queue | None:
-    """One queue; None where there is none."""
-    one = found.objects.queues.get(ids.Key(name))
-    return None if one is None else _of(found, one)
+def queue_document(cluster: read_model.ClusterModel, name: str) -> model.Queue | None:
+    """Return one queue; None if it does not exist."""
+    spec = cluster.objects.queues.get(ids.Key(name))
+    return None if spec is None else _build_queue(cluster, spec)
 
 
-def _deep(children: Mapping[str | None, Any]) -> Iterator[str]:
-    """Every queue, each followed by its children."""
+def _depth_first(children: Mapping[str | None, Any]) -> Iterator[str]:
+    """Yield every queue, each followed by its children."""
     left = [*reversed(children.get(None, ()))]
     while left:
         name = left.pop()
@@ -33,62 +33,64 @@ def _deep(children: Mapping[str | None, Any]) -> Iterator[str]:
         left += reversed(children.get(name, ()))
 
 
-def _of(found: read_model.Seen, one: queues.Queue) -> model.Queue:
-    tree, told = found.queues, one.status
-    fault = tree.faults.get(one.name)
-    path = tree.path(one.name) if one.name in tree.accepted else (one.name,)
-    waiting = told.get("waiting")
-    idle, until = _planned(found, one.name)
+def _build_queue(cluster: read_model.ClusterModel, spec: queues.Queue) -> model.Queue:
+    tree, status = cluster.queues, spec.status
+    fault = tree.faults.get(spec.name)
+    path = tree.path(spec.name) if spec.name in tree.accepted else (spec.name,)
+    waiting = status.get("waiting")
+    idle, until = _planned(cluster, spec.name)
     return model.Queue(
-        name=one.name,
-        parent=one.parent,
-        children=tuple(tree.children.get(one.name, ())),
+        name=spec.name,
+        parent=spec.parent,
+        children=tuple(tree.children.get(spec.name, ())),
         depth=len(path) - 1,
-        weight=one.weight,
-        deserved=_amounts(one.deserved),
-        limit=_amounts(one.limit),
+        weight=spec.weight,
+        deserved=_amounts(spec.deserved),
+        limit=_amounts(spec.limit),
         accepted=fault is None,
         problem=str(fault) if fault else "",
-        allocated=_text(told, "allocated"),
-        memory=_text(told, "memory"),
-        compute=_text(told, "compute"),
-        fair_share=_text(told, "fairShare"),
-        deserved_share=_text(told, "deserved"),
-        borrowed=_text(told, "borrowed"),
+        allocated=_text(status, "allocated"),
+        memory=_text(status, "memory"),
+        compute=_text(status, "compute"),
+        fair_share=_text(status, "fairShare"),
+        deserved_share=_text(status, "deserved"),
+        borrowed=_text(status, "borrowed"),
         kept=idle,
         kept_until=until,
         waiting=waiting if isinstance(waiting, int) else 0,
-        oldest_wait=_text(told, "oldestWait"),
-        members=tuple(_member(member) for member in one.members),
-        borrowing=one.borrowing,
-        preemptible=one.preemptible,
+        oldest_wait=_text(status, "oldestWait"),
+        members=tuple(_member(member) for member in spec.members),
+        borrowing=spec.borrowing,
+        preemptible=spec.preemptible,
     )
 
 
-def _planned(cluster: read_model.Seen, name: str) -> tuple[str, str]:
-    """GPUs that backfill keeps idle for a queue, and until when; "" for none."""
+def _planned(cluster: read_model.ClusterModel, name: str) -> tuple[str, str]:
+    """Return the GPUs that backfill keeps idle for a queue, and until when; "" for none."""
     plan = cluster.objects.plan
     if plan is None or cluster.planned_queue != name:
         return "", ""
-    return str(sum(key not in cluster.taken for key in cluster.planned)), plan.end
+    return str(sum(key not in cluster.taken_devices for key in cluster.planned)), plan.end
 
 
-def _text(told: fields.Raw, key: str) -> str:
-    value = told.get(key)
+def _text(status: fields.Raw, key: str) -> str:
+    value = status.get(key)
     return value if isinstance(value, str) else ""
 
 
-def _amounts(one: queues.Amounts) -> model.Amounts:
+def _amounts(amounts: queues.Amounts) -> model.Amounts:
     return model.Amounts(
-        gpus="" if one.gpus is None else queue_format.gpus(one.gpus),
-        memory="" if one.memory is None else queue_format.memory(one.memory),
-        compute="" if one.compute is None else f"{one.compute}%",
-        models={product: queue_format.gpus(count) for product, count in sorted(one.models.items())},
+        gpus="" if amounts.gpus is None else queue_format.gpus(amounts.gpus),
+        memory="" if amounts.memory is None else queue_format.memory(amounts.memory),
+        compute="" if amounts.compute is None else f"{amounts.compute}%",
+        models={
+            product: queue_format.gpus(count) for product, count in sorted(amounts.models.items())
+        },
     )
 
 
-def _member(one: queues.Member) -> str:
+def _member(member: queues.Member) -> str:
     """`namespace vision`, `namespace vision with team=a`."""
-    labels = ",".join(f"{key}={value}" for key, value in sorted(one.labels.items()))
-    parts = [f"namespace {one.namespace}" if one.namespace else "any namespace"]
+    labels = ",".join(f"{key}={value}" for key, value in sorted(member.labels.items()))
+    parts = [f"namespace {member.namespace}" if member.namespace else "any namespace"]
     return " with ".join([*parts, labels] if labels else parts)

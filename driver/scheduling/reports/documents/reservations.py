@@ -6,39 +6,41 @@ from driver.scheduling.reports import model, read_model
 from driver.scheduling.reports.documents import slots
 
 
-def reservation(one: reservations.Reservation) -> model.Reservation:
-    """One of them, with what it holds."""
+def reservation_document(subject: reservations.Reservation) -> model.Reservation:
+    """Return one Reservation, with its devices."""
     return model.Reservation(
-        namespace=one.namespace,
-        name=one.name,
-        phase=one.phase,
-        holder=holder(one.holder),
-        start=one.start,
-        created=one.created,
-        count=one.count,
-        devices=tuple(_held(held) for held in one.held),
-        evicting=tuple(victim.key for victim in one.evicting),
+        namespace=subject.namespace,
+        name=subject.name,
+        phase=subject.phase,
+        holder=holder_text(subject.holder),
+        start=subject.start,
+        created=subject.created,
+        count=subject.count,
+        devices=tuple(_held(held) for held in subject.held),
+        evicting=tuple(victim.key for victim in subject.evicting),
     )
 
 
-def _held(one: reservations.Held) -> model.Held:
-    driver, pool, device = one.device
-    gpu = slots.gpu_of(device)
-    return model.Held(driver=driver, pool=pool, device=device, node=one.node, gpu=gpu)
+def _held(held: reservations.HeldDevice) -> model.Held:
+    driver, pool, device = held.device
+    gpu = slots.gpu_name(device)
+    return model.Held(driver=driver, pool=pool, device=device, node=held.node, gpu=gpu)
 
 
-def reservations_of(found: read_model.Seen) -> tuple[model.Reservation, ...]:
-    """All of them, by key."""
-    return tuple(reservation(one) for _, one in sorted(found.objects.reservations.items()))
+def reservation_documents(cluster: read_model.ClusterModel) -> tuple[model.Reservation, ...]:
+    """Return all Reservations, by key."""
+    return tuple(
+        reservation_document(entry) for _, entry in sorted(cluster.objects.reservations.items())
+    )
 
 
-def holder(one: api.Holder) -> str:
-    """For whom, in words: `gang train`, `pods with team=vision`."""
-    if one.labels:
-        told = ",".join(f"{key}={value}" for key, value in sorted(one.labels.items()))
-        return f"pods with {told}"
+def holder_text(spec: api.Holder) -> str:
+    """Return the holder in words: `gang train`, `pods with team=vision`."""
+    if spec.labels:
+        labels_text = ",".join(f"{key}={value}" for key, value in sorted(spec.labels.items()))
+        return f"pods with {labels_text}"
     for kind in ("gang", "pod", "claim", "queue"):
-        name = getattr(one, kind)
+        name = getattr(spec, kind)
         if name:
             return f"{kind} {name}"
     return ""

@@ -1,6 +1,6 @@
-"""What a node publishes, GPU by GPU: the slots that claims can have of each. Pure.
+"""Published GPUs of a node, and the slots of each that claims can have. Pure.
 
-A slot is one device of ours: the whole GPU, a place for a MIG instance, the GPU shared.
+A slot is one device of ours: the whole GPU, a MIG placement, the shared GPU.
 """
 
 import functools
@@ -17,7 +17,7 @@ _MODES: Mapping[str, model.Mode] = {
     names.SHARING_MPS: "mps",
     names.SHARING_TIME_SLICING: "time-slicing",
 }
-_SICK = frozenset(
+_FAULT_TAINTS = frozenset(
     {
         names.TAINT_LOST,
         names.TAINT_XID,
@@ -27,12 +27,12 @@ _SICK = frozenset(
         names.TAINT_QUARANTINE,
     }
 )
-_SILENT = names.OWN_TAINTS | {names.WITHDRAWN_TAINT}
+_HIDDEN_TAINTS = names.OWN_TAINTS | {names.WITHDRAWN_TAINT}
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A device: what of the GPU it is. `start` and `width` as in `model.Part`."""
+    """A device and its part of the GPU. `start` and `width` as in `model.Part`."""
 
     device: str
     mode: model.Mode
@@ -44,8 +44,8 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Shell:
-    """A GPU as it is published, without who has it; `offers` in the order of its devices."""
+class PublishedGpu:
+    """A GPU as it is published, without its claims; `offers` in the order of its devices."""
 
     name: str
     uuid: str
@@ -61,89 +61,93 @@ class Shell:
     taints: tuple[model.Taint, ...]
 
     @property
-    def offers(self) -> tuple[model.Mode, ...]:
-        """Each mode once."""
-        return tuple(dict.fromkeys(one.mode for one in self.slots.values()))
+    def modes(self) -> tuple[model.Mode, ...]:
+        """Modes of its devices, each once."""
+        return tuple(dict.fromkeys(slot.mode for slot in self.slots.values()))
 
     @property
     def health(self) -> model.Health:
-        """By the taints that keep new claims away: ours that tell of a fault, or anybody's."""
-        keys = {one.key for one in self.taints if one.effect != "None"}
-        if keys & _SICK:
+        """Health by the taints that exclude new claims: our fault taints, or any other."""
+        keys = {taint.key for taint in self.taints if taint.effect != "None"}
+        if keys & _FAULT_TAINTS:
             return "unhealthy"
         return "cordoned" if keys else "healthy"
 
 
-class Pool:
-    """The pool of one node, read once."""
+class PublishedPool:
+    """The pool of one node, parsed once."""
 
-    def __init__(self, of: pools.Pool) -> None:
-        self._pool = of
+    def __init__(self, pool: pools.Pool) -> None:
+        self._pool = pool
 
-    def is_of(self, other: pools.Pool) -> bool:
-        """Whether it was read of these same slices."""
-        mine, theirs = self._pool.slices, other.slices
-        return len(mine) == len(theirs) and all(a is b for a, b in zip(mine, theirs, strict=True))
+    def is_parsed_from(self, other: pools.Pool) -> bool:
+        """Return whether it was parsed from these same slices."""
+        own_slices, other_slices = self._pool.slices, other.slices
+        return len(own_slices) == len(other_slices) and all(
+            a is b for a, b in zip(own_slices, other_slices, strict=True)
+        )
 
     @property
     def complete(self) -> bool:
-        """Whether all slices of the generation are there."""
+        """True if all slices of the generation exist."""
         return self._pool.complete
 
     @functools.cached_property
-    def gpus(self) -> tuple[Shell, ...]:
-        """In PCI order, which the order of names is."""
-        found: dict[str, list[slices.Device]] = {}
-        for one in self._pool.slices:
-            for device in one.devices:
-                found.setdefault(gpu_of(device.name), []).append(device)
+    def gpus(self) -> tuple[PublishedGpu, ...]:
+        """GPUs in PCI order, which is the order of names."""
+        by_gpu: dict[str, list[slices.Device]] = {}
+        for resource_slice in self._pool.slices:
+            for device in resource_slice.devices:
+                by_gpu.setdefault(gpu_name(device.name), []).append(device)
         total = _memory_slices(self._pool)
-        return tuple(_shell(name, found[name], total.get(name, 0)) for name in sorted(found))
+        return tuple(
+            _published_gpu(name, by_gpu[name], total.get(name, 0)) for name in sorted(by_gpu)
+        )
 
 
-def gpu_of(device: str) -> str:
-    """The GPU of a device; of one that is not named as ours are, the device itself."""
+def gpu_name(device: str) -> str:
+    """Return the GPU of a device; the device itself if it is not named as ours are."""
     return faces.gpu_name(device) or device
 
 
-def _memory_slices(of: pools.Pool) -> dict[str, int]:
-    """How many each GPU has, by its counter set."""
-    found: dict[str, int] = {}
-    for name, counter in of.counters:
+def _memory_slices(pool: pools.Pool) -> dict[str, int]:
+    """Return the number of memory slices of each GPU, by its counter set."""
+    counts: dict[str, int] = {}
+    for name, counter in pool.counters:
         if counter.startswith(_SLICE):
-            found[name] = found.get(name, 0) + 1
-    return found
+            counts[name] = counts.get(name, 0) + 1
+    return counts
 
 
-def _shell(name: str, devices: list[slices.Device], memory_slices: int) -> Shell:
-    facts = {key: value for one in reversed(devices) for key, value in one.attributes.items()}
+def _published_gpu(name: str, devices: list[slices.Device], memory_slices: int) -> PublishedGpu:
+    facts = {key: value for entry in reversed(devices) for key, value in entry.attributes.items()}
     numa = facts.get(names.ATTR_NUMA_NODE)
     peers = facts.get(names.ATTR_NVLINK_PEERS)
-    slots = tuple(_slot(one, memory_slices) for one in devices)
-    whole = [one.memory for one in slots if one.mode != "mig"]
-    return Shell(
+    slots = tuple(_slot(entry, memory_slices) for entry in devices)
+    whole = [entry.memory for entry in slots if entry.mode != "mig"]
+    return PublishedGpu(
         name=name,
         uuid=_uuid(devices),
         product=str(facts.get(names.ATTR_PRODUCT, "")),
         pci=str(facts.get(names.ATTR_PCI_BUS_ID, "")),
         pcie_root=str(facts.get(names.ATTR_PCIE_ROOT, "")),
         numa=numa if isinstance(numa, int) else None,
-        memory=max(whole, default=0) or _of_parts(slots),
+        memory=max(whole, default=0) or _memory_of_parts(slots),
         memory_slices=memory_slices,
         peers=peers if isinstance(peers, int) else 0,
         allocator="controller"
-        if any(one.tainted_for("controller") for one in devices)
+        if any(entry.is_tainted_for("controller") for entry in devices)
         else "scheduler",
-        slots={one.device: one for one in slots},
+        slots={entry.device: entry for entry in slots},
         taints=_taints(devices),
     )
 
 
 def _uuid(devices: list[slices.Device]) -> str:
-    for one in devices:
-        key = names.ATTR_PARENT_UUID if _kind(one) == names.TYPE_MIG else names.ATTR_UUID
-        if key in one.attributes:
-            return str(one.attributes[key])
+    for device in devices:
+        key = names.ATTR_PARENT_UUID if _kind(device) == names.TYPE_MIG else names.ATTR_UUID
+        if key in device.attributes:
+            return str(device.attributes[key])
     return ""
 
 
@@ -155,9 +159,9 @@ def _slot(device: slices.Device, memory_slices: int) -> Slot:
     mode = _mode(device)
     start, width = 0, model.WHOLE_BAR
     if mode == "mig" and memory_slices:
-        mine = sorted(_slices_of(device)) or [0]
-        start = mine[0] * model.WHOLE_BAR // memory_slices
-        width = (mine[-1] + 1) * model.WHOLE_BAR // memory_slices - start
+        memory_slice_numbers = sorted(_slices_of(device)) or [0]
+        start = memory_slice_numbers[0] * model.WHOLE_BAR // memory_slices
+        width = (memory_slice_numbers[-1] + 1) * model.WHOLE_BAR // memory_slices - start
     return Slot(
         device=device.name,
         mode=mode,
@@ -186,24 +190,24 @@ def _slices_of(device: slices.Device) -> Iterator[int]:
 
 
 def _amount(device: slices.Device, name: str) -> int:
-    found = device.capacity.get(name)
-    return found.value.units if found else 0
+    capacity = device.capacity.get(name)
+    return capacity.value.units if capacity else 0
 
 
-def _of_parts(slots: Iterable[Slot]) -> int:
-    """The memory of a GPU of which only MIG devices are published: what its slices have."""
-    most = (one.memory * model.WHOLE_BAR // one.width for one in slots if one.width)
+def _memory_of_parts(slots: Iterable[Slot]) -> int:
+    """Return the memory of a GPU published in MIG devices alone: that of its slices."""
+    most = (slot.memory * model.WHOLE_BAR // slot.width for slot in slots if slot.width)
     return max(most, default=0)
 
 
 def _taints(devices: list[slices.Device]) -> tuple[model.Taint, ...]:
-    """Each key and value once, those that say who allocates left out."""
-    found = {
-        (one.key, one.value, one.effect): model.Taint(
-            key=one.key, value=one.value, effect=one.effect, added=one.added
+    """Return each key and value once, without those that name the allocator."""
+    by_key = {
+        (taint.key, taint.value, taint.effect): model.Taint(
+            key=taint.key, value=taint.value, effect=taint.effect, added=taint.added
         )
         for device in devices
-        for one in device.taints
-        if one.key not in _SILENT
+        for taint in device.taints
+        if taint.key not in _HIDDEN_TAINTS
     }
-    return tuple(found[key] for key in sorted(found))
+    return tuple(by_key[key] for key in sorted(by_key))

@@ -16,7 +16,7 @@ R = pages.a_reading()
 @pytest.fixture
 def far() -> Iterator[remote.Remote]:
     with pages.served(pages.an_application(pages.Fixed(R))) as port:
-        yield remote.Remote(source_http.Web(f"http://localhost:{port}", "").get)
+        yield remote.Remote(source_http.PageClient(f"http://localhost:{port}", "").get)
 
 
 def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:
@@ -35,13 +35,13 @@ def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:
 
 
 def test_a_list_is_read_by_parts_and_filtered_alike(far: remote.Remote) -> None:
-    part = selection.Part(limit=2)
+    part = selection.PageRequest(limit=2)
     assert far.nodes(part) == R.nodes(part)
     assert far.claims(part=part) == R.claims(part=part)
-    rest = selection.Part(after=R.claims(part=part).next, limit=2)
+    rest = selection.PageRequest(after=R.claims(part=part).next, limit=2)
     assert far.claims(part=rest) == R.claims(part=rest)
-    wanted = selection.Wanted(mode="free", health="unhealthy")
-    assert far.nodes(wanted=wanted) == R.nodes(wanted=wanted)
+    wanted = selection.NodeFilter(mode="free", health="unhealthy")
+    assert far.nodes(node_filter=wanted) == R.nodes(node_filter=wanted)
 
 
 def test_what_is_not_there_is_none(far: remote.Remote) -> None:
@@ -51,4 +51,4 @@ def test_what_is_not_there_is_none(far: remote.Remote) -> None:
 
 def test_a_question_that_makes_no_sense_has_the_controllers_words(far: remote.Remote) -> None:
     with pytest.raises(errors.ApiError, match="query: mode is 'quick'"):
-        far.nodes(wanted=selection.Wanted(mode="quick"))
+        far.nodes(node_filter=selection.NodeFilter(mode="quick"))

@@ -19,7 +19,9 @@ from tests.fakes import clock
 from tests.fakes.apiserver import server as api_server
 
 HOST = "127.0.0.1"
-PLACE = certificates.Place("ration-system", "ration-admission-tls", (HOST,), "ration-admission")
+PLACE = certificates.CertificateConfig(
+    "ration-system", "ration-admission-tls", (HOST,), "ration-admission"
+)
 KINDS = (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS)
 DAY_S = 86400.0
 
@@ -30,7 +32,9 @@ class Replica:
     def __init__(self, kube: client.KubeClient, time: clock.FakeClock) -> None:
         self.leads = True
         self.served: list[bytes] = []
-        self.keeping = certificates.InSecret(kube, PLACE, lambda: self.leads, self._use, time)
+        self.keeping = certificates.SecretCertificates(
+            kube, PLACE, lambda: self.leads, self._use, time
+        )
 
     def _use(self, certificate: bytes, key: bytes) -> None:
         assert b"PRIVATE KEY" in key
@@ -68,7 +72,7 @@ def secret(api: api_server.ApiServer) -> dict[str, Any]:
 
 def bundle(api: api_server.ApiServer) -> ca.Bundle:
     data = secret(api)["data"]
-    return ca.of_data({key: base64.b64decode(value) for key, value in data.items()})
+    return ca.parse_data({key: base64.b64decode(value) for key, value in data.items()})
 
 
 def believed(api: api_server.ApiServer) -> set[bytes]:
@@ -86,10 +90,10 @@ def writes(api: api_server.ApiServer) -> list[str]:
 def test_the_leader_makes_what_all_serve(
     api: api_server.ApiServer, leader: Replica, follower: Replica
 ) -> None:
-    follower.keeping.look()
+    follower.keeping.reconcile()
     assert follower.served == []
-    leader.keeping.look()
-    follower.keeping.look()
+    leader.keeping.reconcile()
+    follower.keeping.reconcile()
     assert leader.served == follower.served == [bundle(api).leaf.certificate]
     assert believed(api) == {bundle(api).trusted}
     service = (api.read(KINDS[0], "ration-admission") or {})["webhooks"][1]["clientConfig"]
@@ -99,27 +103,27 @@ def test_the_leader_makes_what_all_serve(
 def test_nothing_is_written_or_served_anew_while_nothing_is_due(
     api: api_server.ApiServer, leader: Replica
 ) -> None:
-    leader.keeping.look()
+    leader.keeping.reconcile()
     before = writes(api)
-    leader.keeping.look()
+    leader.keeping.reconcile()
     assert writes(api) == before
     assert len(leader.served) == 1
 
 
 def test_a_follower_writes_nothing(api: api_server.ApiServer, follower: Replica) -> None:
-    follower.keeping.look()
+    follower.keeping.reconcile()
     assert writes(api) == []
 
 
 def test_a_renewed_certificate_reaches_every_replica(
     api: api_server.ApiServer, leader: Replica, follower: Replica, time: clock.FakeClock
 ) -> None:
-    leader.keeping.look()
-    follower.keeping.look()
+    leader.keeping.reconcile()
+    follower.keeping.reconcile()
     before = believed(api)
     time.advance(61 * DAY_S)
-    leader.keeping.look()
-    follower.keeping.look()
+    leader.keeping.reconcile()
+    follower.keeping.reconcile()
     assert len(set(follower.served)) == 2
     assert leader.served == follower.served
     assert believed(api) == before
@@ -128,15 +132,15 @@ def test_a_renewed_certificate_reaches_every_replica(
 def test_a_new_authority_is_believed_before_anybody_serves_what_it_signs(
     api: api_server.ApiServer, leader: Replica, time: clock.FakeClock
 ) -> None:
-    leader.keeping.look()
+    leader.keeping.reconcile()
     first = bundle(api)
     time.advance((2 * ca.AUTHORITY / 3).total_seconds() + DAY_S)
-    leader.keeping.look()
+    leader.keeping.reconcile()
     announced = bundle(api)
     assert announced.following is not None
     assert announced.following.certificate in next(iter(believed(api)))
     time.advance(dt.timedelta(hours=1).total_seconds())
-    leader.keeping.look()
+    leader.keeping.reconcile()
     assert bundle(api).authority == announced.following
     assert first.authority.certificate in next(iter(believed(api)))
 
@@ -145,43 +149,43 @@ def test_a_new_authority_is_believed_before_anybody_serves_what_it_signs(
 def test_a_secret_that_is_lost_is_written_as_it_was(
     api: api_server.ApiServer, leader: Replica, follower: Replica, damage: str
 ) -> None:
-    leader.keeping.look()
+    leader.keeping.reconcile()
     before = bundle(api)
     if damage == "gone":
         api.remove(gvr.SECRETS, PLACE.secret, PLACE.namespace)
     else:
         data = {} if damage == "empty" else {"tls.crt": "%%%"}
         api.put(gvr.SECRETS, {**secret(api), "data": data})
-    follower.keeping.look()
-    leader.keeping.look()
+    follower.keeping.reconcile()
+    leader.keeping.reconcile()
     assert bundle(api) == before
     assert len(leader.served) == 1
-    follower.keeping.look()
+    follower.keeping.reconcile()
     assert follower.served == leader.served
 
 
 def test_of_two_that_think_they_lead_one_wins(
     api: api_server.ApiServer, leader: Replica, kube: client.KubeClient, time: clock.FakeClock
 ) -> None:
-    leader.keeping.look()
+    leader.keeping.reconcile()
     time.advance(61 * DAY_S)
     other = Replica(kube, time)
     stale = secret(api)
-    leader.keeping.look()
+    leader.keeping.reconcile()
     with pytest.raises(errors.Conflict):
-        other.keeping._write(stale, ca.kept(None, PLACE.hosts, time.now()))
-    other.keeping.look()
+        other.keeping._write(stale, ca.ensure_bundle(None, PLACE.hosts, time.now()))
+    other.keeping.reconcile()
     assert other.served == leader.served[-1:]
 
 
 def test_a_bundle_that_somebody_else_wrote_is_put_right(
     api: api_server.ApiServer, leader: Replica
 ) -> None:
-    leader.keeping.look()
+    leader.keeping.reconcile()
     found = api.read(KINDS[1], "ration-admission") or {}
     found["webhooks"][0]["clientConfig"]["caBundle"] = "b3RoZXI="
     api.put(KINDS[1], found)
-    leader.keeping.look()
+    leader.keeping.reconcile()
     assert believed(api) == {bundle(api).trusted}
 
 
@@ -190,7 +194,7 @@ def test_without_configurations_the_certificate_is_kept_all_the_same(
 ) -> None:
     for kind in KINDS:
         api.remove(kind, "ration-admission")
-    leader.keeping.look()
+    leader.keeping.reconcile()
     assert len(leader.served) == 1
 
 
@@ -235,7 +239,7 @@ def test_a_client_that_believes_the_bundle_is_served(
     api: api_server.ApiServer, kube: client.KubeClient, door: server.Server, tmp_path: Path
 ) -> None:
     time = clocks.SystemClock()
-    certificates.InSecret(kube, PLACE, lambda: True, door.use, time).look()
+    certificates.SecretCertificates(kube, PLACE, lambda: True, door.use, time).reconcile()
     trusted = tmp_path / "ca.pem"
     trusted.write_bytes(next(iter(believed(api))))
     assert door.ready

@@ -11,11 +11,11 @@ from driver.scheduling.reports import catalog, model, selection
 from tests import fleets, pages
 
 HERE = fleets.a_reading(fleets.on_demand())
-Report = Callable[[remote.Remote | catalog.Reading], object]
+Report = Callable[[remote.Remote | catalog.Reports], object]
 REPORTS: dict[str, Report] = {
     "fleet": lambda of: of.fleet(),
     "nodes": lambda of: of.nodes(),
-    "nodes that are meant": lambda of: of.nodes(wanted=selection.Wanted(mode="mig")),
+    "nodes that are meant": lambda of: of.nodes(node_filter=selection.NodeFilter(mode="mig")),
     "a node": lambda of: of.node("gpu-1"),
     "no node": lambda of: of.node("nowhere"),
     "claims": lambda of: of.claims(),

@@ -20,7 +20,7 @@ HERE = Path(__file__).parents[4]
 
 def nodes_of(world: World) -> Callable[[], Sequence[model.Node]]:
     """The fleet's nodes, as the page's source has them."""
-    minded = web_source.SourceInputs(lambda: None, tuple, catalog.unexplained, tuple)
+    minded = web_source.SourceInputs(lambda: None, tuple, catalog.no_explanation, tuple)
     return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).nodes
 
 

@@ -53,7 +53,7 @@ def test_once_the_scheduler_has_reached_all_they_may_be_bound() -> None:
         ("m0-gpu", names.GANG_READY),
         ("m1-gpu", names.GANG_READY),
     ]
-    assert world.claim("m0-gpu").said[0].condition(names.GANG_READY) is not None
+    assert world.claim("m0-gpu").device_statuses[0].condition(names.GANG_READY) is not None
 
 
 def test_a_scheduler_that_nominates_nobody_is_not_waited_for() -> None:

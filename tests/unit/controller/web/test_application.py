@@ -219,13 +219,13 @@ def test_an_empty_cluster_says_so_in_words() -> None:
 def test_what_is_old_is_told_above_all() -> None:
     told = ("no word for 120 s on pods",)
     objects = dataclasses.replace(fleets.objects_of([]), missing=told)
-    one = client(pages.Fixed(catalog.Reading(read_model.Seen(objects), fleets.AT)))
+    one = client(pages.Fixed(catalog.Reports(read_model.ClusterModel(objects), fleets.AT)))
     assert "no word for 120 s on pods" in one.get("/").text
 
 
 def test_a_fault_of_ours_is_a_page_too() -> None:
     class Broken:
-        def read(self) -> catalog.Reading:
+        def read(self) -> catalog.Reports:
             raise RuntimeError("secret")
 
     for path in ("/", "/api/v1/fleet"):

@@ -25,7 +25,7 @@ class Recorder:
 
 
 def a_source(time: clocks.FakeClock, stale: list[str]) -> web_source.ReportSource:
-    minded = web_source.SourceInputs(lambda: None, lambda: stale, catalog.unexplained, tuple)
+    minded = web_source.SourceInputs(lambda: None, lambda: stale, catalog.no_explanation, tuple)
     return web_source.ReportSource(stores.empty(), "gpu.ration.dev", minded, time)
 
 
@@ -48,7 +48,7 @@ def test_looks_that_take_long_are_taken_seldom() -> None:
         time.advance(0.5)
         return []
 
-    minded = web_source.SourceInputs(lambda: None, slow, catalog.unexplained, tuple)
+    minded = web_source.SourceInputs(lambda: None, slow, catalog.no_explanation, tuple)
     source = web_source.ReportSource(stores.empty(), "gpu.ration.dev", minded, time)
     first = source.read()
     time.advance(4.4)

@@ -59,7 +59,7 @@ def test_a_claim_by_name_and_one_of_a_template_have_their_own_places() -> None:
 
 
 def test_a_share_says_what_the_claim_was_given_of_the_gpu(node: gpunode.GpuNode) -> None:
-    given = compatibility.Terms("time-slicing", "default", 12 * GIB, 15)
+    given = compatibility.SharingTerms("time-slicing", "default", 12 * GIB, 15)
     found = told(node, a_device(node, SHARE, terms=given))
     assert (found["memory"], found["compute"]) == ({"int": 12 * GIB}, {"int": 15})
     assert found["sharing"] == {"string": "time-slicing"}

@@ -18,7 +18,7 @@ def a_whole(**changes: Any) -> steps.Grant:
     return steps.Grant("gpu", "node-1", faces.WholeFace(gpu))
 
 
-def own(grant: steps.Grant, **settings: Any) -> sharing_claim_mps.Own | None:
+def own(grant: steps.Grant, **settings: Any) -> sharing_claim_mps.ClaimMpsServer | None:
     sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(**settings))
     return claim_mps.claim_daemon([(grant, v1alpha1.GpuConfig(sharing=sharing))])
 

@@ -183,8 +183,10 @@ def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
 def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.GpuNode) -> None:
     def published() -> list[dict[str, object]]:
         inventory = node.process().gpus.current()
-        terms = slice_builder.Terms("gpu.ration.dev", ids.NodeName(builders.NODE), "scheduler", {})
-        pool, problems = slice_builder.pool_of(inventory, terms, {})
+        terms = slice_builder.PublishTerms(
+            "gpu.ration.dev", ids.NodeName(builders.NODE), "scheduler", {}
+        )
+        pool, problems = slice_builder.build_pool(inventory, terms, {})
         assert not problems
         return [
             dict(one)

@@ -200,7 +200,7 @@ def test_an_administrator_who_looks_gets_no_daemon(node: gpunode.GpuNode) -> Non
     assert (node.daemons.desired, set(modes(node))) == ({}, {0})
 
 
-def test_a_mig_device_that_is_made_for_the_claim_gets_its_daemon_by_what_it_turned_out_to_be(
+def test_a_mig_device_made_for_the_claim_gets_its_daemon(
     node: gpunode.GpuNode,
 ) -> None:
     claim = a_part(**LIMITED)

@@ -18,8 +18,8 @@ def pool(
     taints: slice_builder.Taints | None = None,
 ) -> slice_builder.Pool:
     each = {gpu.uuid: offering for gpu in gpus}
-    terms = slice_builder.Terms("gpu.ration.dev", NODE, allocator, each)
-    return slice_builder.pool_of(model.Inventory(gpus), terms, taints or {})[0]
+    terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, allocator, each)
+    return slice_builder.build_pool(model.Inventory(gpus), terms, taints or {})[0]
 
 
 def kept(

@@ -219,7 +219,7 @@ def seen(percent: int | None = 0, last_busy: str = "", gib: int = 1) -> ports.Ob
 
 
 def activity(world: World, device: str = "gpu-0") -> device_status.Activity | None:
-    found = claims.parse(world.api.raw("claim")).said
+    found = claims.parse(world.api.raw("claim")).device_statuses
     return next(one.activity for one in found if one.device.device == device)
 
 

@@ -33,7 +33,7 @@ def uses(
 
 
 def a_device(gib: int | None, gpu: ids.GpuUuid = GPU) -> steps.PlannedDevice:
-    given = None if gib is None else compatibility.Terms("mps", "team", gib * GIB, 10)
+    given = None if gib is None else compatibility.SharingTerms("mps", "team", gib * GIB, 10)
     name = ids.DeviceName("gpu-0000-53-00-0-mps")
     return steps.PlannedDevice("r", "node-1", name, gpu, "id", steps.Edits(), terms=given)
 

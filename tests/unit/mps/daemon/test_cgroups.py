@@ -49,6 +49,16 @@ def test_the_nodes_own_hierarchies_are_meant() -> None:
     assert groups(own, table, Path("/host")) == ("/host/sys/fs/cgroup/ration-mps",)
 
 
+def test_where_the_host_root_has_no_hierarchies_a_whole_one_elsewhere_serves() -> None:
+    own = "4:cpu,cpuacct:/kubepods/pod1/b7\n"
+    cpu = V1_TABLE.splitlines(keepends=True)[1]
+    container = cpu.replace(" / /sys", " /kubepods/pod1/b7 /sys")
+    node = cpu.replace(" / /sys", " / /host/sys")
+    assert groups(own, container + node, Path("/host/simulated")) == (
+        "/host/sys/fs/cgroup/cpu,cpuacct/ration-mps",
+    )
+
+
 def test_outside_of_a_pod_there_is_nothing_to_leave() -> None:
     assert groups("0::/system.slice/ration-mps.service\n", V2_TABLE) == ()
     assert groups("0::/\n", V2_TABLE) == ()

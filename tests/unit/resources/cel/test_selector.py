@@ -18,7 +18,7 @@ DEVICE = selector.Device(
 )
 
 
-def answer(expression: str) -> bool | selector.Failed:
+def answer(expression: str) -> bool | selector.EvaluationFailure:
     compiled = selector.compile_selector(expression)
     assert isinstance(compiled, selector.Selector), compiled
     return compiled.matches(DEVICE)
@@ -51,7 +51,7 @@ def test_a_domain_the_device_lacks_is_an_empty_map() -> None:
 
 def test_an_unknown_attribute_is_a_run_time_error() -> None:
     failed = answer('device.attributes["gpu.ration.dev"].uuid == "x"')
-    assert isinstance(failed, selector.Failed)
+    assert isinstance(failed, selector.EvaluationFailure)
     assert "uuid" in failed.why
 
 
@@ -59,7 +59,7 @@ def test_a_version_is_never_equal_to_a_string() -> None:
     """As in Kubernetes, where it is a semver."""
     assert answer('device.attributes["gpu.ration.dev"].driverVersion == "580.105.8"') is False
     failed = answer('device.attributes["gpu.ration.dev"].driverVersion > "580"')
-    assert isinstance(failed, selector.Failed)
+    assert isinstance(failed, selector.EvaluationFailure)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_version_is_never_equal_to_a_string() -> None:
 )
 def test_what_cannot_be_compiled_is_said_with_its_reason(expression: str, words: str) -> None:
     unusable = selector.compile_selector(expression)
-    assert isinstance(unusable, selector.Unusable)
+    assert isinstance(unusable, selector.UnusableSelector)
     assert words in unusable.why
 
 
@@ -145,5 +145,5 @@ def test_an_expression_that_may_read_anything_says_so(expression: str) -> None:
 def test_half_a_surrogate_pair_is_no_selector() -> None:
     """JSON can write it, and the engine takes UTF-8."""
     found = selector.compile_selector('"\ud800" == ""')
-    assert isinstance(found, selector.Unusable)
+    assert isinstance(found, selector.UnusableSelector)
     assert found.why == "is no Unicode text"

@@ -7,7 +7,7 @@ from tests import objects
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
 
 
-def reach(**raw: object) -> node_selectors.Reach:
+def reach(**raw: object) -> node_selectors.DeviceReach:
     return node_selectors.parse_reach(raw, "spec")
 
 
@@ -101,5 +101,5 @@ def test_a_selector_reads_back_as_it_was_written() -> None:
         {"matchFields": [expression("metadata.name", "In", "node-a")]},
     )
     assert node_selectors.render(node_selectors.parse(raw)) == raw
-    assert node_selectors.only(A).matches(A, {})
-    assert not node_selectors.only(A).matches(B, {})
+    assert node_selectors.single_node_selector(A).matches(A, {})
+    assert not node_selectors.single_node_selector(A).matches(B, {})

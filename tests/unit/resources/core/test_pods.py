@@ -89,16 +89,16 @@ def test_a_pod_may_be_moved_where_its_annotation_says_so(
 
 def test_how_long_it_runs_is_the_least_that_it_declares() -> None:
     pod = objects.a_pod("a", activeDeadlineSeconds=600)
-    assert pods.parse(pod).most_s == 600
+    assert pods.parse(pod).max_runtime_s == 600
     pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: "5m"}
-    assert pods.parse(pod).most_s == 300
+    assert pods.parse(pod).max_runtime_s == 300
 
 
 @pytest.mark.parametrize("text", ["", "soon", "5 minutes"])
 def test_a_run_time_that_cannot_be_read_declares_none(text: str) -> None:
     pod = objects.a_pod("a")
     pod["metadata"]["annotations"] = {names.MAX_RUN_TIME: text}
-    assert pods.parse(pod).most_s is None
+    assert pods.parse(pod).max_runtime_s is None
 
 
 def test_what_it_says_of_others_and_of_faults() -> None:

@@ -34,17 +34,19 @@ def test_what_is_of_no_known_kind_is_no_value(raw: Any) -> None:
 
 def test_a_name_is_found_in_full_or_in_its_drivers_own_domain() -> None:
     found = {"numa": 0, "resource.kubernetes.io/pcieRoot": "x"}
-    assert dra_attributes.lookup(found, "a.com", "a.com/numa") == 0
-    assert dra_attributes.lookup(found, "a.com", "resource.kubernetes.io/pcieRoot") == "x"
-    assert dra_attributes.lookup(found, "a.com", "b.com/numa") is None
-    assert dra_attributes.lookup(found, "a.com", "a.com/") is None
-    assert dra_attributes.lookup({"a.com/numa": 1, "numa": 0}, "a.com", "a.com/numa") == 1
+    assert dra_attributes.find_attribute(found, "a.com", "a.com/numa") == 0
+    assert dra_attributes.find_attribute(found, "a.com", "resource.kubernetes.io/pcieRoot") == "x"
+    assert dra_attributes.find_attribute(found, "a.com", "b.com/numa") is None
+    assert dra_attributes.find_attribute(found, "a.com", "a.com/") is None
+    assert dra_attributes.find_attribute({"a.com/numa": 1, "numa": 0}, "a.com", "a.com/numa") == 1
 
 
 def test_constraints_compare_elements_with_their_types() -> None:
-    assert dra_attributes.members(1) == dra_attributes.members((1, 1))
-    assert dra_attributes.members((1, 0)).isdisjoint(dra_attributes.members((True, False)))
-    assert dra_attributes.members("1.0.0").isdisjoint(
-        dra_attributes.members(attributes.Version("1.0.0"))
+    assert dra_attributes.constraint_values(1) == dra_attributes.constraint_values((1, 1))
+    assert dra_attributes.constraint_values((1, 0)).isdisjoint(
+        dra_attributes.constraint_values((True, False))
     )
-    assert dra_attributes.members(("a", "b")) >= dra_attributes.members("b")
+    assert dra_attributes.constraint_values("1.0.0").isdisjoint(
+        dra_attributes.constraint_values(attributes.Version("1.0.0"))
+    )
+    assert dra_attributes.constraint_values(("a", "b")) >= dra_attributes.constraint_values("b")

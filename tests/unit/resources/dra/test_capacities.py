@@ -42,13 +42,15 @@ def capacity(policy: objects.Raw | None = None) -> capacities.Capacity:
 def test_a_request_takes_what_the_policy_makes_of_it(
     policy: objects.Raw | None, asked: str | None, consumed: str | None
 ) -> None:
-    found = capacities.consumed(capacity(policy), quantities.parse(asked) if asked else None)
+    found = capacities.consumed_capacity(
+        capacity(policy), quantities.parse(asked) if asked else None
+    )
     assert (None if found is None else found.text) == consumed
 
 
 def test_what_is_rounded_up_is_written_as_the_step_is() -> None:
     span = {"min": "1", "max": "100", "step": "250m"}
-    found = capacities.consumed(
+    found = capacities.consumed_capacity(
         capacity({"default": "1", "validRange": span}), quantities.parse("1.3")
     )
     assert found is not None
@@ -71,7 +73,7 @@ def test_what_is_no_capacity_is_told_with_its_place() -> None:
 def test_a_capacity_is_given_out_in_whole_steps(
     total: int, share: int, default: str, most: str
 ) -> None:
-    found = capacities.in_steps(total, share, 10, quantities.of_units)
+    found = capacities.round_up_to_step(total, share, 10, quantities.from_units)
     assert found.value.units == total
     assert found.policy is not None
     assert found.policy.range is not None
@@ -80,8 +82,8 @@ def test_a_capacity_is_given_out_in_whole_steps(
 
 
 def test_one_step_is_the_only_amount() -> None:
-    found = capacities.in_steps(15, 15, 10, quantities.of_units)
+    found = capacities.round_up_to_step(15, 15, 10, quantities.from_units)
     assert found.policy is not None
     assert [one.text for one in found.policy.values] == ["10"]
-    assert capacities.consumed(found, None) == quantities.of_units(10)
-    assert capacities.consumed(found, quantities.of_units(11)) is None
+    assert capacities.consumed_capacity(found, None) == quantities.from_units(10)
+    assert capacities.consumed_capacity(found, quantities.from_units(11)) is None

@@ -51,33 +51,33 @@ def test_entries_of_others_and_fields_that_are_not_known_are_read_past() -> None
 def test_a_condition_keeps_its_time_while_its_status_stays() -> None:
     entry = an_entry(a_condition(status="False", reason="DeviceOverlap", since=BEFORE))
     wanted = a_condition(status="False", reason="DriverNotReady")
-    (after,) = device_status.changed(entry, {"Ready": wanted}, NOW).conditions
+    (after,) = device_status.merge_conditions(entry, {"Ready": wanted}, NOW).conditions
     assert (after.reason, after.since) == ("DriverNotReady", BEFORE)
 
 
 def test_a_condition_gets_a_new_time_with_a_new_status() -> None:
     entry = an_entry(a_condition(status="False", since=BEFORE))
-    (after,) = device_status.changed(entry, {"Ready": a_condition()}, NOW).conditions
+    (after,) = device_status.merge_conditions(entry, {"Ready": a_condition()}, NOW).conditions
     assert (after.status, after.since) == ("True", NOW)
 
 
 def test_a_condition_is_taken_back_and_the_others_stay() -> None:
     entry = an_entry(a_condition(since=BEFORE), a_condition("Stalled", since=BEFORE))
-    assert device_status.changed(entry, {"Stalled": None}, NOW) == an_entry(
+    assert device_status.merge_conditions(entry, {"Stalled": None}, NOW) == an_entry(
         a_condition(since=BEFORE)
     )
 
 
 def test_a_message_is_cut_and_a_cut_one_stays_as_it_is() -> None:
     wanted = {"Ready": a_condition(message="x" * 5000)}
-    once = device_status.changed(an_entry(), wanted, NOW)
+    once = device_status.merge_conditions(an_entry(), wanted, NOW)
     assert len(once.conditions[0].message) == device_status.LONGEST_MESSAGE
-    assert device_status.changed(once, wanted, "2027-01-01T00:00:00Z") == once
+    assert device_status.merge_conditions(once, wanted, "2027-01-01T00:00:00Z") == once
 
 
 def test_conditions_of_other_types_are_another_writers() -> None:
     entry = an_entry(a_condition("ration.dev/GangReady"), a_condition("Ready"))
-    assert device_status.of_types(entry, {"Ready"}) == an_entry(a_condition("Ready"))
+    assert device_status.filter_types(entry, {"Ready"}) == an_entry(a_condition("Ready"))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_what_a_device_does_is_rendered_and_read_back(
     rendered = device_status.render(entry)
     assert rendered["data"] == data
     assert device_status.parse({"devices": [rendered]}) == (entry,)
-    assert device_status.of_types(entry, ()).activity == activity
+    assert device_status.filter_types(entry, ()).activity == activity
 
 
 @pytest.mark.parametrize(

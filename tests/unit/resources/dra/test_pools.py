@@ -14,17 +14,17 @@ NODE = objects.node("node-a")
 
 
 def made(*found: objects.Raw) -> dra_pools.Pool:
-    return dra_pools.newest([slices.parse(one) for one in found])
+    return dra_pools.newest_generation([slices.parse(one) for one in found])
 
 
 def problem(*found: objects.Raw) -> str | None:
     """What is wrong with what node-a reaches; None where it reaches nothing."""
-    share = dra_pools.share(made(*found), NODE)
+    share = dra_pools.node_share(made(*found), NODE)
     return None if share is None else share.problem
 
 
 def reached(*found: objects.Raw, node: nodes.Node = NODE) -> list[str] | None:
-    share = dra_pools.share(made(*found), node)
+    share = dra_pools.node_share(made(*found), node)
     return (
         None
         if share is None
@@ -51,7 +51,7 @@ def test_a_generation_without_all_its_slices_is_incomplete() -> None:
 
 def test_slices_stand_by_name_and_pools_by_driver_and_name() -> None:
     found = [part(1), objects.a_slice("node-a", 1, "a.example.com"), part(0), objects.a_slice("b")]
-    pools = dra_pools.gather(slices.parse(one) for one in found)
+    pools = dra_pools.group_pools(slices.parse(one) for one in found)
     assert [(one.driver, one.name) for one in pools] == [
         ("a.example.com", "node-a"),
         ("gpu.ration.dev", "b"),
@@ -133,17 +133,17 @@ def test_a_name_twice_spoils_the_pool_for_a_node_that_reaches_one_of_them_too() 
 
 def test_a_pool_of_which_a_device_makes_binding_wait_says_so() -> None:
     waits = objects.a_device("x", bindingConditions=["a"], bindingFailureConditions=["b"])
-    assert made(objects.a_slice("node-a", [objects.a_device("y"), waits])).binds
-    assert not made(objects.a_slice("node-a", 2)).binds
+    assert made(objects.a_slice("node-a", [objects.a_device("y"), waits])).has_binding_conditions
+    assert not made(objects.a_slice("node-a", 2)).has_binding_conditions
 
 
 def test_what_a_slice_says_of_where_it_is_used_is_not_for_its_devices_alone() -> None:
     one = slices.parse(objects.a_slice("node-a", 1))
-    assert (one.node, one.reach_of(one.devices[0]).node) == ("node-a", "node-a")
+    assert (one.node, one.device_reach(one.devices[0]).node) == ("node-a", "node-a")
     far = slices.parse(
         objects.a_far_slice([objects.a_device("x", nodeName="node-b")], perDeviceNodeSelection=True)
     )
-    assert (far.node, far.reach_of(far.devices[0]).node) == (None, ids.NodeName("node-b"))
+    assert (far.node, far.device_reach(far.devices[0]).node) == (None, ids.NodeName("node-b"))
 
 
 def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
@@ -154,7 +154,7 @@ def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
         asked.append(of.name)
         return of.name
 
-    assert (found.derived(seen), found.derived(seen)) == ("node-a", "node-a")
+    assert (found.cached(seen), found.cached(seen)) == ("node-a", "node-a")
     assert asked == ["node-a"]
     last = weakref.ref(found)
     del found
@@ -164,11 +164,11 @@ def test_what_was_made_of_a_pool_is_made_once_and_goes_with_it() -> None:
 
 def test_the_look_of_pools_that_are_alike_goes_with_the_last_of_them() -> None:
     one, other = made(objects.a_slice("node-a")), made(objects.a_slice("node-b"))
-    assert one.look is other.look
-    look = weakref.ref(one.look)
+    assert one.signature is other.signature
+    look = weakref.ref(one.signature)
     del one
     gc.collect()
-    assert look() is other.look
+    assert look() is other.signature
     del other
     gc.collect()
     assert look() is None

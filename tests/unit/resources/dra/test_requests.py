@@ -7,7 +7,7 @@ from driver.resources.dra import requests as dra_requests
 from tests import objects
 
 
-def read(*requests: objects.Raw, **more: object) -> dra_requests.Spec:
+def read(*requests: objects.Raw, **more: object) -> dra_requests.ClaimSpec:
     return dra_requests.parse({"requests": list(requests), **more})
 
 
@@ -23,15 +23,15 @@ def test_a_request_is_read_with_all_that_it_asks() -> None:
         )
     ).requests
     assert (found.name, found.device_class, found.count) == ("gpu", "gpu.ration.dev", 3)
-    assert (found.selectors, found.admin_access, found.everything) == (("true",), True, False)
+    assert (found.selectors, found.admin_access, found.all_devices) == (("true",), True, False)
     assert [one.key for one in found.tolerations] == ["sick"]
     assert {name: one.text for name, one in found.minimums.items()} == {"memory": "20Gi"}
-    assert found.ways == (found,)
+    assert found.alternatives_or_self == (found,)
 
 
 def test_all_is_everything() -> None:
     (found,) = read(objects.a_request(allocationMode="All")).requests
-    assert found.everything
+    assert found.all_devices
 
 
 def test_without_a_count_one_is_asked() -> None:
@@ -43,7 +43,10 @@ def test_alternatives_are_ways_in_their_order() -> None:
     (found,) = read(
         objects.first_available("gpu", objects.a_way("b", 2), objects.a_way("a"))
     ).requests
-    assert [(way.name, way.count) for way in found.ways] == [("gpu/b", 2), ("gpu/a", 1)]
+    assert [(way.name, way.count) for way in found.alternatives_or_self] == [
+        ("gpu/b", 2),
+        ("gpu/a", 1),
+    ]
 
 
 def test_constraints_agree_or_differ() -> None:
@@ -77,18 +80,18 @@ def test_what_is_not_weighed_is_named_and_not_dropped(
     raw: objects.Raw, beyond: tuple[str, ...]
 ) -> None:
     (found,) = read(raw).requests
-    assert found.beyond == beyond
+    assert found.unsupported == beyond
 
 
 def test_an_empty_field_that_is_not_known_says_nothing() -> None:
     (found,) = read(objects.a_request(derivedAttributes=[], other=None)).requests
-    assert found.beyond == ()
+    assert found.unsupported == ()
 
 
 def test_what_is_not_weighed_of_the_claim_and_its_constraints_is_named() -> None:
     odd = {"matchAttribute": "a/b", "matchExpression": "x"}
     spec = read(constraints=[odd, {"requests": ["gpu"]}], extendedResource="x")
-    assert spec.beyond == (
+    assert spec.unsupported == (
         "spec.devices.extendedResource",
         "spec.devices.constraints[0].matchExpression",
         "spec.devices.constraints[1]",
@@ -129,7 +132,7 @@ def test_configuration_that_is_nested_too_deeply_is_not_weighed_and_the_rest_is_
     plain = objects.a_config()
     found = read(objects.a_request(), config=[plain, deep])
     assert [one.opaque for one in found.configs] == [plain["opaque"]]
-    (beyond,) = found.beyond
+    (beyond,) = found.unsupported
     assert beyond.startswith("spec.devices.config[1]")
     assert len(found.requests) == 1
 

@@ -79,7 +79,7 @@ def test_a_boolean_and_a_number_are_two_attributes() -> None:
     found = read({**DEVICE, **said})
     assert found.attributes["a"] is True
     assert (found.attributes["b"], type(found.attributes["b"])) == (1, int)
-    assert found.beyond == ("attributes[c]",)
+    assert found.unsupported == ("attributes[c]",)
 
 
 def device(**more: Any) -> slices.Device:
@@ -118,13 +118,13 @@ def test_a_device_says_what_binding_waits_for_and_whether_it_binds_to_its_node()
     ],
 )
 def test_what_is_not_weighed_of_a_device_is_named(more: Any, beyond: tuple[str, ...]) -> None:
-    assert device(**more).beyond == beyond
+    assert device(**more).unsupported == beyond
 
 
 def test_what_is_not_weighed_of_a_slice_is_named() -> None:
     raw = objects.a_slice()
     raw["spec"]["mixins"] = [{}]
-    assert slices.parse(raw).beyond == ("mixins",)
+    assert slices.parse(raw).unsupported == ("mixins",)
 
 
 def test_taints_that_block_are_told_from_those_that_only_inform() -> None:
@@ -133,6 +133,6 @@ def test_taints_that_block_are_told_from_those_that_only_inform() -> None:
 
 
 def test_a_device_is_handed_to_the_allocator_that_its_taint_names() -> None:
-    assert device().tainted_for("controller")
-    assert not device().tainted_for("scheduler")
-    assert not device(taints=[]).tainted_for("controller")
+    assert device().is_tainted_for("controller")
+    assert not device().is_tainted_for("scheduler")
+    assert not device(taints=[]).is_tainted_for("controller")

@@ -18,7 +18,7 @@ def allocation(*configs: objects.Raw) -> claims.Allocation:
 def test_the_drivers_documents_are_read_in_their_order_with_their_requests() -> None:
     theirs = {"source": "FromClaim", "opaque": {"driver": "nic.example.com", "parameters": {}}}
     found = [
-        *allocation_config.of_allocation(
+        *allocation_config.allocation_configs(
             allocation(
                 {"source": "FromClass", **objects.a_config(crossNamespace=True)},
                 theirs,
@@ -35,4 +35,4 @@ def test_the_drivers_documents_are_read_in_their_order_with_their_requests() -> 
 def test_what_is_for_classes_is_refused_from_a_claim() -> None:
     entry = {"source": "FromClaim", **objects.a_config(crossNamespace=True)}
     with pytest.raises(errors.BadInput, match="crossNamespace"):
-        list(allocation_config.of_allocation(allocation(entry), names.DRIVER))
+        list(allocation_config.allocation_configs(allocation(entry), names.DRIVER))

@@ -11,9 +11,9 @@ OTHER_MIG = claim_mps.Device("mig-1", "MIG-1", 10 * GIB, is_mig=True)
 UNKNOWN = claim_mps.Device("gpu-9", "GPU-9", 0, is_mig=False)
 
 
-def own(*devices: claim_mps.Device, **settings: object) -> claim_mps.Own:
+def own(*devices: claim_mps.Device, **settings: object) -> claim_mps.ClaimMpsServer:
     mps = v1alpha1.Mps.model_validate(settings)
-    found = claim_mps.of_devices([(one, mps) for one in devices])
+    found = claim_mps.claim_mps_server([(one, mps) for one in devices])
     assert found is not None
     return found
 
@@ -25,7 +25,7 @@ def refused(*devices: claim_mps.Device, **settings: object) -> str:
 
 
 def test_without_devices_there_is_no_daemon() -> None:
-    assert claim_mps.of_devices([]) is None
+    assert claim_mps.claim_mps_server([]) is None
 
 
 def test_devices_stand_in_the_order_of_their_uuids() -> None:
@@ -83,18 +83,24 @@ def test_a_mig_device_is_alone_under_its_daemon() -> None:
 
 def test_devices_of_one_daemon_have_the_same_settings() -> None:
     with pytest.raises(errors.BadInput, match="gpu-0 and gpu-1 are to have different settings"):
-        claim_mps.of_devices([(GPUS[0], v1alpha1.Mps()), (GPUS[1], v1alpha1.Mps(multiUser=True))])
+        claim_mps.claim_mps_server(
+            [(GPUS[0], v1alpha1.Mps()), (GPUS[1], v1alpha1.Mps(multiUser=True))]
+        )
 
 
 def test_several_users_need_volta() -> None:
-    old = claim_mps.Device("old", "GPU-0", GIB, is_mig=False, server=multi_user.Server(580, (6, 1)))
+    old = claim_mps.Device(
+        "old", "GPU-0", GIB, is_mig=False, server=multi_user.MpsServer(580, (6, 1))
+    )
     assert "old has compute capability 6.1" in refused(old, multiUser=True)
     assert not own(old).multi_user
     assert own(*GPUS, multiUser=True).multi_user
 
 
 def test_several_users_need_a_driver_whose_control_program_knows_the_mode() -> None:
-    old = claim_mps.Device("old", "GPU-0", GIB, is_mig=False, server=multi_user.Server(550, (9, 0)))
+    old = claim_mps.Device(
+        "old", "GPU-0", GIB, is_mig=False, server=multi_user.MpsServer(550, (9, 0))
+    )
     assert "old has driver 550; expected 580 at least" in refused(old, multiUser=True)
     assert not own(old).multi_user
     assert not own(*GPUS, multiUser=False).multi_user

@@ -14,13 +14,15 @@ LONG = v1alpha1.GpuConfig(
 )
 
 
-def given(sharing: str = "mps", config: v1alpha1.GpuConfig | None = None) -> compatibility.Terms:
+def given(
+    sharing: str = "mps", config: v1alpha1.GpuConfig | None = None
+) -> compatibility.SharingTerms:
     result = dataclasses.replace(
         builders.a_result("gpu-0000-53-00-0-mps"),
         consumed={"memory": quantities.parse("20Gi"), "compute": quantities.parse("25")},
     )
-    found = compatibility.of_result(result, sharing, "team-a", config or v1alpha1.GpuConfig())
-    assert isinstance(found, compatibility.Terms)
+    found = compatibility.result_terms(result, sharing, "team-a", config or v1alpha1.GpuConfig())
+    assert isinstance(found, compatibility.SharingTerms)
     return found
 
 
@@ -31,7 +33,7 @@ def test_a_share_is_what_the_allocation_gave() -> None:
 
 
 def test_a_configuration_of_the_other_way_of_sharing_is_refused() -> None:
-    found = compatibility.of_result(
+    found = compatibility.result_terms(
         builders.a_result("gpu-0000-53-00-0-mps"), "mps", "team-a", LONG
     )
     assert isinstance(found, compatibility.Conflict)
@@ -40,7 +42,7 @@ def test_a_configuration_of_the_other_way_of_sharing_is_refused() -> None:
 
 
 def test_claims_that_agree_may_have_the_gpu_together() -> None:
-    assert compatibility.conflict(given(), given()) is None
+    assert compatibility.find_conflict(given(), given()) is None
 
 
 @pytest.mark.parametrize(
@@ -56,7 +58,7 @@ def test_claims_that_agree_may_have_the_gpu_together() -> None:
 def test_claims_that_do_not_agree_are_told_apart(
     other: dict[str, object], reason: reasons.Reason
 ) -> None:
-    found = compatibility.conflict(given(), dataclasses.replace(given(), **other))  # type: ignore[arg-type]
+    found = compatibility.find_conflict(given(), dataclasses.replace(given(), **other))  # type: ignore[arg-type]
     assert found is not None
     assert found.reason is reason
     assert found.message
@@ -65,7 +67,7 @@ def test_claims_that_do_not_agree_are_told_apart(
 def test_namespaces_share_where_both_classes_say_so() -> None:
     mine = dataclasses.replace(given(), cross_namespace=True)
     other = dataclasses.replace(mine, namespace="team-b")
-    assert compatibility.conflict(mine, other) is None
+    assert compatibility.find_conflict(mine, other) is None
 
 
 def test_an_mps_client_is_told_its_own_limits() -> None:
@@ -96,21 +98,21 @@ def test_a_share_isolates_as_much_as_is_needed_or_is_refused(
     need = v1alpha1.SliceConfig(isolation=isolation)
     share = builders.a_result("gpu-0000-53-00-0-mps")
     for sharing in ("mps", "time-slicing"):
-        found = compatibility.too_weak(share, sharing, need)
+        found = compatibility.check_isolation(share, sharing, need)
         assert (found is None) == (sharing in enough)
         if found is not None:
             assert found.reason is reasons.Reason.ISOLATION_TOO_WEAK
             assert f"asks for isolation: {isolation}" in found.message
-        assert compatibility.too_weak(share, sharing, None) is None
+        assert compatibility.check_isolation(share, sharing, None) is None
 
 
 def several(
     asked: bool | None,  # noqa: FBT001 - a value of the API
-    server: multi_user.Server,
-) -> compatibility.Terms | compatibility.Conflict:
+    server: multi_user.MpsServer,
+) -> compatibility.SharingTerms | compatibility.Conflict:
     sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(multiUser=asked))
     share = builders.a_result("gpu-0000-53-00-0-mps")
-    return compatibility.of_result(
+    return compatibility.result_terms(
         share, "mps", "team-a", v1alpha1.GpuConfig(sharing=sharing), server
     )
 
@@ -121,13 +123,13 @@ def test_several_users_are_served_where_the_driver_has_it_and_nobody_says_otherw
     asked: bool | None,  # noqa: FBT001 - a value of the API
     driver: int,
 ) -> None:
-    found = several(asked, multi_user.Server(driver, (9, 0)))
-    assert isinstance(found, compatibility.Terms)
+    found = several(asked, multi_user.MpsServer(driver, (9, 0)))
+    assert isinstance(found, compatibility.SharingTerms)
     assert found.multi_user == (asked is None and driver == 580)
 
 
 def test_several_users_at_once_are_refused_for_good_where_the_driver_lacks_it() -> None:
-    found = several(asked=True, server=multi_user.Server(550, (9, 0)))
+    found = several(asked=True, server=multi_user.MpsServer(550, (9, 0)))
     assert isinstance(found, compatibility.Conflict)
     assert found.reason is reasons.Reason.CONFIG_INVALID
     assert found.message.endswith(
@@ -138,8 +140,8 @@ def test_several_users_at_once_are_refused_for_good_where_the_driver_lacks_it() 
 
 @pytest.mark.parametrize("already", [False, True])
 def test_a_claim_that_does_not_say_joins_the_server_as_it_runs_already(*, already: bool) -> None:
-    found = several(None, multi_user.Server(580, (9, 0), multi_user=already))
-    assert isinstance(found, compatibility.Terms)
+    found = several(None, multi_user.MpsServer(580, (9, 0), multi_user=already))
+    assert isinstance(found, compatibility.SharingTerms)
     assert found.multi_user is already
 
 

@@ -11,7 +11,7 @@ def test_the_major_version_of_a_driver_decides(version: str, number: int) -> Non
 
 
 def test_a_driver_that_does_not_tell_its_version_is_refused_nothing() -> None:
-    assert not multi_user.Server(multi_user.major("")).lacking
+    assert not multi_user.MpsServer(multi_user.major("")).missing_support
 
 
 @pytest.mark.parametrize(
@@ -23,4 +23,4 @@ def test_a_driver_that_does_not_tell_its_version_is_refused_nothing() -> None:
     ],
 )
 def test_what_is_lacking_is_said(driver: int, capability: tuple[int, int], words: str) -> None:
-    assert multi_user.Server(driver, capability).lacking == words
+    assert multi_user.MpsServer(driver, capability).missing_support == words

@@ -112,13 +112,13 @@ def reach_of(
 
 
 def test_devices_of_a_node_can_be_used_there_only() -> None:
-    assert reach_of(objects.a_slice("node-a", 1)) == node_selectors.only(NODE)
+    assert reach_of(objects.a_slice("node-a", 1)) == node_selectors.single_node_selector(NODE)
 
 
 def test_devices_that_all_nodes_reach_can_be_used_everywhere() -> None:
     assert reach_of(objects.a_far_slice(1)) is None
     assert reach_of(objects.a_far_slice(1), objects.a_slice("node-a", 1), count=2) == (
-        node_selectors.only(NODE)
+        node_selectors.single_node_selector(NODE)
     )
 
 
@@ -152,12 +152,12 @@ def test_each_device_may_say_where_it_can_be_used() -> None:
     ]
     raw = objects.a_far_slice(devices, perDeviceNodeSelection=True)
     assert reach_of(raw) is None
-    assert reach_of(raw, count=2) == node_selectors.only(NODE)
+    assert reach_of(raw, count=2) == node_selectors.single_node_selector(NODE)
 
 
 def test_a_device_that_binds_to_its_node_keeps_its_user_there() -> None:
     assert reach_of(objects.a_far_slice([objects.a_device("far", bindsToNode=True)])) == (
-        node_selectors.only(NODE)
+        node_selectors.single_node_selector(NODE)
     )
 
 

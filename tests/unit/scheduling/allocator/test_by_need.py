@@ -106,11 +106,11 @@ def test_the_example_gets_what_it_says() -> None:
     found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     more = [one for one in installed if one.name.startswith("gpu-")]
     view = worlds.view(*found, found_classes=more)
-    known = configs.Known(worlds.DRIVER, {one.name: one for one in installed})
+    known = configs.ClusterFacts(worlds.DRIVER, {one.name: one for one in installed})
     given: dict[str, str] = {}
     for raw in helm.objects(Path("examples/by-need/gpu-slice.yaml").read_text()):
         if raw["kind"] == "ResourceClaimTemplate":
-            kind = admission_review.Kind("resource.k8s.io", "v1", raw["kind"])
+            kind = admission_review.ObjectKind("resource.k8s.io", "v1", raw["kind"])
             assert validation_claims.check(kind, raw, known) == validation_claims.NOTHING
             claim = objects.a_claim(raw["metadata"]["name"])
             claim["spec"] = raw["spec"]["spec"]

@@ -302,7 +302,7 @@ class Watched(cluster_state.ClusterState):
         super().__init__(worlds.DRIVER)
         self.looked: set[str] = set()
 
-    def reachable_pools(self, node: ids.NodeName) -> Sequence[pools.Share]:
+    def reachable_pools(self, node: ids.NodeName) -> Sequence[pools.NodePool]:
         self.looked.add(node)
         return super().reachable_pools(node)
 

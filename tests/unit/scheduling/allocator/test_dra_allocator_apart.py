@@ -43,7 +43,7 @@ def place(
     answer = allocator.decide(view, asked)
     if isinstance(answer, allocator_types.Unschedulable):
         return answer.reasons
-    made = allocation_result.build_allocations(view, asked, answer, stamped="")
+    made = allocation_result.build_allocations(view, asked, answer, timestamp="")
     view.set_pod(asked.pod.key, asked.pod)
     view.begin_write(snapshot.InFlight(asked.pod, answer.node, made))
     return str(answer.node)

@@ -39,7 +39,7 @@ def test_the_selectors_of_the_class_come_before_those_of_the_request() -> None:
     (want,) = wants(view, objects.claim("c", unlucky))
     assert want.subrequests[0].matches(worlds.DRIVER, device) is False
     (want,) = wants(view, objects.claim("c", objects.a_request("gpu", 1, FAILING)))
-    assert isinstance(want.subrequests[0].matches(worlds.DRIVER, device), cel.Failed)
+    assert isinstance(want.subrequests[0].matches(worlds.DRIVER, device), cel.EvaluationFailure)
 
 
 def test_a_missing_class_of_an_alternative_blocks_the_claim() -> None:

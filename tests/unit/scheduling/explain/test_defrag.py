@@ -88,7 +88,7 @@ def test_who_did_not_opt_in_stays_though_he_is_in_the_way() -> None:
     crowd = crowds.of_sizes({"node-a": 2})
     crowd.run("stays", "node-a", "gpu-0")
     found = defrag.make_plan(crowd.world, crowds.gpus(2))
-    assert found == defrag.NoPlan(found.refused, 0, is_exhaustive=True)  # type: ignore[union-attr]
+    assert found == defrag.NoPlan(found.unschedulable, 0, is_exhaustive=True)  # type: ignore[union-attr]
 
 
 def test_a_search_that_ends_says_so() -> None:

@@ -29,7 +29,7 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
         asked.append(args[1])  # type: ignore[arg-type]
         return real(*args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(nearest_fit, "of", of)
+    monkeypatch.setattr(nearest_fit, "find_nearest_fit", of)
     return asked
 
 

@@ -17,7 +17,9 @@ def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
     terms = interpod_affinity.parse(spec, "default")
     spread = topology_spread.parse(spec, labels)
     return [
-        replace(one, pod=replace(one.pod, labels=labels, pod_affinity=terms, spread=spread))
+        replace(
+            one, pod=replace(one.pod, labels=labels, pod_affinity=terms, spread_constraints=spread)
+        )
         for one in gangs.alike(count)
     ]
 

@@ -33,13 +33,13 @@ def written(name: str, age_s: float = 5.0, said: str = "", **more: Any) -> gang_
     pod = a_pod(name, **more)
     device = claims.DeviceId(names.DRIVER, "node-a", f"gpu-{name}")
     result = claims.Result("gpu", device, binding=(names.GANG_READY,), failing=(names.GANG_FAILED,))
-    node = node_selectors.only(ids.NodeName("node-a"))
+    node = node_selectors.single_node_selector(ids.NodeName("node-a"))
     conditions = (device_status.Condition(said, "True", "", "", stamp(2.0)),) if said else ()
     claim = replace(
         objects.claim(f"{name}-gpu"),
         allocation=claims.Allocation((result,), selector=node, stamped=stamp(age_s)),
         consumers=(allocation_hold.pod_entry(pod), allocation_hold.pod_hold(pod)),
-        said=(device_status.DeviceStatus(device_status.Device(*device), conditions),),
+        device_statuses=(device_status.DeviceStatus(device_status.Device(*device), conditions),),
     )
     return gang_lifecycle.Member(pod, (claim,))
 

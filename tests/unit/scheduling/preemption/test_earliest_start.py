@@ -30,7 +30,7 @@ def full() -> preempting.Scene:
     scene = preempting.of_sizes(a=2, b=2)
     for name, node, hours in (("p", "a", 2), ("q", "a", 3), ("r", "b", 1), ("s", "b", 4)):
         most = (1 + hours) * 3600
-        scene.work(name, f"node-{node}", f"gpu-{'prqs'.index(name) // 2}", most_s=most)
+        scene.work(name, f"node-{node}", f"gpu-{'prqs'.index(name) // 2}", max_runtime_s=most)
     return scene
 
 
@@ -60,16 +60,16 @@ def test_a_gang_starts_when_all_of_it_can() -> None:
 
 def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now() -> None:
     scene = preempting.of_sizes(a=1)
-    pod = scene.work("p", "node-a", "gpu-0", most_s=60.0)
+    pod = scene.work("p", "node-a", "gpu-0", max_runtime_s=60.0)
     assert earliest_start.latest_end(pod, NOW) == NOW
     assert earliest_start.latest_end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
-    assert earliest_start.latest_end(replace(pod, most_s=None), NOW) is None
-    assert earliest_start.latest_end(replace(pod, most_s=None, deleting=True), NOW) == NOW
+    assert earliest_start.latest_end(replace(pod, max_runtime_s=None), NOW) is None
+    assert earliest_start.latest_end(replace(pod, max_runtime_s=None, deleting=True), NOW) == NOW
 
 
 def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:
     scene = preempting.of_sizes(a=2, b=2)
-    scene.work("known", "node-a", "gpu-0", most_s=7200.0)
+    scene.work("known", "node-a", "gpu-0", max_runtime_s=7200.0)
     scene.work("p", "node-a", "gpu-1", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=30)
     scene.work("r", "node-b", "gpu-1", ran=20)
@@ -89,5 +89,5 @@ def test_what_fits_at_no_time_is_kept_nothing() -> None:
 
 def test_pods_that_come_back_to_their_node_are_not_waited_for() -> None:
     scene = preempting.of_sizes(a=1)
-    scene.work("p", "node-a", "gpu-0", most_s=1.0, owner=pods.Owner("DaemonSet", "d", "u"))
+    scene.work("p", "node-a", "gpu-0", max_runtime_s=1.0, owner=pods.Owner("DaemonSet", "d", "u"))
     assert kept(scene, crowds.gpus()) is None

@@ -18,7 +18,7 @@ from tests import objects, shapes, worlds
 def a_pool(gpus: int = 8) -> pools.Pool:
     """What a node of so many GPUs publishes."""
     one = shapes.a_shape(gpus=gpus)
-    return pools.newest(one.build_slices(ids.NodeName("n1")))
+    return pools.newest_generation(one.build_slices(ids.NodeName("n1")))
 
 
 def a_node(**more: Any) -> nodes.Node:
@@ -93,7 +93,7 @@ def test_a_new_node_has_neither_the_uuids_nor_the_faults_of_the_last() -> None:
         for part in found.slices
     )
     known = observed_shapes.observe_node(
-        observed_shapes.ObservedShape(), a_node(), pools.newest(parts), ()
+        observed_shapes.ObservedShape(), a_node(), pools.newest_generation(parts), ()
     )
     devices = [one for part in known.resource_slices for one in part.devices]
     assert devices

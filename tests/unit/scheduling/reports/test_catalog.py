@@ -100,7 +100,7 @@ def test_what_is_not_there_is_none() -> None:
 
 def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
     def found(**wanted: str) -> list[str]:
-        return [one.name for one in R.nodes(wanted=selection.Wanted(**wanted)).items]
+        return [one.name for one in R.nodes(node_filter=selection.NodeFilter(**wanted)).items]
 
     assert found() == ["gpu-1", "gpu-2", "gpu-3"]
     assert found(mode="mig") == ["gpu-1"]
@@ -111,18 +111,18 @@ def test_nodes_are_filtered_by_one_gpu_that_is_all_of_it() -> None:
 
 
 def test_a_list_is_read_part_by_part() -> None:
-    first = R.nodes(selection.Part(limit=2))
+    first = R.nodes(selection.PageRequest(limit=2))
     assert ([one.name for one in first.items], first.next, first.total) == (
         ["gpu-1", "gpu-2"],
         "gpu-2",
         3,
     )
-    rest = R.nodes(selection.Part(after=first.next, limit=2))
+    rest = R.nodes(selection.PageRequest(after=first.next, limit=2))
     assert ([one.name for one in rest.items], rest.next) == (["gpu-3"], "")
 
 
 def test_a_part_after_what_has_gone_begins_where_that_was() -> None:
-    assert paging.part(["a", "c", "d"], str, after="b", limit=1) == (("c",), "c")
+    assert paging.page(["a", "c", "d"], str, after="b", limit=1) == (("c",), "c")
 
 
 def test_a_claim_says_what_it_asks_has_and_who_uses_it() -> None:
@@ -236,7 +236,7 @@ def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:
 
 def test_a_later_look_takes_over_the_nodes_whose_slices_did_not_change() -> None:
     known = fleets.objects_of(fleets.raw())
-    before = read_model.Seen(known)
+    before = read_model.ClusterModel(known)
     first = before.pools
-    after = read_model.Seen(known, before).pools
+    after = read_model.ClusterModel(known, before).pools
     assert all(after[name] is one for name, one in first.items())

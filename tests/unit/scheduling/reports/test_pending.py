@@ -159,13 +159,13 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
         continue
     world.settle()
     minded = web_source.SourceInputs(
-        lambda: None, tuple, explanation.by(world.decider.last_explanation), tuple
+        lambda: None, tuple, explanation.explain_by(world.decider.last_explanation), tuple
     )
     found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
     (pod,) = (one for one in found.waiting().items if one.name != "one")
     whole = found.pod(pod.key)
     assert whole is not None
-    (text,) = explain_text.pod(found, pod.key).answer.parts
+    (text,) = explain_text.explain_pod(found, pod.key).text.parts
     assert isinstance(text, str)
     return whole, text
 

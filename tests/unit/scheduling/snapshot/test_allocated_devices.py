@@ -106,7 +106,7 @@ def test_a_decision_that_was_not_written_leaves_nothing() -> None:
 def cut(*sizes: str) -> pools.Pool:
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots=size) for at, size in enumerate(sizes)]
     raw = objects.counting({"gpu-0": {"slots": "4", "engines": "2"}}, parts)
-    return pools.newest([slices.parse(one) for one in raw])
+    return pools.newest_generation([slices.parse(one) for one in raw])
 
 
 def test_devices_in_use_draw_on_their_counters() -> None:

@@ -30,7 +30,7 @@ def is_believed(bundle: ca.Bundle, leaf: ca.Pair, now: dt.datetime = NOW) -> boo
 
 
 def begun() -> ca.Bundle:
-    return ca.kept(None, HOSTS, NOW)
+    return ca.ensure_bundle(None, HOSTS, NOW)
 
 
 def test_a_client_believes_what_is_made() -> None:
@@ -41,12 +41,12 @@ def test_a_client_believes_what_is_made() -> None:
 
 def test_nothing_changes_while_nothing_is_due() -> None:
     first = begun()
-    assert ca.kept(first, HOSTS, NOW + 59 * DAY) is first
+    assert ca.ensure_bundle(first, HOSTS, NOW + 59 * DAY) is first
 
 
 def test_a_certificate_is_replaced_in_time_by_one_of_the_same_authority() -> None:
     first = begun()
-    later = ca.kept(first, HOSTS, NOW + 61 * DAY)
+    later = ca.ensure_bundle(first, HOSTS, NOW + 61 * DAY)
     assert later.leaf != first.leaf
     assert later.authority == first.authority
     assert is_believed(first, later.leaf, NOW + 61 * DAY)
@@ -54,21 +54,21 @@ def test_a_certificate_is_replaced_in_time_by_one_of_the_same_authority() -> Non
 
 def test_other_hosts_are_another_certificate() -> None:
     first = begun()
-    assert ca.kept(first, tuple(reversed(HOSTS)), NOW) is first
-    assert ca.kept(first, (*HOSTS, "more.svc"), NOW).leaf != first.leaf
+    assert ca.ensure_bundle(first, tuple(reversed(HOSTS)), NOW) is first
+    assert ca.ensure_bundle(first, (*HOSTS, "more.svc"), NOW).leaf != first.leaf
 
 
 def test_an_authority_is_announced_before_it_signs_and_the_former_stays_believed() -> None:
     first = begun()
     due = NOW + 2 * ca.AUTHORITY / 3 + DAY
-    first = ca.kept(first, HOSTS, due - 2 * DAY)
-    announced = ca.kept(first, HOSTS, due)
+    first = ca.ensure_bundle(first, HOSTS, due - 2 * DAY)
+    announced = ca.ensure_bundle(first, HOSTS, due)
     assert announced.following is not None
     assert announced.authority == first.authority
     assert announced.leaf == first.leaf
-    assert ca.kept(announced, HOSTS, due + dt.timedelta(minutes=59)) is announced
+    assert ca.ensure_bundle(announced, HOSTS, due + dt.timedelta(minutes=59)) is announced
     at = due + dt.timedelta(hours=1)
-    after = ca.kept(announced, HOSTS, at)
+    after = ca.ensure_bundle(announced, HOSTS, at)
     assert (after.authority, after.following) == (announced.following, None)
     # Whichever of the two is served, whichever of the two is believed by now.
     assert is_believed(announced, after.leaf, at)
@@ -80,7 +80,7 @@ def test_through_ten_years_every_bundle_is_believed_and_believes_the_one_before(
     bundle, now = begun(), NOW
     for _ in range(10 * 365 * 4):
         now += DAY / 4
-        following = ca.kept(bundle, HOSTS, now)
+        following = ca.ensure_bundle(bundle, HOSTS, now)
         if following is bundle:
             continue
         assert is_believed(following, following.leaf, now)
@@ -91,24 +91,24 @@ def test_through_ten_years_every_bundle_is_believed_and_believes_the_one_before(
 
 def test_after_years_of_absence_all_begins_anew() -> None:
     at = NOW + ca.AUTHORITY
-    after = ca.kept(begun(), HOSTS, at)
+    after = ca.ensure_bundle(begun(), HOSTS, at)
     assert is_believed(after, after.leaf, at)
 
 
 def test_a_bundle_is_read_back_as_it_was_written() -> None:
     first = begun()
-    due = ca.kept(first, HOSTS, NOW + 2 * ca.AUTHORITY / 3 + DAY)
+    due = ca.ensure_bundle(first, HOSTS, NOW + 2 * ca.AUTHORITY / 3 + DAY)
     for one in (first, due):
-        assert ca.of_data(ca.to_data(one)) == one
+        assert ca.parse_data(ca.render_data(one)) == one
 
 
 @pytest.mark.parametrize("key", ["authority.crt", "authority.key", "tls.crt", "tls.key"])
 def test_a_damaged_bundle_is_none(key: str) -> None:
-    whole = ca.to_data(begun())
-    other = ca.to_data(begun())
+    whole = ca.render_data(begun())
+    other = ca.render_data(begun())
     for data in ({**whole, key: b"x"}, {**whole, key: other[key]}):
         with pytest.raises(errors.BadInput):
-            ca.of_data(data)
+            ca.parse_data(data)
     del whole[key]
     with pytest.raises(errors.BadInput):
-        ca.of_data(whole)
+        ca.parse_data(whole)

@@ -17,11 +17,13 @@ PLAIN_MPS = {"strategy": "MPS", "mps": {"priority": "BelowNormal"}}
 TURNS = {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}}
 
 
-def a_kind(kind: str = "ResourceClaim", version: str = "v1") -> admission_review.Kind:
-    return admission_review.Kind("resource.k8s.io", version, kind)
+def a_kind(kind: str = "ResourceClaim", version: str = "v1") -> admission_review.ObjectKind:
+    return admission_review.ObjectKind("resource.k8s.io", version, kind)
 
 
-def said(obj: Raw, kind: admission_review.Kind | None = None, known: configs.Known = KNOWN) -> Any:
+def said(
+    obj: Raw, kind: admission_review.ObjectKind | None = None, known: configs.ClusterFacts = KNOWN
+) -> Any:
     return validation_claims.check(kind or a_kind(), obj, known)
 
 
@@ -29,7 +31,7 @@ def a_request(device_class: str, name: str = "gpu", count: int = 1, **more: Any)
     return objects.a_request(name, count, deviceClassName=device_class, **more)
 
 
-def of_claim(*requests: Raw, config: list[Raw], known: configs.Known = KNOWN) -> Any:
+def of_claim(*requests: Raw, config: list[Raw], known: configs.ClusterFacts = KNOWN) -> Any:
     return said(objects.a_claim("one", *requests, config=config), known=known)
 
 
@@ -70,9 +72,9 @@ def test_configuration_of_other_drivers_and_other_kinds_is_left_alone() -> None:
     other = {"opaque": {"driver": "other.dev", "parameters": ["anything"]}}
     assert of_claim(config=[other]) == validation_claims.NOTHING
     wrong = objects.a_claim("one", config=[objects.a_config("Bogus")])
-    assert said(wrong, admission_review.Kind("", "v1", "Pod")) == validation_claims.NOTHING
+    assert said(wrong, admission_review.ObjectKind("", "v1", "Pod")) == validation_claims.NOTHING
     assert (
-        said(wrong, admission_review.Kind("other.dev", "v1", "ResourceClaim"))
+        said(wrong, admission_review.ObjectKind("other.dev", "v1", "ResourceClaim"))
         == validation_claims.NOTHING
     )
 
@@ -121,10 +123,10 @@ def test_the_annotation_says_nothing_of_a_claim() -> None:
 
 def test_a_key_that_stands_twice_is_refused() -> None:
     claim = objects.a_claim("one", config=[objects.a_config()])
-    doubled = admission_review.Doubled(
+    doubled = admission_review.DuplicateKey(
         claim["spec"]["devices"]["config"][0]["opaque"]["parameters"]
     )
-    doubled.twice = "kind"
+    doubled.key = "kind"
     claim["spec"]["devices"]["config"][0]["opaque"]["parameters"] = doubled
     (text,) = said(claim).problems
     assert text.startswith("spec.devices.config[0].opaque.parameters.kind: is there twice")
@@ -231,7 +233,7 @@ def test_limits_beyond_all_hardware_are_warned_of_and_not_refused() -> None:
     assert "80Gi at most" in found.warnings[0]
     asked = a_request(MPS, capacity={"requests": {"memory": "90Gi"}})
     assert len(of_claim(asked, config=[]).warnings) == 1
-    blind = configs.Known(names.DRIVER, CLASSES)
+    blind = configs.ClusterFacts(names.DRIVER, CLASSES)
     assert of_claim(asked, config=[], known=blind) == validation_claims.NOTHING
 
 
@@ -240,7 +242,7 @@ def test_several_users_at_once_are_warned_of_where_no_node_has_a_driver_for_it(
     newest: int, *, warned: bool
 ) -> None:
     asked = {"strategy": "MPS", "mps": {"multiUser": True}}
-    known = configs.Known(names.DRIVER, CLASSES, hardware.Hardware(newest_driver=newest))
+    known = configs.ClusterFacts(names.DRIVER, CLASSES, hardware.Hardware(newest_driver=newest))
     for request in (a_request(MPS), a_request(names.CLASS_GPU)):
         found = of_claim(request, config=[objects.a_config(sharing=asked)], known=known)
         assert found.problems == ()
@@ -257,7 +259,7 @@ def test_a_class_is_measured_by_its_own_selectors() -> None:
 
 def test_what_a_class_brings_counts_for_its_claims() -> None:
     raw = objects.a_class("turns", config=[objects.a_config(sharing=TURNS)])
-    known = configs.Known(names.DRIVER, {"turns": device_classes.parse(raw)})
+    known = configs.ClusterFacts(names.DRIVER, {"turns": device_classes.parse(raw)})
     request = a_request("turns", capacity={"requests": {"memory": "1Gi"}})
     assert of_claim(request, config=[], known=known) == validation_claims.NOTHING
     mig = [objects.a_config("MigDeviceConfig", "gpu")]
@@ -285,8 +287,10 @@ def test_the_largest_that_is_published_is_found_among_slices() -> None:
     mine = slices.parse(objects.a_slice("node-a", [objects.with_values(part, type="mig")]))
     whole = slices.parse(objects.a_slice("node-b", 2))
     other = slices.parse(objects.a_slice("node-c", 2, driver="other.dev"))
-    assert hardware.of_slice(other, names.DRIVER) == hardware.UNKNOWN
-    found = hardware.largest(hardware.of_slice(one, names.DRIVER) for one in (mine, whole))
+    assert hardware.slice_hardware(other, names.DRIVER) == hardware.UNKNOWN
+    found = hardware.max_hardware(
+        hardware.slice_hardware(one, names.DRIVER) for one in (mine, whole)
+    )
     assert found == hardware.Hardware(80 << 30, 10 << 30, 570)
 
 

@@ -10,7 +10,7 @@ from tests.unit.webhook.cluster import KNOWN, MIG, MPS, SLICED
 
 Raw = dict[str, Any]
 OWN = objects.a_config(sharing={"strategy": "MPS"})
-KIND = admission_review.Kind("resource.k8s.io", "v1", "ResourceClaim")
+KIND = admission_review.ObjectKind("resource.k8s.io", "v1", "ResourceClaim")
 
 
 def a_claim(device_class: str, config: Any = (), count: int = 1, **more: Any) -> Raw:
@@ -18,8 +18,8 @@ def a_claim(device_class: str, config: Any = (), count: int = 1, **more: Any) ->
     return objects.a_claim("one", request, config=list(config))
 
 
-def part(claim: Raw) -> opaque.Part:
-    found = opaque.part_of(KIND, claim)
+def part(claim: Raw) -> opaque.ConfigPart:
+    found = opaque.claim_part(KIND, claim)
     assert found is not None
     return found
 
@@ -130,7 +130,7 @@ def test_what_may_become_something_else_is_not_refused() -> None:
 def test_claims_that_are_not_known_are_left_out() -> None:
     pod = a_pod(uses("a", "b"), a="t-a", b="t-b")
     assert said(pod, a=SHARE).problems == ()
-    assert [(one.name, one.kind, one.of) for one in pods.named(pod)] == [
+    assert [(one.name, one.kind, one.source) for one in pods.claim_references(pod)] == [
         ("a", "ResourceClaimTemplate", "t-a"),
         ("b", "ResourceClaimTemplate", "t-b"),
     ]

@@ -17,7 +17,7 @@ def shipped() -> dict[str, device_classes.DeviceClass]:
 
 def face(*selectors: str, device_class: str = "any", driver: str = names.DRIVER) -> Face:
     asked = dra_requests.Request("gpu", device_class, selectors)
-    (way,) = validation_selectors.ways(asked, shipped(), driver)
+    (way,) = validation_selectors.candidate_ways(asked, shipped(), driver)
     return way.face
 
 
@@ -79,7 +79,7 @@ def test_each_alternative_has_its_own_face() -> None:
             dra_requests.Request("gpu/b", "gpu-mps.ration.dev", count=2),
         ),
     )
-    found = validation_selectors.ways(several, shipped(), names.DRIVER)
+    found = validation_selectors.candidate_ways(several, shipped(), names.DRIVER)
     assert [(one.name, one.face, one.count) for one in found] == [
         ("gpu/a", Face.WHOLE, 1),
         ("gpu/b", Face.MPS, 2),

@@ -1,4 +1,4 @@
-"""NodeVolumeLimits: a storage driver attaches so many volumes to a node (CSINode). Pure.
+"""NodeVolumeLimits: a CSI driver attaches a limited number of volumes to a node (CSINode). Pure.
 
 In-tree volumes that a node has migrated to CSI are not counted.
 """
@@ -28,7 +28,7 @@ def rejection(
     placed: Collection[pods.Pod],
     nominated: Collection[pods.Pod] = (),
 ) -> str:
-    """Say why the pod's volumes cannot be attached to the node, in words; "" for none.
+    """Return why the pod's volumes cannot be attached to the node, in words; "" for none.
 
     Both with and without the pods nominated to it: one may have attached a volume of this pod's.
     """
@@ -73,18 +73,18 @@ def _missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
 def _absent_driver(
     held: storage_index.StorageIndex, node: nodes.Node, drivers: Iterable[str]
 ) -> str:
-    """A driver that must be on the node and is not."""
+    """Return a driver that must be on the node and is not; "" for none."""
     entry = held.csi_nodes.get(node.name)
     present = entry.drivers if entry is not None else frozenset()
     for name in sorted(drivers):
         driver = held.csi_drivers.get(name)
-        if driver is not None and driver.must_be_there and name not in present:
+        if driver is not None and driver.must_exist and name not in present:
             return name
     return ""
 
 
 def _attached_volumes(held: storage_index.StorageIndex, pod: pods.Pod) -> Iterator[_Volume]:
-    """The volumes of a pod that are attached; one to be made is called by its claim."""
+    """Yield the attached volumes of a pod; a volume to be provisioned is named by its claim."""
     for name in pod.volume_claims:
         claim = held.claims.get(ids.Key(f"{pod.namespace}/{name}"))
         if claim is None:

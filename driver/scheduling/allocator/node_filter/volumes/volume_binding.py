@@ -21,7 +21,7 @@ def rejection(
     pod: pods.Pod,
     others: Iterable[pods.Pod] = (),
 ) -> str:
-    """Say why a volume of the pod cannot be had on the node, in words; "" for none.
+    """Return why a volume of the pod cannot be used on the node, in words; "" for none.
 
     `others` are the pods of the node: those not yet bound will have their volumes bound there.
     """
@@ -34,14 +34,14 @@ def rejection(
         if claim is None or unusable:
             return f"volume claim {name} {unusable}"
         claims.append(claim)
-    waiting = [claim for claim in claims if not claim.bound]
-    early = next((claim.name for claim in waiting if not _waits_for_node(held, claim)), None)
+    unbound = [claim for claim in claims if not claim.bound]
+    early = next((claim.name for claim in unbound if not _waits_for_node(held, claim)), None)
     if early is not None:
         return f"volume claim {early} is not bound yet"
     message = _unreachable_volume(held, node, [claim for claim in claims if claim.bound])
-    if message or not waiting or not held.storage_classes:
+    if message or not unbound or not held.storage_classes:
         return message
-    return _unbindable_claim(held, node, waiting, _assumed_volumes(held, node, waiting, others))
+    return _unbindable_claim(held, node, unbound, _assumed_volumes(held, node, unbound, others))
 
 
 def _assumed_volumes(
@@ -59,9 +59,9 @@ def _assumed_volumes(
     for pod in sorted(arriving, key=lambda pod: pod.key):
         keys = (ids.Key(f"{pod.namespace}/{name}") for name in pod.volume_claims)
         claims = (held.claims.get(key) for key in keys)
-        theirs = [claim for claim in claims if claim is not None and claim not in own]
+        pod_claims = [claim for claim in claims if claim is not None and claim not in own]
         _choose_volumes(
-            held, node, [claim for claim in theirs if _waits_for_node(held, claim)], taken
+            held, node, [claim for claim in pod_claims if _waits_for_node(held, claim)], taken
         )
     return taken
 
@@ -77,13 +77,13 @@ def _unusable_claim(pod: pods.Pod, name: str, claim: volumes.VolumeClaim) -> str
 
 
 def _waits_for_node(held: storage_index.StorageIndex, claim: volumes.VolumeClaim) -> bool:
-    """Tell whether its volume is bound or made once a node is chosen (WaitForFirstConsumer)."""
+    """Return whether its volume waits for a node to be chosen (WaitForFirstConsumer)."""
     if claim.volume:
         return False
     if not held.storage_classes:
         return True
     maker = held.storage_classes.get(claim.storage_class) if claim.storage_class else None
-    return maker is not None and maker.waits
+    return maker is not None and maker.waits_for_consumer
 
 
 def _unreachable_volume(
@@ -99,27 +99,27 @@ def _unreachable_volume(
 
 
 def reaches(volume: volumes.Volume, node: nodes.Node) -> bool:
-    """Tell whether a volume's node affinity matches; fields of the node are not looked at."""
+    """Return whether a volume's node affinity matches; fields of the node are ignored."""
     return volume.selector is None or any(_matches(term, node) for term in volume.selector.terms)
 
 
 def _matches(term: node_selectors.Term, node: nodes.Node) -> bool:
     if not term.labels and not term.fields:
         return False
-    return all(need.holds(node.labels.get(need.key)) for need in term.labels)
+    return all(need.is_satisfied(node.labels.get(need.key)) for need in term.labels)
 
 
 def _unbindable_claim(
     held: storage_index.StorageIndex,
     node: nodes.Node,
-    waiting: Sequence[volumes.VolumeClaim],
+    unbound: Sequence[volumes.VolumeClaim],
     taken: set[str],
 ) -> str:
-    """The first claim for which there is no volume, and none can be made for the node."""
-    if any(claim.selected is not None and claim.selected != node.name for claim in waiting):
+    """Return the first claim without a volume that cannot be provisioned for the node either."""
+    if any(claim.selected is not None and claim.selected != node.name for claim in unbound):
         return "a volume is being made for another node"
-    to_make = [claim for claim in waiting if claim.selected is not None]
-    to_make += _choose_volumes(held, node, waiting, taken)
+    to_make = [claim for claim in unbound if claim.selected is not None]
+    to_make += _choose_volumes(held, node, unbound, taken)
     for claim in to_make:
         lacking = _provision_rejection(held, node, claim)
         if lacking:
@@ -130,12 +130,12 @@ def _unbindable_claim(
 def _choose_volumes(
     held: storage_index.StorageIndex,
     node: nodes.Node,
-    waiting: Iterable[volumes.VolumeClaim],
+    unbound: Iterable[volumes.VolumeClaim],
     taken: set[str],
 ) -> list[volumes.VolumeClaim]:
     """Add the volumes that claims are bound to, smallest first; return the claims without one."""
     unmatched = []
-    open_claims = (claim for claim in waiting if claim.selected is None)
+    open_claims = (claim for claim in unbound if claim.selected is None)
     for claim in sorted(open_claims, key=lambda claim: claim.size or 0):
         match = _matching_volume(claim, held.class_volumes(claim.storage_class), node, taken)
         if match is None:
@@ -151,7 +151,7 @@ def _matching_volume(
     node: nodes.Node,
     taken: set[str],
 ) -> volumes.Volume | None:
-    """The smallest volume that does; one that is kept for the claim goes before (FindMatching)."""
+    """Return the smallest volume that fits; one reserved for the claim first (FindMatching)."""
     best: volumes.Volume | None = None
     for volume in volumes_of_class:
         if volume.name in taken or not _satisfies_claim(claim, volume):
@@ -169,7 +169,7 @@ def _matching_volume(
 
 
 def _satisfies_claim(claim: volumes.VolumeClaim, volume: volumes.Volume) -> bool:
-    """Tell whether a volume could be the claim's as far as its spec goes."""
+    """Return whether a volume's spec satisfies the claim."""
     return (
         volume.size >= (claim.size or 0)
         and volume.block == claim.block
@@ -197,15 +197,15 @@ def _has_capacity(
     claim: volumes.VolumeClaim,
     maker: storage.StorageClass,
 ) -> bool:
-    """Tell whether the driver says that so large a volume can be made (KEP-1472)."""
+    """Return whether the driver reports capacity for the claim's size (KEP-1472)."""
     driver = held.csi_drivers.get(maker.provisioner)
     if claim.size is None or driver is None or not driver.tracks_capacity:
         return True
     needed = -(-claim.size // 10**9)
     return any(
         capacity.storage_class == maker.name
-        and capacity.most is not None
-        and capacity.most >= needed
+        and capacity.max_size is not None
+        and capacity.max_size >= needed
         and capacity.nodes is not None
         and capacity.nodes.matches(node.labels)
         for capacity in held.capacities

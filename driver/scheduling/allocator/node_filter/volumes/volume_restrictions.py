@@ -1,7 +1,7 @@
-"""VolumeRestrictions: disks that one node mounts once, and claims that one pod uses alone. Pure.
+"""VolumeRestrictions: disks that a node mounts once, and claims for a single pod. Pure.
 
-Claims with the access mode ReadWriteOncePod are counted over all nodes, so `exclusive` is not a
-node's own answer.
+Claims with the access mode ReadWriteOncePod are counted over all nodes, so
+`exclusive_claim_in_use` is not a node's own result.
 """
 
 from collections.abc import Collection
@@ -12,16 +12,16 @@ from driver.scheduling.snapshot import placed_pods, storage_index
 
 
 def rejection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
-    """A disk of the pod that another pod of the node has mounted, in words; "" for none."""
+    """Return a disk of the pod that another pod of the node has mounted, in words; "" for none."""
     for disk in pod.disks:
         for other in others:
-            if any(disk.collides(theirs) for theirs in other.disks):
+            if any(disk.collides(other_disk) for other_disk in other.disks):
                 return f"disk {disk.name} is mounted by {other.key}"
     return ""
 
 
 def missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
-    """A claim of the pod that is not there, in words; "" for none."""
+    """Return a claim of the pod that does not exist, in words; "" for none."""
     for name in pod.volume_claims:
         if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
             return f"volume claim {name} {held.missing_claim_message()}"
@@ -31,7 +31,7 @@ def missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
 def exclusive_claim_in_use(
     held: storage_index.StorageIndex, placed: placed_pods.Population, pod: pods.Pod
 ) -> str:
-    """A claim of ReadWriteOncePod that a placed pod uses, in words; "" for none."""
+    """Return a ReadWriteOncePod claim that a placed pod uses, in words; "" for none."""
     for name in pod.volume_claims:
         if name in pod.ephemeral_claims:
             continue

@@ -13,10 +13,10 @@ _SEPARATOR = "__"
 
 
 def rejection(held: storage_index.StorageIndex, node: nodes.Node, pod: pods.Pod) -> str:
-    """Say why a volume cannot be used on the node, in words; "" for none.
+    """Return why a volume cannot be used on the node, in words; "" for none.
 
-    What has no volume yet is refused on every node, unless its class waits for a node; generic
-    ephemeral volumes are not looked at.
+    Claims without a volume are rejected on every node, unless their class waits for a node; generic
+    ephemeral volumes are ignored.
     """
     bound = []
     for name in pod.volume_claims:
@@ -47,7 +47,7 @@ def _unbound_claim(held: storage_index.StorageIndex, name: str, claim: volumes.V
     maker = held.storage_classes.get(claim.storage_class)
     if maker is None:
         return f"StorageClass {claim.storage_class} is not there" if held.storage_classes else ""
-    return "" if maker.waits else f"volume claim {name} is not bound yet"
+    return "" if maker.waits_for_consumer else f"volume claim {name} is not bound yet"
 
 
 def _in_zone(volume: volumes.Volume, node: nodes.Node) -> bool:
@@ -56,7 +56,7 @@ def _in_zone(volume: volumes.Volume, node: nodes.Node) -> bool:
             continue
         zones = [zone.strip() for zone in volume.labels[label].split(_SEPARATOR)]
         if not all(zones):
-            continue  # it cannot be read, so it says nothing
+            continue  # unreadable: ignored
         value = node.labels.get(label, node.labels.get(_STABLE_LABELS.get(label, label)))
         if value is None or value not in zones:
             return False

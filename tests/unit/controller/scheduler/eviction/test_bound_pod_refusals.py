@@ -68,18 +68,18 @@ def answer(world: World) -> explanation.Explanation | None:
     return asked.result(0)
 
 
-def by_the_controller(world: World) -> catalog.Reading:
+def by_the_controller(world: World) -> catalog.Reports:
     answer(world)
-    explain = document_explanation.by(world.decider.last_explanation)
+    explain = document_explanation.explain_by(world.decider.last_explanation)
     minded = web_source.SourceInputs(lambda: None, tuple, explain, tuple)
     return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
 
 
-def by_a_kubeconfig_alone(world: World) -> catalog.Reading:
+def by_a_kubeconfig_alone(world: World) -> catalog.Reports:
     stores = world.stores
     fields = {one.name for one in dataclasses.fields(cluster_state.CachedObjects)}
     known = {name: getattr(stores, name).snapshot() for name in fields if hasattr(stores, name)}
-    work = local_explanation.Working(
+    work = local_explanation.LocalExplainer(
         names.DRIVER, cluster_state.CachedObjects(**known), "2026-11-24T00:00:00Z"
     )
     return dataclasses.replace(by_the_controller(world), explain=work)
@@ -88,11 +88,11 @@ def by_a_kubeconfig_alone(world: World) -> catalog.Reading:
 READERS = [by_the_controller, by_a_kubeconfig_alone]
 
 
-def report(found: catalog.Reading) -> tuple[model.Pod, str]:
+def report(found: catalog.Reports) -> tuple[model.Pod, str]:
     """The pod of the JSON API, and as `ration explain pod` prints it."""
     pod = found.pod(KEY)
     assert pod is not None
-    (text,) = explain_text.pod(found, KEY).answer.parts
+    (text,) = explain_text.explain_pod(found, KEY).text.parts
     assert isinstance(text, str)
     return pod, " ".join(text.split())
 

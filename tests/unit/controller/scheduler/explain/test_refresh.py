@@ -26,7 +26,11 @@ def explained(world: World, key: ids.Key = TOO_BIG) -> str:
 def row(world: World, name: str) -> str:
     """The message in the page's list of what waits."""
     minded = web_source.SourceInputs(
-        lambda: None, tuple, explanation.by(world.decider.last_explanation), tuple, lambda: None
+        lambda: None,
+        tuple,
+        explanation.explain_by(world.decider.last_explanation),
+        tuple,
+        lambda: None,
     )
     found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
     return next(one.message for one in found.waiting().items if one.name == name)

@@ -11,7 +11,7 @@ from tests.fakes.demanding import Cluster
 def seen(world: World) -> model.Shapes:
     """As the page has it."""
     minded = web_source.SourceInputs(
-        lambda: None, tuple, catalog.unexplained, tuple, world.decider.shape_offer
+        lambda: None, tuple, catalog.no_explanation, tuple, world.decider.shape_offer
     )
     return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read().shapes()
 

@@ -17,7 +17,7 @@ class Counted(cel.Selector):
 
     seen: list[cel.Device] = dataclasses.field(default_factory=list)
 
-    def matches(self, device: cel.Device) -> bool | cel.Failed:
+    def matches(self, device: cel.Device) -> bool | cel.EvaluationFailure:
         self.seen.append(device)
         return cel.Selector.matches(self, device)
 
@@ -42,7 +42,7 @@ def test_equal_expressions_have_one_matcher() -> None:
 
 def test_one_that_does_not_compile_says_why() -> None:
     found = selector_match.get_matcher("device.driver ==")
-    assert isinstance(found, cel.Unusable)
+    assert isinstance(found, cel.UnusableSelector)
     assert "Syntax error" in found.why
 
 
@@ -58,7 +58,7 @@ def test_the_same_attribute_of_another_driver_is_another_value() -> None:
     one, seen = counted(NUMA)
     device = a_device("gpu-0", numa=1)
     assert one.matches(worlds.DRIVER, device) is True
-    assert isinstance(one.matches("nic.example.com", device), cel.Failed)
+    assert isinstance(one.matches("nic.example.com", device), cel.EvaluationFailure)
     assert len(seen) == 2
 
 

@@ -24,7 +24,7 @@ def asking(*found: objects.Raw) -> claims.Claim:
 
 
 def way(claim: claims.Claim) -> dra_requests.Request:
-    return claim.spec.requests[0].ways[0]
+    return claim.spec.requests[0].alternatives_or_self[0]
 
 
 def interval(found: v1alpha1.Config | errors.BadInput) -> str | None:
@@ -69,7 +69,7 @@ def test_a_kind_that_names_the_request_of_another_device_is_wrong() -> None:
 def test_terms_are_of_the_claims_namespace_and_the_devices_sharing() -> None:
     claim = asking(neighbours.mps(multiUser=True))
     found = read(claim).sharing_terms(0, way(claim), SHARE)
-    assert isinstance(found, compatibility.Terms)
+    assert isinstance(found, compatibility.SharingTerms)
     assert (found.sharing, found.namespace, found.multi_user) == ("mps", "default", True)
     other = asking(neighbours.turns("Long"))
     assert isinstance(read(other).sharing_terms(0, way(other), SHARE), compatibility.Conflict)

@@ -12,7 +12,7 @@ from tests import clusters, objects
 
 Reason = reasons.Reason
 KEY = ids.Key("default/data")
-WAITS = storage.StorageClass("fast", "csi.example.com", waits=True)
+WAITS = storage.StorageClass("fast", "csi.example.com", waits_for_consumer=True)
 CLAIM = volumes.VolumeClaim(
     "", completed=False, namespace="default", name="data", storage_class="fast", size=10 * 10**9
 )
@@ -49,7 +49,7 @@ def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(
     view: cluster_state.ClusterState,
 ) -> None:
     view.set_volume_claim(KEY, CLAIM)
-    view.set_storage_class("fast", replace(WAITS, waits=False))
+    view.set_storage_class("fast", replace(WAITS, waits_for_consumer=False))
     assert clusters.fitting(view, mounting()) == []
 
 
