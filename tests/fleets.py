@@ -346,8 +346,8 @@ def objects_of(found: Iterable[Raw]) -> read_model.Objects:
     assert not caches.problems, caches.problems
     teams = [queues.parse(one) for one in known if one["kind"] == "Queue"]
     kept = [reservations.parse(one) for one in known if one["kind"] == "Reservation"]
-    made = local.objects_of(names.DRIVER, caches.caches, teams, kept)
-    return dataclasses.replace(made, shapes=node_shapes.read(known, names.DRIVER, []))
+    made = local.build_objects(names.DRIVER, caches.caches, teams, kept)
+    return dataclasses.replace(made, shapes=node_shapes.parse_documents(known, names.DRIVER, []))
 
 
 def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reports:

@@ -23,8 +23,8 @@ class Case:
 
     def plan(self, **others: Any) -> plan.Plan:
         nodes = None if self.nodes is None else migrate_nodes.read(self.nodes, "nodes")
-        options = plan.Options(**{**self.options, **others})
-        return plan.make(config_files.find(self.files), nodes, options)
+        options = plan.PlanOptions(**{**self.options, **others})
+        return plan.build_plan(config_files.read_configs(self.files), nodes, options)
 
 
 def all_of_them() -> list[Case]:

@@ -11,12 +11,14 @@ from tests import objects, worlds
 
 def a_desk(
     sizes: dict[str, int], *there: claims.Claim, every_pod: bool = False, **caches: Any
-) -> scheduler.Desk:
+) -> scheduler.SimulatedScheduler:
     """Nodes by name with so many GPUs each, and claims of the cluster."""
     nodes = [objects.node(name) for name in sizes]
     slices = [objects.a_parsed_slice(name, count) for name, count in sizes.items() if count]
     found = worlds.caches(nodes, slices, there, **caches)
-    return scheduler.Desk.of(worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod)
+    return scheduler.SimulatedScheduler.from_caches(
+        worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod
+    )
 
 
 def a_task(
@@ -58,17 +60,17 @@ def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:
 
 def devices(found: scheduler.Answer | None) -> list[str]:
     """What a pod got, by name."""
-    assert isinstance(found, scheduler.Bound), found
+    assert isinstance(found, scheduler.BoundPod), found
     return [one.device.device for one in found.placement.assignments]
 
 
 def run(
-    at: scheduler.Desk, *tasks: replay.Task, rule: replay.Rule | None = None
-) -> dict[str, replay.Fate]:
+    at: scheduler.SimulatedScheduler, *tasks: replay.Task, rule: replay.ReplayRule | None = None
+) -> dict[str, replay.TaskFate]:
     """What became of each pod, by name."""
     report = replay.Replay(at, rule).run(tasks)
     return {one.task.pod.name: one for one in report.fates}
 
 
-def node_of(fate: replay.Fate) -> ids.NodeName | None:
-    return fate.answer.placement.node if isinstance(fate.answer, scheduler.Bound) else None
+def node_of(fate: replay.TaskFate) -> ids.NodeName | None:
+    return fate.answer.placement.node if isinstance(fate.answer, scheduler.BoundPod) else None

@@ -62,10 +62,10 @@ def of_openb(at: Path, number: int) -> Day:
     """A day of it. Raises BadInput."""
     begin = number * DAY_S
     found = [
-        Job(row.name, row.pod, 1, row.created - begin, row.lasts)
+        Job(row.name, row.pod, 1, row.created - begin, row.duration_s)
         for row in openb.read_pods((at / OPENB).read_text(), OPENB)
         if row.pod.gpus and row.created is not None and begin <= row.created < begin + DAY_S
-        if row.lasts
+        if row.duration_s
     ]
     return Day(f"openb {number}", _in_order(found))
 

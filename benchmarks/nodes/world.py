@@ -42,7 +42,7 @@ class Waiting:
     job: days.Job
     tasks: Sequence[replay.Task]
     alike: object = None
-    bound: dict[int, scheduler.Bound] = field(default_factory=dict)
+    bound: dict[int, scheduler.BoundPod] = field(default_factory=dict)
 
     @property
     def open(self) -> list[replay.Task]:
@@ -91,7 +91,9 @@ class World:
 
     def __init__(self, by: Asking, idle_s: float = IDLE_S) -> None:
         caches = replace(openb.caches(()), classes=_classes())
-        self._desk = scheduler.Desk(cluster_state.build(names.DRIVER, caches), DECIDING)
+        self._desk = scheduler.SimulatedScheduler(
+            cluster_state.build(names.DRIVER, caches), DECIDING
+        )
         self._by = by
         self._idle_s = idle_s
         self._maker = openb.Maker(whole=100)
@@ -147,7 +149,7 @@ class World:
             if place in one.bound:
                 continue
             answer = self._desk.decide(task.pod, avoid)
-            if isinstance(answer, scheduler.Bound):
+            if isinstance(answer, scheduler.BoundPod):
                 one.bound[place] = answer
                 self._nodes[answer.placement.node].pods += 1
                 continue
@@ -161,7 +163,7 @@ class World:
 
     def _undo(self, one: Waiting) -> None:
         for bound in one.bound.values():
-            self._desk.leave(bound)
+            self._desk.remove_pod(bound)
             self._nodes[bound.placement.node].pods -= 1
         one.bound.clear()
 

@@ -34,7 +34,7 @@ class Replayed(NamedTuple):
     rate: float
 
 
-class _Desk(scheduler.Desk):
+class _Desk(scheduler.SimulatedScheduler):
     """The desk of `simulate`, with a stopwatch."""
 
     def __init__(
@@ -56,8 +56,8 @@ def replay(
 ) -> Replayed:
     """One comes each second, and none leaves. `told` hears how many have come."""
     deciding = settings.Settings(judge, device_filter.ControllerRules(names.DRIVER))
-    found = _Desk.of(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
+    found = _Desk.from_caches(names.DRIVER, simulated.caches(trace.nodes), deciding, every_pod=True)
     maker = simulated.Maker()
     tasks = [maker.task(f"pod-{n}", pod, float(n)) for n, pod in enumerate(arriving)]
-    report = engine.Replay(found, engine.Rule(wait=False, leave=False), told).run(tasks)
+    report = engine.Replay(found, engine.ReplayRule(wait=False, leave=False), told).run(tasks)
     return Replayed([one.used for one in report.course], found.watch.rate)

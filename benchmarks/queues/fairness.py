@@ -109,7 +109,7 @@ class Watch:
     """What teams have and what is exactly fair, summed over the time in which any job waits."""
 
     found: list[queues.Queue]
-    sim: turns.Turns | None = None
+    sim: turns.JobScheduler | None = None
     has: dict[str, float] = field(default_factory=dict)
     fair: dict[str, float] = field(default_factory=dict)
     _known: dict[tuple[tuple[str, int, int], ...], Mapping[str, float]] = field(
@@ -118,7 +118,7 @@ class Watch:
 
     def __call__(self, since: float, until: float) -> None:
         """Time passes."""
-        state = tuple(self.sim.state()) if self.sim and until > since else ()
+        state = tuple(self.sim.queue_usage()) if self.sim and until > since else ()
         if not any(waits for _, _, waits in state):
             return
         if state not in self._known:
@@ -184,7 +184,7 @@ def play(rows: Sequence[Row], order: str) -> Outcome:
         by.set_queue(one.name, one)
     watch = Watch(found)
     at = replays.a_desk({f"node-{number}": A_NODE for number in range(NODES)})
-    watch.sim = turns.Turns(at, by, turns.Manner(told=watch))
+    watch.sim = turns.JobScheduler(at, by, turns.JobRules(told=watch))
     fates = watch.sim.run([job(row, row.priority if order == STRICT else 0) for row in rows])
     waits: dict[str, list[float]] = {one.name: [] for one in found}
     times = dict.fromkeys(waits, 0.0)
@@ -192,7 +192,7 @@ def play(rows: Sequence[Row], order: str) -> Outcome:
         if fate.waited is None:
             raise AssertionError(fate.job.name)
         waits[fate.job.leaf].append(fate.waited / HOUR)
-        times[fate.job.leaf] += (fate.waited + fate.job.lasts) / HOUR
+        times[fate.job.leaf] += (fate.waited + fate.job.duration_s) / HOUR
     by_team = {name: [row for row in rows if row.team == name] for name in waits}
     return Outcome(
         waits,

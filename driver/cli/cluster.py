@@ -1,4 +1,4 @@
-"""How commands find the cluster, and the namespace that is meant: as kubectl does."""
+"""Resolves the cluster and the namespace of commands, as kubectl does."""
 
 import os
 from pathlib import Path
@@ -37,8 +37,8 @@ def connect(kubeconfig: Path | None) -> client.KubeClient:
         raise typer.Exit(cli_errors.BAD) from e
 
 
-def connect_new_enough(kubeconfig: Path | None) -> client.KubeClient:
-    """As `connect`, and exits with 3 where Kubernetes is below the floor. Raises ApiError."""
+def connect_supported(kubeconfig: Path | None) -> client.KubeClient:
+    """Connect, and exit with 3 where Kubernetes is below the floor. Raises ApiError."""
     kube = connect(kubeconfig)
     old = version_support.check_version(kube.server_version().git)
     if old is not None:
@@ -48,7 +48,7 @@ def connect_new_enough(kubeconfig: Path | None) -> client.KubeClient:
     return kube
 
 
-def namespace_of(
+def resolve_namespace(
     namespace: str | None, kubeconfig: Path | None, *, everywhere: bool = False
 ) -> str | None:
     """The namespace that is meant; None: all of them."""
@@ -57,8 +57,8 @@ def namespace_of(
     return namespace or credentials.namespace(kubeconfig or _usual()) or "default"
 
 
-def named(kubeconfig: Path | None) -> Path | None:
-    """The kubeconfig that is meant; None: the pod's own account."""
+def resolve_kubeconfig(kubeconfig: Path | None) -> Path | None:
+    """Return the kubeconfig; None: the pod's own account."""
     return kubeconfig or _usual()
 
 

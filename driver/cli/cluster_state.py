@@ -14,14 +14,14 @@ _UNFINISHED = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 @dataclass(frozen=True, slots=True)
-class World:
-    """What there is, and what could not be seen, in words."""
+class ObservedState:
+    """Observed objects, and what could not be read, in words."""
 
     dump: dump.Dump
-    unseen: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
 
-def read(source: str | None, kubeconfig: Path | None = None) -> World:
+def read(source: str | None, kubeconfig: Path | None = None) -> ObservedState:
     """The cluster in a file, a folder or standard input (`-`); None: the live one.
 
     Exits with 2 where there is no kubeconfig.
@@ -30,34 +30,38 @@ def read(source: str | None, kubeconfig: Path | None = None) -> World:
         BadInput: a file cannot be read.
         ApiError: the API server refused, or was not reached.
     """
-    objects, unseen = raw(source, kubeconfig)
-    return World(dump.read(objects), unseen)
+    objects, unseen = read_raw(source, kubeconfig)
+    return ObservedState(dump.read(objects), unseen)
 
 
-def raw(source: str | None, kubeconfig: Path | None = None) -> tuple[list[Any], tuple[str, ...]]:
-    """As `read`, the objects as they are; and what may not be seen, in words."""
-    return live(cluster.connect(kubeconfig)) if source is None else (yaml_input.read(source), ())
+def read_raw(
+    source: str | None, kubeconfig: Path | None = None
+) -> tuple[list[Any], tuple[str, ...]]:
+    """Return the raw objects of a source, and what could not be read, in words."""
+    return (
+        read_live(cluster.connect(kubeconfig)) if source is None else (yaml_input.read(source), ())
+    )
 
 
-def live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, ...]]:
+def read_live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, ...]]:
     """Every object of a cluster that deciding looks at, raw, and what may not be seen, in words.
 
     Raises:
         ApiError: nodes, slices, classes, claims or pods cannot be listed.
     """
-    found: list[Mapping[str, Any]] = []
-    for kind, one in (
+    obj: list[Mapping[str, Any]] = []
+    for kind, resource in (
         ("Node", gvr.NODES),
         ("ResourceSlice", gvr.RESOURCE_SLICES),
         ("DeviceClass", gvr.DEVICE_CLASSES),
         ("ResourceClaim", gvr.RESOURCE_CLAIMS),
     ):
-        found += _named(kind, one, kube.list(one).items)
+        obj += _named(kind, resource, kube.list(resource).items)
     # Pods that ended take nothing of a node any more.
     running = kube.list(gvr.PODS, field_selector=_UNFINISHED).items
-    found += _named("Pod", gvr.PODS, running)
+    obj += _named("Pod", gvr.PODS, running)
     unseen: list[str] = []
-    for kind, one, versions in (
+    for kind, resource, versions in (
         ("ResourceClaimTemplate", gvr.RESOURCE_CLAIM_TEMPLATES, ("v1",)),
         ("PriorityClass", gvr.PRIORITY_CLASSES, ("v1",)),
         ("PersistentVolumeClaim", gvr.PVCS, ("v1",)),
@@ -70,28 +74,28 @@ def live(kube: client.KubeClient) -> tuple[list[Mapping[str, Any]], tuple[str, .
         ("VolumeAttachment", gvr.VOLUME_ATTACHMENTS, ("v1",)),
         ("DeviceTaintRule", gvr.DEVICE_TAINT_RULES, ("v1", "v1beta2")),
     ):
-        served = [replace(one, version=version) for version in versions]
+        served = [replace(resource, version=version) for version in versions]
         try:
-            found += _first_served(kube, kind, served)
+            obj += _first_served(kube, kind, served)
         except errors.Forbidden as error:
-            unseen.append(f"{one.plural}: {error}")
-    return found, tuple(unseen)
+            unseen.append(f"{resource.plural}: {error}")
+    return obj, tuple(unseen)
 
 
 def _first_served(
     kube: client.KubeClient, kind: str, versions: Iterable[gvr.Resource]
 ) -> list[Mapping[str, Any]]:
     """Under the first version that the server has; nothing where it has none of them."""
-    for one in versions:
+    for resource in versions:
         try:
-            return _named(kind, one, kube.list(one).items)
+            return _named(kind, resource, kube.list(resource).items)
         except errors.NotFound:
             continue
     return []
 
 
 def _named(
-    kind: str, one: gvr.Resource, items: Iterable[Mapping[str, Any]]
+    kind: str, resource: gvr.Resource, items: Iterable[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Items of a listing do not say what they are."""
-    return [{"apiVersion": one.api_version, "kind": kind, **item} for item in items]
+    return [{"apiVersion": resource.api_version, "kind": kind, **item} for item in items]

@@ -1,4 +1,4 @@
-"""How commands end: an exit code, and where something is wrong one line that says what to do."""
+"""Exit codes of commands, and error messages of one line with a remedy."""
 
 import contextlib
 import re
@@ -28,13 +28,13 @@ _NOT_SERVED = ("the server could not find the requested resource", "404 page not
 
 
 @contextlib.contextmanager
-def told() -> Iterator[None]:
-    """Bad input and unknown objects end the command with 2, a server that refuses with 3."""
+def exit_on_error() -> Iterator[None]:
+    """Exit with 2 on bad input and unknown objects, with 3 when a server refuses."""
     try:
         yield
     except (errors.ApiError, errors.BadInput) as error:
-        typer.echo(line(error), err=True)
-        raise typer.Exit(code(error)) from error
+        typer.echo(error_line(error), err=True)
+        raise typer.Exit(exit_code(error)) from error
 
 
 def stop(text: str, exit_code: int) -> NoReturn:
@@ -43,14 +43,14 @@ def stop(text: str, exit_code: int) -> NoReturn:
     raise typer.Exit(exit_code)
 
 
-def code(error: errors.ApiError | errors.BadInput) -> int:
+def exit_code(error: errors.ApiError | errors.BadInput) -> int:
     """The exit code of a command that ends by it."""
     unknown = isinstance(error, errors.NotFound) and not _is_not_served(error)
     return BAD if unknown or isinstance(error, errors.BadInput) else UNREACHED
 
 
-def line(error: errors.ApiError | errors.BadInput) -> str:
-    """What is wrong and what to do about it, on one line."""
+def error_line(error: errors.ApiError | errors.BadInput) -> str:
+    """Return the error and its remedy, on one line."""
     if isinstance(error, errors.ApiError) and error.reason == CONTROLLER:
         return _one_line(_of_controller(error))
     match error:
@@ -87,11 +87,11 @@ def _of_controller(error: errors.ApiError) -> str:
 
 
 def _forbidden(error: errors.Forbidden) -> str:
-    found = _RIGHT.search(error.message)
-    if found is None:
+    result = _RIGHT.search(error.message)
+    if result is None:
         return str(error)
     right = permissions.Right(
-        found["verb"], found["resource"], found["group"], found["namespace"] or ""
+        result["verb"], result["resource"], result["group"], result["namespace"] or ""
     )
     return f"you may not {right}: ask for the right ({right.question})"
 

@@ -1,4 +1,4 @@
-"""What `ration --help` and `ration version` print, made without the libraries of the commands."""
+"""`ration --help` and `ration version`, without the libraries of the commands."""
 
 import shutil
 import sys

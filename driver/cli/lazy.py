@@ -10,7 +10,7 @@ import typer.main
 from driver.cli import catalog, front
 
 
-class Loading(typer.core.TyperGroup):
+class LazyGroup(typer.core.TyperGroup):
     """The group of all commands of `catalog`."""
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own
@@ -41,7 +41,7 @@ class Loading(typer.core.TyperGroup):
 
 app = typer.Typer(
     name="ration",
-    cls=Loading,
+    cls=LazyGroup,
     no_args_is_help=True,
     pretty_exceptions_show_locals=False,
     # Help is plain text: as quick to print as it is short.

@@ -1,4 +1,4 @@
-"""How commands print: a table for people, JSON or YAML for programs."""
+"""Output of commands: a table for people, JSON or YAML for programs."""
 
 import enum
 import json
@@ -27,7 +27,7 @@ class Format(enum.StrEnum):
 
     @property
     def is_for_people(self) -> bool:
-        """Whether a table is printed, not a document."""
+        """Return whether a table is printed, not a document."""
         return self in {Format.TABLE, Format.WIDE}
 
 
@@ -66,7 +66,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a command found: the `document` of JSON and YAML, and tables and lines for people."""
+    """Result of a command: the `document` of JSON and YAML, and tables and lines for people."""
 
     document: object
     parts: tuple[Table | str, ...]
@@ -98,10 +98,10 @@ def show_table(table: Table, *, wide: bool) -> None:
     import rich.text  # noqa: PLC0415
 
     console = rich.console.Console(highlight=False)
-    shown = [at for at, one in enumerate(table.columns) if wide or not one.wide]
-    drawn = rich.table.Table(*(table.columns[at].title for at in shown), box=None)
+    shown = [index for index, column in enumerate(table.columns) if wide or not column.wide]
+    drawn = rich.table.Table(*(table.columns[index].title for index in shown), box=None)
     for row in table.rows:
-        cells = ((row[at], table.columns[at]) for at in shown)
+        cells = ((row[index], table.columns[index]) for index in shown)
         drawn.add_row(*(rich.text.Text(t or c.blank, c.styles.get(t, "")) for t, c in cells))
     console.print(drawn)
 
@@ -110,15 +110,16 @@ def text_of(table: Table, *, wide: bool) -> str:
     """A table as plain text: columns aligned, a row a line whatever its length, no colour."""
     if not table.rows:
         return f"{table.empty}\n" if table.empty else ""
-    shown = [at for at, one in enumerate(table.columns) if wide or not one.wide]
-    lines = [[table.columns[at].title for at in shown]]
+    shown = [index for index, column in enumerate(table.columns) if wide or not column.wide]
+    lines = [[table.columns[index].title for index in shown]]
     lines += [
-        [" ".join(row[at].split()) or table.columns[at].blank for at in shown] for row in table.rows
+        [" ".join(row[index].split()) or table.columns[index].blank for index in shown]
+        for row in table.rows
     ]
     return columns.align(lines)
 
 
-def show(rows: Sequence[Mapping[str, str]], output: Format) -> None:
+def show_rows(rows: Sequence[Mapping[str, str]], output: Format) -> None:
     """Print rows that share their keys: the keys are the columns."""
     columns = tuple(Column(key.upper(), blank="") for key in (rows[0] if rows else {}))
     table = Table(columns, [tuple(row.values()) for row in rows])

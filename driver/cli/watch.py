@@ -24,16 +24,16 @@ Watch = Annotated[
 ]
 
 
-def show(
+def print_answers(
     ask: Callable[[], output.Answer],
     form: output.Format,
     *,
     watch: bool,
     time: clock.Clock | None = None,
 ) -> None:
-    """Print what `ask` answers; with `watch` again after each change, until Ctrl-C.
+    """Print the answer of `ask`; with `watch` again after each change, until Ctrl-C.
 
-    Once something was seen, a server that is away is told and waited for. Raises ApiError, and
+    After a first answer an unreachable server is reported and waited for. Raises ApiError, and
     what `ask` raises.
     """
     answer = ask()
@@ -46,9 +46,9 @@ def show(
         _draw(answer, form, first=True)
         while True:
             waits.wait(never, EVERY_S)
-            found = _asked(ask)
-            if found is not None and found != answer:
-                answer = found
+            result = _asked(ask)
+            if result is not None and result != answer:
+                answer = result
                 _draw(answer, form, first=False)
     except KeyboardInterrupt:
         return
@@ -58,7 +58,7 @@ def _asked(ask: Callable[[], output.Answer]) -> output.Answer | None:
     try:
         return ask()
     except _PASSING as error:
-        typer.echo(cli_errors.line(error), err=True)
+        typer.echo(cli_errors.error_line(error), err=True)
         return None
 
 

@@ -45,7 +45,7 @@ def _text(key: object) -> str:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique)
 
 
-def load(text: str, where: str) -> list[Any]:
+def load(text: str, path: str) -> list[Any]:
     """The YAML (or JSON) documents of a text, empty ones left out.
 
     Raises:
@@ -57,17 +57,17 @@ def load(text: str, where: str) -> list[Any]:
     except (ValueError, RecursionError):
         pass
     try:
-        return [one for one in yaml.load_all(text, _Loader) if one is not None]
+        return [item for item in yaml.load_all(text, _Loader) if item is not None]
     except errors.BadInput as error:
-        raise errors.BadInput(f"{where} {error.location}", error.problem) from error
+        raise errors.BadInput(f"{path} {error.location}", error.problem) from error
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = f" line {mark.line + 1}" if mark else ""
         problem = ", ".join(filter(None, (error.context, error.problem)))
-        raise errors.BadInput(f"{where}{line}", f"is no YAML: {problem}") from error
+        raise errors.BadInput(f"{path}{line}", f"is no YAML: {problem}") from error
     except (yaml.YAMLError, TypeError, ValueError, RecursionError) as error:
         problem = f"is no YAML: {' '.join(str(error).split())}"
-        raise errors.BadInput(where, problem) from error
+        raise errors.BadInput(path, problem) from error
 
 
 def read(path: str) -> list[Any]:
@@ -76,32 +76,32 @@ def read(path: str) -> list[Any]:
     Raises:
         BadInput: it cannot be read, is no YAML or JSON, or holds nothing.
     """
-    return _some([one for _, found in files(path) for one in found], path)
+    return _some([item for _, result in read_files(path) for item in result], path)
 
 
-def files(path: str) -> list[tuple[str, list[Any]]]:
-    """As `read`, file by file: how each is called, and its documents. Raises BadInput."""
+def read_files(path: str) -> list[tuple[str, list[Any]]]:
+    """Return display name and documents of each file. Raises BadInput."""
     return [(name, load(text, name)) for name, text in _texts(path)]
 
 
-def parse(text: str, where: str) -> list[Any]:
+def parse(text: str, path: str) -> list[Any]:
     """The documents of a text. Raises BadInput where there is none."""
-    return _some(load(text, where), where)
+    return _some(load(text, path), path)
 
 
-def _some(found: list[Any], where: str) -> list[Any]:
-    if not found:
-        raise errors.BadInput(where, "is empty", "Kubernetes objects, as YAML or JSON")
-    return found
+def _some(result: list[Any], path: str) -> list[Any]:
+    if not result:
+        raise errors.BadInput(path, "is empty", "Kubernetes objects, as YAML or JSON")
+    return result
 
 
-def called(path: str) -> str:
-    """How a path is called in words."""
+def display_name(path: str) -> str:
+    """Return the name of a path in messages."""
     return "standard input" if path == STDIN else path
 
 
-def text_of(path: str) -> str:
-    """What a file holds, or standard input. Raises BadInput."""
+def read_text(path: str) -> str:
+    """Return the text of a file, or of standard input. Raises BadInput."""
     try:
         if path == STDIN:
             return sys.stdin.read()
@@ -114,8 +114,8 @@ def text_of(path: str) -> str:
 
 def _texts(path: str) -> Iterator[tuple[str, str]]:
     if path != STDIN and Path(path).is_dir():
-        for one in sorted(Path(path).iterdir()):
-            if one.suffix in _ENDINGS and one.is_file():
-                yield str(one), text_of(str(one))
+        for item in sorted(Path(path).iterdir()):
+            if item.suffix in _ENDINGS and item.is_file():
+                yield str(item), read_text(str(item))
         return
-    yield called(path), text_of(path)
+    yield display_name(path), read_text(path)

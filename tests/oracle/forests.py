@@ -115,7 +115,7 @@ class Watch:
         return self.sums.get(name, 0.0) / (self.until - self.since)
 
 
-def seated(forest: Forest) -> tuple[scheduler.Desk, engine.QueueEngine]:
+def seated(forest: Forest) -> tuple[scheduler.SimulatedScheduler, engine.QueueEngine]:
     """Two nodes of eight GPUs, and the engine with the queues."""
     made = engine.QueueEngine(worlds.DRIVER)
     for one in forest.queues:
@@ -131,11 +131,11 @@ def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, f
     at, by = seated(forest)
     watch = Watch(by, since, until)
     crowd = Crowd(forest, seed)
-    sim = turns.Turns(at, by, turns.Manner(then=crowd.then, told=watch))
+    sim = turns.JobScheduler(at, by, turns.JobRules(then=crowd.then, told=watch))
     hog = max(forest.wants, key=lambda leaf: (forest.wants[leaf], leaf))
     jobs = crowd.first()
     mine = [one for one in jobs if one.leaf == hog]
     for one in mine:
-        sim.put_running(one)
+        sim.set_running(one)
     sim.run([one for one in jobs if one.leaf != hog], until)
     return {leaf: watch.mean(leaf) - share for leaf, share in forest.fair().items()}

@@ -63,7 +63,7 @@ def longest_as_oldest(seed: int, bound_s: float) -> float:
         return [crowd.one(job.leaf, now, job.priority + 1)]
 
     until = 1.5 * forests.HOUR
-    fates = turns.Turns(at, by, turns.Manner(then=then)).run(crowd.first(), until)
+    fates = turns.JobScheduler(at, by, turns.JobRules(then=then)).run(crowd.first(), until)
     return max(
         (until if one.started is None else one.started) - one.oldest_since
         for one in fates

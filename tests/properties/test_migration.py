@@ -77,8 +77,8 @@ def leaves(value: Any, path: str = "") -> Iterator[str]:
 
 @hypothesis.given(sensible())
 def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str, Any]) -> None:
-    found = migrate_settings.findings(
-        body, migrate_settings.Situation(device_plugin_config.read(body, ""))
+    found = migrate_settings.setting_findings(
+        body, migrate_settings.SettingContext(device_plugin_config.read(body, ""))
     )
     for leaf in leaves(body):
         told = [
@@ -88,7 +88,7 @@ def test_every_leaf_is_told_of_once_by_itself_or_by_what_it_is_in(body: dict[str
         ]
         assert len(told) == 1, leaf
         if "madeUp" in leaf or "other" in leaf:
-            assert told[0].fate is findings.Fate.UNKNOWN
+            assert told[0].fate is findings.SettingFate.UNKNOWN
 
 
 @hypothesis.given(sensible(), st.booleans(), st.booleans())
@@ -97,8 +97,8 @@ def test_a_plan_is_made_whose_offerings_can_be_read(
     scheduler: bool,  # noqa: FBT001 - drawn
     per_gpu: bool,  # noqa: FBT001 - drawn
 ) -> None:
-    found = config_files.find({"old": yaml.safe_dump(body)})
-    made = plan.make(found, None, plan.Options(scheduler=scheduler, per_gpu=per_gpu))
+    found = config_files.read_configs({"old": yaml.safe_dump(body)})
+    made = plan.build_plan(found, None, plan.PlanOptions(scheduler=scheduler, per_gpu=per_gpu))
     rules = [plan.rule_document(one) for one in made.rules]
     assert offerings.read({"rules": rules}, "").rules == made.rules
     assert made.replacements
@@ -108,8 +108,8 @@ def test_a_plan_is_made_whose_offerings_can_be_read(
 def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # noqa: FBT001 - drawn
     block = "mps" if mps else "timeSlicing"
     body = {"sharing": {block: {"resources": [{"name": "gpu", "replicas": replicas}]}}}
-    found = config_files.find({"old": yaml.safe_dump(body)})
-    (rule,) = plan.make(found, None, plan.Options()).rules
+    found = config_files.read_configs({"old": yaml.safe_dump(body)})
+    (rule,) = plan.build_plan(found, None, plan.PlanOptions()).rules
     if mps:
         assert rule.faces == frozenset({faces.Kind.MPS})
         assert (rule.mpsShares, rule.timeSlices) == (min(replicas, 48), None)
@@ -121,6 +121,8 @@ def test_any_replicas_are_as_many_shares(replicas: int, mps: bool) -> None:  # n
 @hypothesis.given(ANYTHING)
 def test_nonsense_is_refused_in_words_and_never_breaks(document: Any) -> None:
     try:
-        plan.make(config_files.find({"old": yaml.safe_dump(document)}), None, plan.Options())
+        plan.build_plan(
+            config_files.read_configs({"old": yaml.safe_dump(document)}), None, plan.PlanOptions()
+        )
     except errors.BadInput:
         hypothesis.event("refused")

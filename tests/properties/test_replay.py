@@ -41,7 +41,7 @@ class ByHand:
 
     def run(self, found: list[replay.Task]) -> None:
         waiting: list[replay.Task] = []
-        last = max(task.at for task in found) + sum(task.lasts or 0.0 for task in found)
+        last = max(task.at for task in found) + sum(task.duration_s or 0.0 for task in found)
         now = 0.0
         while now <= last:
             coming = [task for task in found if task.at == now]
@@ -69,7 +69,7 @@ class ByHand:
         name = task.pod.name
         written = drawing.written(view, asked, answer)
         self.there[name] = replace(written, pod=replace(task.pod, node=answer.node))
-        self.ends[name] = None if task.lasts is None else now + task.lasts
+        self.ends[name] = None if task.duration_s is None else now + task.duration_s
         self.chosen[name] = now, (answer.node, devices(answer))
         return True
 
@@ -78,8 +78,8 @@ def devices(found: allocator_types.Placement) -> list[claims.DeviceId]:
     return [pick.device for pick in found.assignments]
 
 
-def sat_down(published: list[drawing.Raw]) -> scheduler.Desk:
-    return scheduler.Desk(drawing.fresh(published), worlds.DECIDING)
+def sat_down(published: list[drawing.Raw]) -> scheduler.SimulatedScheduler:
+    return scheduler.SimulatedScheduler(drawing.fresh(published), worlds.DECIDING)
 
 
 @settings(max_examples=60)
@@ -96,7 +96,7 @@ def test_each_pod_gets_what_the_controller_gives_it_and_when(
             (fate.answer.placement.node, devices(fate.answer.placement)),
         )
         for fate in report.fates
-        if isinstance(fate.answer, scheduler.Bound)
+        if isinstance(fate.answer, scheduler.BoundPod)
     }
     assert chosen == by_hand.chosen
 
@@ -108,18 +108,22 @@ def test_after_all_have_left_the_picture_is_as_it_was(
 ) -> None:
     at = sat_down(published)
     before = drawing.shown(at.view)
-    ending = [replay.Task(one.pod, one.claims, one.at, one.lasts or 1.0) for one in found]
+    ending = [replay.Task(one.pod, one.claims, one.at, one.duration_s or 1.0) for one in found]
     report = replay.Replay(at).run(ending)
-    waiting = [one for one in report.fates if one.left is None]
+    waiting = [one for one in report.fates if one.departed is None]
     assert drawing.shown(at.view) == before
     assert not [one for one in waiting if one.placed is not None]
     assert report.course[-1].used == 0
 
 
 @settings(max_examples=30)
-@given(drawing.published(), tasks(), st.sampled_from([replay.Rule(), replay.Rule(wait=False)]))
+@given(
+    drawing.published(),
+    tasks(),
+    st.sampled_from([replay.ReplayRule(), replay.ReplayRule(wait=False)]),
+)
 def test_what_is_told_to_be_in_use_is_what_the_picture_says(
-    published: list[drawing.Raw], found: list[replay.Task], rule: replay.Rule
+    published: list[drawing.Raw], found: list[replay.Task], rule: replay.ReplayRule
 ) -> None:
     at = sat_down(published)
     report = replay.Replay(at, rule).run(found)

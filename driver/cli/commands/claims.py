@@ -28,37 +28,39 @@ _COLUMNS = (
 )
 
 
-def show(asked: options.Asking) -> None:
+def show(read_options: options.ReadOptions) -> None:
     """Show claims."""
-    namespace = asked.of_namespace()
+    namespace = read_options.in_namespace()
     beside = ("DeviceClass", "Pod", "Queue")
-    asked.show(["ResourceClaim"], lambda of: answer(of, namespace), beside=beside)
+    read_options.show(
+        ["ResourceClaim"], lambda reports: build_answer(reports, namespace), beside=beside
+    )
 
 
-def answer(of: source.Source, namespace: str) -> out.Answer:
-    """The claims of a namespace, or of all."""
-    found = of.claims(namespace)
+def build_answer(reports: source.Source, namespace: str) -> out.Answer:
+    """Return the claims of a namespace, or of all."""
+    claims = reports.claims(namespace)
     within = f" in namespace {namespace}" if namespace else ""
     table = out.Table(
-        _COLUMNS, [_row(one) for one in found.items], f"no claims ask for GPUs{within}"
+        _COLUMNS, [_row(claim) for claim in claims.items], f"no claims ask for GPUs{within}"
     )
-    document = [one.model_dump(mode="json", by_alias=True) for one in found.items]
+    document = [claim.model_dump(mode="json", by_alias=True) for claim in claims.items]
     return out.Answer(document, (table,))
 
 
-def _row(one: model.Claim) -> tuple[str, ...]:
-    pods = (key.partition("/")[2] for key in one.pods)
-    gpus = dict.fromkeys(device.gpu or device.device for device in one.devices)
+def _row(claim: model.Claim) -> tuple[str, ...]:
+    pods = (key.partition("/")[2] for key in claim.pods)
+    gpus = dict.fromkeys(device.gpu or device.device for device in claim.devices)
     return (
-        one.namespace,
-        one.name,
-        one.state,
-        "; ".join(ask.text for ask in one.requests),
-        one.node,
-        source_format.several(gpus),
-        source_format.several(pods),
-        one.reason,
-        one.message,
-        one.queue,
-        one.since,
+        claim.namespace,
+        claim.name,
+        claim.state,
+        "; ".join(ask.text for ask in claim.requests),
+        claim.node,
+        source_format.format_names(gpus),
+        source_format.format_names(pods),
+        claim.reason,
+        claim.message,
+        claim.queue,
+        claim.since,
     )

@@ -67,7 +67,7 @@ _COLUMNS = (
 
 
 def show(
-    asked: options.Asking,
+    read_options: options.ReadOptions,
     node: _Node = "",
     *,
     mode: _Mode = Mode.ANY,
@@ -75,14 +75,21 @@ def show(
     product: _Product = "",
 ) -> None:
     """Show every GPU."""
-    wanted = selection.NodeFilter(product=product, mode=mode, health=health)
-    asked.show(["ResourceSlice"], lambda of: answer(of, node, wanted), node=node, free_gpus=True)
+    node_filter = selection.NodeFilter(product=product, mode=mode, health=health)
+    read_options.show(
+        ["ResourceSlice"],
+        lambda reports: build_answer(reports, node, node_filter),
+        node=node,
+        free_gpus=True,
+    )
 
 
-def answer(of: source.Source, node: str, wanted: selection.NodeFilter) -> out.Answer:
-    """The GPUs of a node, or of all of them. Raises NotFound."""
-    nodes = options.nodes(of, node, wanted)
-    gpus = [gpu for one in nodes for gpu in one.gpus if wanted.matches_gpu(gpu)]
+def build_answer(
+    reports: source.Source, node: str, node_filter: selection.NodeFilter
+) -> out.Answer:
+    """Return the GPUs of a node, or of all. Raises NotFound."""
+    nodes = options.matching_nodes(reports, node, node_filter)
+    gpus = [gpu for item in nodes for gpu in item.gpus if node_filter.matches_gpu(gpu)]
     document = [gpu.model_dump(mode="json", by_alias=True) for gpu in gpus]
     table = out.Table(_COLUMNS, [_row(gpu) for gpu in gpus], "no GPUs are published")
     return out.Answer(document, (table,))
@@ -95,12 +102,12 @@ def _row(gpu: model.Gpu) -> tuple[str, ...]:
         gpu.name,
         gpu.product,
         gpu.mode,
-        source_format.share(gpu.memory_allocated, gpu.memory),
+        source_format.format_share(gpu.memory_allocated, gpu.memory),
         f"{gpu.compute_allocated}%",
-        source_format.several(claims),
+        source_format.format_names(claims),
         gpu.health,
-        source_format.several(dict.fromkeys(map(source_format.kept, gpu.kept))),
-        source_format.taints(gpu.taints),
+        source_format.format_names(dict.fromkeys(map(source_format.format_kept, gpu.kept))),
+        source_format.format_taints(gpu.taints),
         gpu.allocator,
         "" if gpu.numa is None else str(gpu.numa),
         ",".join(map(str, gpu.nvlink)),

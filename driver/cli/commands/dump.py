@@ -44,13 +44,17 @@ def show(
     from driver.cli import cluster_state  # noqa: PLC0415
     from driver.cli.simulation import dump, redaction  # noqa: PLC0415
 
-    with cli_errors.told():
-        found, unseen = cluster_state.raw(cluster, kubeconfig)
-    for one in unseen:
-        typer.echo(f"not seen: {one}", err=True)
-    objects = [one for one in dump.unfold(found) if isinstance(one, dict)]
-    kept = [short for one in objects if (short := redaction.stripped(one)) is not None]
-    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": kept}
+    with cli_errors.exit_on_error():
+        result, unseen = cluster_state.read_raw(cluster, kubeconfig)
+    for expand_list in unseen:
+        typer.echo(f"not seen: {expand_list}", err=True)
+    objects = [
+        expand_list for expand_list in dump.expand_lists(result) if isinstance(expand_list, dict)
+    ]
+    retained = [
+        short for expand_list in objects if (short := redaction.strip(expand_list)) is not None
+    ]
+    document: dict[str, Any] = {"apiVersion": "v1", "kind": "List", "items": retained}
     if output is out.Format.JSON:
         print(json.dumps(document, separators=(",", ":")))
     else:

@@ -57,31 +57,31 @@ class Idle:
     last_busy: str
 
 
-def show(asked: options.Asking, *, at_least: _For = "10m") -> None:
+def show(read_options: options.ReadOptions, *, at_least: _For = "10m") -> None:
     """Show what does nothing."""
-    with cli_errors.told():
-        least_s = source_format.seconds("--for", at_least)
-    namespace = asked.of_named()
-    asked.show(["ResourceSlice"], lambda of: answer(of, namespace, least_s))
+    with cli_errors.exit_on_error():
+        least_s = source_format.parse_seconds("--for", at_least)
+    namespace = read_options.namespace_of_named()
+    read_options.show(["ResourceSlice"], lambda reports: build_answer(reports, namespace, least_s))
 
 
-def answer(of: source.Source, namespace: str, at_least_s: float) -> out.Answer:
-    """What is idle, or oversized, the longest first."""
-    at = of.fleet().at
-    found = [
-        one
-        for gpu in (gpu for node in of.nodes().items for gpu in node.gpus)
+def build_answer(reports: source.Source, namespace: str, at_least_s: float) -> out.Answer:
+    """Return idle or oversized claims, the longest first."""
+    now = reports.fleet().at
+    idles = [
+        idle
+        for gpu in (gpu for node in reports.nodes().items for gpu in node.gpus)
         for part in gpu.parts
         if not namespace or part.claim.startswith(f"{namespace}/")
-        for one in _of(gpu, part, at)
-        if one.idle_s >= at_least_s or one.suggested
+        for idle in _of(gpu, part, now)
+        if idle.idle_s >= at_least_s or idle.suggested
     ]
-    found.sort(key=lambda one: (-one.idle_s, one.claim, one.gpu))
-    table = out.Table(_COLUMNS, [_row(one) for one in found], "nothing is idle or oversized")
-    return out.Answer([asdict(one) for one in found], (table,))
+    idles.sort(key=lambda idle: (-idle.idle_s, idle.claim, idle.gpu))
+    table = out.Table(_COLUMNS, [_row(idle) for idle in idles], "nothing is idle or oversized")
+    return out.Answer([asdict(idle) for idle in idles], (table,))
 
 
-def _of(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[Idle]:
+def _of(gpu: model.Gpu, part: model.Part, now: str) -> Iterator[Idle]:
     if part.use is None or part.admin:
         return
     yield Idle(
@@ -89,34 +89,34 @@ def _of(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[Idle]:
         pods=part.pods,
         node=gpu.node,
         gpu=gpu.name,
-        part=source_format.part(part),
-        idle_s=int(source_format.elapsed_s(part.use.idle_since, at) or 0),
+        part=source_format.format_part(part),
+        idle_s=int(source_format.elapsed_s(part.use.idle_since, now) or 0),
         memory=part.memory,
         peak=part.use.peak_memory,
-        suggested=suggested(part.memory, part.use.peak_memory),
+        suggested=suggest_memory(part.memory, part.use.peak_memory),
         queue=part.queue,
         last_busy=part.use.last_busy,
     )
 
 
-def suggested(has: int, peak: int | None) -> int:
-    """What would do, in bytes; 0 where it is not known, or what it has is not twice the peak."""
+def suggest_memory(has: int, peak: int | None) -> int:
+    """Return sufficient memory in bytes; 0 if unknown, or if at most twice the peak is held."""
     if not peak or 2 * peak >= has:
         return 0
     return math.ceil(peak * _SPARE / _GIB) * _GIB
 
 
-def _row(one: Idle) -> tuple[str, ...]:
+def _row(idle: Idle) -> tuple[str, ...]:
     return (
-        one.claim,
-        source_format.several(key.partition("/")[2] for key in one.pods),
-        one.node,
-        one.gpu,
-        one.part,
-        source_format.length(one.idle_s) if one.idle_s else "",
-        source_format.memory(one.memory),
-        source_format.memory(one.peak) if one.peak else "",
-        source_format.memory(one.suggested) if one.suggested else "",
-        one.queue,
-        one.last_busy,
+        idle.claim,
+        source_format.format_names(key.partition("/")[2] for key in idle.pods),
+        idle.node,
+        idle.gpu,
+        idle.part,
+        source_format.format_duration(idle.idle_s) if idle.idle_s else "",
+        source_format.format_memory(idle.memory),
+        source_format.format_memory(idle.peak) if idle.peak else "",
+        source_format.format_memory(idle.suggested) if idle.suggested else "",
+        idle.queue,
+        idle.last_busy,
     )

@@ -36,45 +36,50 @@ _NO_DOCUMENT = "nodes are not asked for, or the ConfigMap that names their kinds
 _COMING = (out.Column("SHAPE"), out.Column("FOR"), out.Column("SINCE"), out.Column("NODE"))
 
 
-def show(asked: options.Asking) -> None:
+def show(read_options: options.ReadOptions) -> None:
     """Show kinds of node."""
-    asked.show(["Node"], answer, beside=("Pod", "ResourceSlice", SHAPES))
+    read_options.show(["Node"], build_answer, beside=("Pod", "ResourceSlice", SHAPES))
 
 
-def answer(of: source.Source) -> out.Answer:
-    """Every kind, and every node that is on its way."""
-    found = of.shapes()
-    at = of.fleet().at if any(one.coming for one in found.items) else ""
-    none = "the document of shapes names none" if found.on else _NO_DOCUMENT
-    kinds = out.Table(_COLUMNS, [_row(one, at) for one in found.items], none)
+def build_answer(reports: source.Source) -> out.Answer:
+    """Return every shape, and every node in flight."""
+    shapes = reports.shapes()
+    now = reports.fleet().at if any(shape.coming for shape in shapes.items) else ""
+    none = "the document of shapes names none" if shapes.on else _NO_DOCUMENT
+    kinds = out.Table(_COLUMNS, [_row(shape, now) for shape in shapes.items], none)
     parts: list[out.Table | str] = [kinds]
-    if found.items:
-        rows = [row for one in found.items for row in _rows(one, at)]
+    if shapes.items:
+        rows = [row for shape in shapes.items for row in _rows(shape, now)]
         parts += ["", out.Table(_COMING, rows, "no node is on its way")]
     return out.Answer(
-        [one.model_dump(mode="json", by_alias=True) for one in found.items], tuple(parts)
+        [shape.model_dump(mode="json", by_alias=True) for shape in shapes.items], tuple(parts)
     )
 
 
-def _row(one: model.Shape, at: str) -> tuple[str, ...]:
-    startup = source_format.length(one.startup_seconds)
+def _row(shape: model.Shape, now: str) -> tuple[str, ...]:
+    startup = source_format.format_duration(shape.startup_seconds)
     return (
-        one.name,
-        str(one.nodes),
-        str(one.gpus_there),
-        str(len(one.coming)),
-        source_format.age(one.coming[0].since, at) if one.coming else "",
-        startup if one.measured else f"{startup} assumed",
-        f"{one.cost:g}",
-        "yes" if one.resting else "",
-        str(one.gpus),
-        one.product,
-        "of a live node" if one.learned else "of its document",
-        str(one.most),
-        one.resting,
+        shape.name,
+        str(shape.nodes),
+        str(shape.gpus_there),
+        str(len(shape.coming)),
+        source_format.format_age(shape.coming[0].since, now) if shape.coming else "",
+        startup if shape.measured else f"{startup} assumed",
+        f"{shape.cost:g}",
+        "yes" if shape.resting else "",
+        str(shape.gpus),
+        shape.product,
+        "of a live node" if shape.learned else "of its document",
+        str(shape.most),
+        shape.resting,
     )
 
 
-def _rows(one: model.Shape, at: str) -> Iterator[tuple[str, ...]]:
-    for asked in one.coming:
-        yield one.name, asked.wanted_for, source_format.age(asked.since, at), asked.node
+def _rows(shape: model.Shape, now: str) -> Iterator[tuple[str, ...]]:
+    for coming in shape.coming:
+        yield (
+            shape.name,
+            coming.wanted_for,
+            source_format.format_age(coming.since, now),
+            coming.node,
+        )

@@ -34,36 +34,36 @@ _COLUMNS = (
 )
 
 
-def show(asked: options.Asking) -> None:
+def show(read_options: options.ReadOptions) -> None:
     """Show queues."""
-    asked.show(["Queue"], answer, beside=())
+    read_options.show(["Queue"], build_answer, beside=())
 
 
-def answer(of: source.Source) -> out.Answer:
-    """All queues, each before its children."""
-    found = of.queues().items
+def build_answer(reports: source.Source) -> out.Answer:
+    """Return all queues, each before its children."""
+    queues = reports.queues().items
     table = out.Table(
-        _COLUMNS, [_row(one) for one in found], "there are no queues: whoever is first has it"
+        _COLUMNS, [_row(queue) for queue in queues], "there are no queues: whoever is first has it"
     )
-    return out.Answer([one.model_dump(mode="json", by_alias=True) for one in found], (table,))
+    return out.Answer([queue.model_dump(mode="json", by_alias=True) for queue in queues], (table,))
 
 
-def _row(one: model.Queue) -> tuple[str, ...]:
+def _row(queue: model.Queue) -> tuple[str, ...]:
     return (
-        one.name,
-        one.parent,
-        one.allocated,
-        one.fair_share,
-        one.deserved_share,
-        one.limit.gpus,
-        one.borrowed,
-        f"{one.kept} until {one.kept_until}" if one.kept else "",
-        str(one.waiting),
-        one.oldest_wait,
-        "yes" if one.accepted else "no",
-        str(one.weight),
-        one.memory,
-        one.compute,
-        source_format.several(one.members),
-        one.problem,
+        queue.name,
+        queue.parent,
+        queue.allocated,
+        queue.fair_share,
+        queue.deserved_share,
+        queue.limit.gpus,
+        queue.borrowed,
+        f"{queue.kept} until {queue.kept_until}" if queue.kept else "",
+        str(queue.waiting),
+        queue.oldest_wait,
+        "yes" if queue.accepted else "no",
+        str(queue.weight),
+        queue.memory,
+        queue.compute,
+        source_format.format_names(queue.members),
+        queue.problem,
     )

@@ -20,11 +20,11 @@ def show(
     output: out.Output = out.Format.TABLE,
 ) -> None:
     """Say what each reason in events and refusals means."""
-    found = [one for one in reasons.Reason if reason in {"", one.value}]
-    if not found:
+    result = [item for item in reasons.Reason if reason in {"", item.value}]
+    if not result:
         cli_errors.stop(f"no reason {reason!r}; `ration reasons` lists them all", cli_errors.BAD)
     rows = [
-        {"reason": one.value, "meaning": one.meaning, "what to do": remediation.remedy(one)}
-        for one in found
+        {"reason": item.value, "meaning": item.meaning, "what to do": remediation.remedy(item)}
+        for item in result
     ]
-    out.show(rows, output)
+    out.show_rows(rows, output)

@@ -25,23 +25,26 @@ _Busy = Annotated[bool, typer.Option("--busy", help="Leave out GPUs that nobody 
 
 
 def show(
-    asked: options.Asking, node: _Node = "", *, once: _Once = False, busy: _Busy = False
+    read_options: options.ReadOptions, node: _Node = "", *, once: _Once = False, busy: _Busy = False
 ) -> None:
     """Watch the fleet."""
-    live = not once and sys.stdout.isatty() and asked.output.is_for_people
-    watching = asked.watched() if live else asked
+    live = not once and sys.stdout.isatty() and read_options.output.is_for_people
+    watching = read_options.watched() if live else read_options
     watching.show(
-        ["ResourceSlice"], lambda of: answer(of, node, busy=busy), node=node, free_gpus=True
+        ["ResourceSlice"],
+        lambda reports: build_answer(reports, node, busy=busy),
+        node=node,
+        free_gpus=True,
     )
 
 
-def answer(of: source.Source, node: str, *, busy: bool) -> out.Answer:
-    """The tree. Raises NotFound."""
-    fleet = of.fleet()
-    nodes = options.nodes(of, node)
+def build_answer(reports: source.Source, node: str, *, busy: bool) -> out.Answer:
+    """Return the tree. Raises NotFound."""
+    fleet = reports.fleet()
+    nodes = options.matching_nodes(reports, node)
     document = {
         "fleet": fleet.model_dump(mode="json", by_alias=True),
-        "nodes": [one.model_dump(mode="json", by_alias=True) for one in nodes],
+        "nodes": [item.model_dump(mode="json", by_alias=True) for item in nodes],
     }
     return out.Answer(document, ("\n".join(lines(fleet, nodes, busy=busy)),))
 
@@ -49,30 +52,36 @@ def answer(of: source.Source, node: str, *, busy: bool) -> out.Answer:
 def lines(fleet: model.Fleet, nodes: Sequence[model.Node], *, busy: bool) -> Iterator[str]:
     """The tree, a line each."""
     modes = "  ".join(f"{count} {mode}" for mode, count in fleet.modes.items())
+    share = source_format.format_share(fleet.memory_allocated, fleet.memory)
     yield (
         f"{fleet.gpus} GPUs on {fleet.nodes} nodes   {modes}   memory "
-        f"{source_format.share(fleet.memory_allocated, fleet.memory)}   {fleet.waiting} waiting   "
+        f"{share}   {fleet.waiting} waiting   "
         f"{fleet.unhealthy} unhealthy   {fleet.idle} idle"
     )
     wide = max(
         (len(part.claim) for node in nodes for gpu in node.gpus for part in gpu.parts), default=0
     )
     for node in nodes:
-        told = f"   {node.problem}" if node.problem else ""
-        yield f"{node.name}   {source_format.share(node.memory_allocated, node.memory)}{told}"
+        message = f"   {node.problem}" if node.problem else ""
+        used = source_format.format_share(node.memory_allocated, node.memory)
+        yield f"{node.name}   {used}{message}"
         for gpu in node.gpus:
             if gpu.parts or not busy:
                 yield from _gpu(gpu, fleet.at, wide)
 
 
-def _gpu(gpu: model.Gpu, at: str, wide: int) -> Iterator[str]:
-    ill = "" if gpu.health == "healthy" else f"   {gpu.health} ({source_format.taints(gpu.taints)})"
+def _gpu(gpu: model.Gpu, now: str, wide: int) -> Iterator[str]:
+    ill = (
+        ""
+        if gpu.health == "healthy"
+        else f"   {gpu.health} ({source_format.format_taints(gpu.taints)})"
+    )
     yield (
-        f"  {gpu.index} [{source_format.bar(gpu)}] {gpu.mode:<12} "
-        f"{source_format.share(gpu.memory_allocated, gpu.memory):>15} "
+        f"  {gpu.index} [{source_format.format_bar(gpu)}] {gpu.mode:<12} "
+        f"{source_format.format_share(gpu.memory_allocated, gpu.memory):>15} "
         f"{gpu.compute_allocated:>4}%{ill}"
     )
     for part in gpu.parts:
-        use = source_format.use(part.use, at)
-        pods = source_format.several(part.pods) or "no pod"
-        yield f"      {part.claim:<{wide}}  {source_format.part(part):<12} {use:<12} {pods}"
+        use = source_format.format_use(part.use, now)
+        pods = source_format.format_names(part.pods) or "no pod"
+        yield f"      {part.claim:<{wide}}  {source_format.format_part(part):<12} {use:<12} {pods}"

@@ -8,4 +8,4 @@ DETAILS = "  ration version\n\n  ration version -o json\n\nExit codes: 0 it is p
 
 def show(output: out.Output = out.Format.TABLE) -> None:
     """Print the version of Ration, of Python, and the driver name it speaks for."""
-    out.show([front.version()], output)
+    out.show_rows([front.version()], output)

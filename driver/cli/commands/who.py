@@ -37,25 +37,27 @@ _COLUMNS = (
 )
 
 
-def show(asked: options.Asking, where: _Where = "") -> None:
+def show(read_options: options.ReadOptions, path: _Where = "") -> None:
     """Show who has which GPU."""
-    namespace = asked.of_named()
-    node = where.partition("/")[0]
-    asked.show(["ResourceSlice"], lambda of: answer(of, where, namespace), node=node)
+    namespace = read_options.namespace_of_named()
+    node = path.partition("/")[0]
+    read_options.show(
+        ["ResourceSlice"], lambda reports: build_answer(reports, path, namespace), node=node
+    )
 
 
-def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
-    """Who has what of a node, a GPU, or all of them. Raises NotFound."""
-    at = of.fleet().at
-    found = [
+def build_answer(reports: source.Source, location: str, namespace: str) -> out.Answer:
+    """Return the holders on a node, a GPU, or all of them. Raises NotFound."""
+    now = reports.fleet().at
+    result = [
         (gpu, part)
-        for gpu in gpus(of, where)
+        for gpu in select_gpus(reports, location)
         for part in gpu.parts
         if not namespace or part.claim.startswith(f"{namespace}/")
     ]
-    kept = [
+    retained = [
         (gpu, entry)
-        for gpu in gpus(of, where)
+        for gpu in select_gpus(reports, location)
         for entry in gpu.kept
         if gpu.mode == "kept" and _is_in(entry, namespace)
     ]
@@ -66,7 +68,7 @@ def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
             "uuid": gpu.uuid,
             **part.model_dump(mode="json", by_alias=True),
         }
-        for gpu, part in found
+        for gpu, part in result
     ]
     document += [
         {
@@ -75,24 +77,32 @@ def answer(of: source.Source, where: str, namespace: str) -> out.Answer:
             "uuid": gpu.uuid,
             "kept": entry.model_dump(mode="json", by_alias=True),
         }
-        for gpu, entry in kept
+        for gpu, entry in retained
     ]
-    rows = [row for gpu, part in found for row in _rows(gpu, part, at)]
-    rows += [_kept_row(gpu, entry, at) for gpu, entry in kept]
+    rows = [row for gpu, part in result for row in _rows(gpu, part, now)]
+    rows += [_kept_row(gpu, entry, now) for gpu, entry in retained]
     return out.Answer(document, (out.Table(_COLUMNS, sorted(rows), "nobody has any"),))
 
 
-def gpus(of: source.Source, where: str) -> Iterator[model.Gpu]:
-    """Of `NODE`, `NODE/GPU` or all. Raises NotFound."""
-    node, _, name = where.partition("/")
-    found = [gpu for one in options.nodes(of, node) for gpu in one.gpus]
-    mine = [one for one in found if name in {"", one.name, one.uuid, one.pci}]
+def select_gpus(reports: source.Source, path: str) -> Iterator[model.Gpu]:
+    """Yield the GPUs of `NODE`, `NODE/GPU` or all. Raises NotFound."""
+    node, _, name = path.partition("/")
+    gpus = [
+        gpu for matching_node in options.matching_nodes(reports, node) for gpu in matching_node.gpus
+    ]
+    mine = [
+        matching_node
+        for matching_node in gpus
+        if name in {"", matching_node.name, matching_node.uuid, matching_node.pci}
+    ]
     if name and not mine:
-        raise options.missing(f"node {node} has no GPU {name}: `ration devices {node}` lists them")
+        raise options.not_found(
+            f"node {node} has no GPU {name}: `ration devices {node}` lists them"
+        )
     yield from mine
 
 
-def _rows(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[tuple[str, ...]]:
+def _rows(gpu: model.Gpu, part: model.Part, now: str) -> Iterator[tuple[str, ...]]:
     for pod in part.pods or ("",):
         yield (
             pod,
@@ -100,11 +110,13 @@ def _rows(gpu: model.Gpu, part: model.Part, at: str) -> Iterator[tuple[str, ...]
             gpu.node,
             gpu.name,
             part.mode,
-            source_format.part(part),
-            source_format.use(part.use, at),
-            source_format.age(part.since, at),
+            source_format.format_part(part),
+            source_format.format_use(part.use, now),
+            source_format.format_age(part.since, now),
             part.queue,
-            source_format.memory(part.use.peak_memory) if part.use and part.use.peak_memory else "",
+            source_format.format_memory(part.use.peak_memory)
+            if part.use and part.use.peak_memory
+            else "",
             part.device,
             "" if part.ready is None else "yes" if part.ready else part.problem,
             gpu.uuid,
@@ -119,6 +131,6 @@ def _is_in(entry: model.Kept, namespace: str) -> bool:
 
 def _kept_row(gpu: model.Gpu, entry: model.Kept, now: str) -> tuple[str, ...]:
     until = f"until {entry.until}" if entry.until else ""
-    since = source_format.age(entry.since, now)
+    since = source_format.format_age(entry.since, now)
     head = (entry.holder, entry.reservation, gpu.node, gpu.name, "kept", until, "", since)
     return (*head, "", "", entry.device, "", gpu.uuid)

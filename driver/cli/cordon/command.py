@@ -48,8 +48,8 @@ _Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the plugin 
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What all three commands are told."""
+class CordonOptions:
+    """Options of all three commands."""
 
     target: str
     driver: str
@@ -57,17 +57,19 @@ class Asked:
 
 
 @contextmanager
-def at_desk(asked: Asked) -> Iterator[tuple["api.Desk", "targets.Target", frozenset[str]]]:
+def open_api(
+    cordon_options: CordonOptions,
+) -> Iterator[tuple["api.CordonApi", "targets.Target", frozenset[str]]]:
     """The target as it is found, with its other names; failures end the command."""
     # Loaded where it is used: other commands need none of it.
     from driver.cli.cordon import api, targets  # noqa: PLC0415
 
-    with cli_errors.told():
-        wanted = targets.parse(asked.target)
-        kube = cluster.connect_new_enough(asked.kubeconfig)
-        at = api.Desk(kube, asked.driver, clock.SystemClock())
-        found, also = at.found(wanted)
-        yield at, found, also
+    with cli_errors.exit_on_error():
+        desired = targets.parse(cordon_options.target)
+        kube = cluster.connect_supported(cordon_options.kubeconfig)
+        cluster_api = api.CordonApi(kube, cordon_options.driver, clock.SystemClock())
+        target, also = cluster_api.resolve(desired)
+        yield cluster_api, target, also
 
 
 def cordon(
@@ -79,10 +81,10 @@ def cordon(
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Let nothing new go on a node's GPUs, or on one GPU."""
-    with at_desk(Asked(target, driver_name, kubeconfig)) as (at, found, _):
-        mark(at, found, driver_name, dry=dry_run)
+    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, result, _):
+        mark(cluster_api, result, driver_name, dry=dry_run)
         if wait and not dry_run:
-            _settle(at, found, cordoned=True)
+            _settle(cluster_api, result, cordoned=True)
 
 
 def uncordon(
@@ -96,27 +98,34 @@ def uncordon(
     """Let new work on a node's GPUs, or on one GPU, again."""
     from driver.cli.cordon import marks  # noqa: PLC0415
 
-    with at_desk(Asked(target, driver_name, kubeconfig)) as (at, found, also):
-        writes = at.carry_out(
-            lambda now: marks.uncordon_writes(found, now, also), found.node, dry=dry_run
+    with open_api(CordonOptions(target, driver_name, kubeconfig)) as (cluster_api, result, also):
+        writes = cluster_api.carry_out(
+            lambda now: marks.uncordon_writes(result, now, also), result.node, dry=dry_run
         )
-        _tell(writes, f"{found} uncordoned", f"{found} was not cordoned", dry=dry_run)
-        alone = sorted(at.now(found.node).annotation - {names.ALL})
-        if alone and not found.gpu:
-            again = ", ".join(f"ration uncordon {found.node}/{one}" for one in alone)
+        _tell(writes, f"{result} uncordoned", f"{result} was not cordoned", dry=dry_run)
+        alone = sorted(cluster_api.read_marks(result.node).annotation - {names.ALL})
+        if alone and not result.gpu:
+            again = ", ".join(f"ration uncordon {result.node}/{item}" for item in alone)
             typer.echo(f"cordoned for themselves, still: {', '.join(alone)} ({again})", err=True)
         elif wait and not dry_run:
-            _settle(at, found, cordoned=False)
+            _settle(cluster_api, result, cordoned=False)
 
 
 def mark(
-    at: "api.Desk", found: "targets.Target", driver: str, *, dry: bool, err: bool = False
+    cluster_api: "api.CordonApi",
+    target: "targets.Target",
+    driver: str,
+    *,
+    dry: bool,
+    err: bool = False,
 ) -> None:
     """Cordon it, and say so, with `err` on standard error."""
     from driver.cli.cordon import marks  # noqa: PLC0415
 
-    writes = at.carry_out(lambda now: marks.cordon_writes(found, now, driver), found.node, dry=dry)
-    _tell(writes, f"{found} cordoned", f"{found} is already cordoned", dry=dry, err=err)
+    writes = cluster_api.carry_out(
+        lambda now: marks.cordon_writes(target, now, driver), target.node, dry=dry
+    )
+    _tell(writes, f"{target} cordoned", f"{target} is already cordoned", dry=dry, err=err)
 
 
 def _tell(
@@ -126,17 +135,17 @@ def _tell(
         typer.echo(nothing, err=err)
         return
     typer.echo(f"{done}{' (dry run)' if dry else ''}", err=err)
-    for one in writes if dry else ():
-        typer.echo(f"would {one}", err=err)
+    for item in writes if dry else ():
+        typer.echo(f"would {item}", err=err)
 
 
-def _settle(at: "api.Desk", found: "targets.Target", *, cordoned: bool) -> None:
+def _settle(cluster_api: "api.CordonApi", target: "targets.Target", *, cordoned: bool) -> None:
     """Wait for the plugin where it is the one to tell; a rule holds without it."""
-    if cordoned and not found.gpu and at.now(found.node).rule:
+    if cordoned and not target.gpu and cluster_api.read_marks(target.node).rule:
         return
-    if not at.settles(found, cordoned=cordoned, within_s=_TAKEN_UP_S):
+    if not cluster_api.wait_published(target, cordoned=cordoned, within_s=_TAKEN_UP_S):
         cli_errors.stop(
-            f"{found}: the node's plugin has not taken it up after {_TAKEN_UP_S:.0f} s, and does "
-            f"so once it runs: ration doctor --node {found.node}",
+            f"{target}: the node's plugin has not taken it up after {_TAKEN_UP_S:.0f} s, and does "
+            f"so once it runs: ration doctor --node {target.node}",
             cli_errors.NO,
         )

@@ -14,7 +14,7 @@ Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
+class DrainOptions:
     """How: `force` evicts bare pods too; at most `within_s` are waited."""
 
     force: bool
@@ -22,10 +22,12 @@ class Manner:
 
 
 class Drain:
-    """Of one target. Raises ApiError."""
+    """Drain of one target. Raises ApiError."""
 
-    def __init__(self, at: api.Desk, target: targets.Target, say: Say, time: clock.Clock) -> None:
-        self._desk = at
+    def __init__(
+        self, cluster_api: api.CordonApi, target: targets.Target, say: Say, time: clock.Clock
+    ) -> None:
+        self._desk = cluster_api
         self._target = target
         self._say = say
         self._clock = time
@@ -33,23 +35,23 @@ class Drain:
         self._asked: set[ids.PodUid] = set()
         self._told: dict[ids.Key, str] = {}
 
-    def run(self, manner: Manner) -> tuple[holders.Holder, ...]:
+    def run(self, manner: DrainOptions) -> tuple[holders.Holder, ...]:
         """Evict, and look until nobody holds it or the time is over; who holds it then."""
         deadline = self._clock.monotonic() + manner.within_s
-        before: frozenset[ids.Key] = frozenset()
+        previous: frozenset[ids.Key] = frozenset()
         while left := self._desk.holders(self._target):
-            now = frozenset(one.claim for one in left)
-            self._progress(before, now)
-            before = now
+            now = frozenset(holder.claim for holder in left)
+            self._progress(previous, now)
+            previous = now
             self._evict(left, force=manner.force)
             if self._is_vain(left, manner) or self._clock.monotonic() >= deadline:
                 return left
             self._clock.wait(self._never, _LOOK_S)
-        self._progress(before, frozenset())
+        self._progress(previous, frozenset())
         return ()
 
     def _evict(self, left: Iterable[holders.Holder], *, force: bool) -> None:
-        for key, pod in holders.evictable(left, force=force).items():
+        for key, pod in holders.evictable_holders(left, force=force).items():
             if pod.uid in self._asked:
                 continue
             refused = self._desk.evict(pod)
@@ -60,38 +62,46 @@ class Drain:
                 self._told[key] = refused
                 self._say(f"pod {key} is kept, asked again: {refused}")
 
-    def _progress(self, before: frozenset[ids.Key], now: frozenset[ids.Key]) -> None:
-        for key in sorted(before - now):
+    def _progress(self, previous: frozenset[ids.Key], now: frozenset[ids.Key]) -> None:
+        for key in sorted(previous - now):
             self._say(f"claim {key} is gone, {len(now)} to go")
 
-    def _is_vain(self, left: Iterable[holders.Holder], manner: Manner) -> bool:
-        """Whether nobody of them will leave, however long it is waited."""
-        going = {holders.Fate.EVICT, holders.Fate.LEAVING}
-        going |= {holders.Fate.BARE} if manner.force else set()
-        return not any(one.fate in going for one in left)
+    def _is_vain(self, left: Iterable[holders.Holder], manner: DrainOptions) -> bool:
+        """Return whether none of them will leave, however long it waits."""
+        going = {holders.HolderFate.EVICT, holders.HolderFate.LEAVING}
+        going |= {holders.HolderFate.BARE} if manner.force else set()
+        return not any(holder.fate in going for holder in left)
 
 
-def answer(target: targets.Target, found: Iterable[holders.Holder], *, force: bool) -> out.Answer:
-    """Who holds it, as a command prints it."""
-    rows = [_row(one, force=force) for one in found]
+def build_answer(
+    target: targets.Target, result: Iterable[holders.Holder], *, force: bool
+) -> out.Answer:
+    """Return the holders, as a command prints them."""
+    rows = [_row(holder, force=force) for holder in result]
     table = out.Table(
         tuple(map(out.Column, ("CLAIM", "HELD BY", "OWNER", "DEVICES", "FATE"))),
         [
-            (one["claim"], one["heldBy"], one["owner"], ", ".join(one["devices"]), one["fate"])
-            for one in rows
+            (
+                holder["claim"],
+                holder["heldBy"],
+                holder["owner"],
+                ", ".join(holder["devices"]),
+                holder["fate"],
+            )
+            for holder in rows
         ],
         f"nothing holds {target}",
     )
     return out.Answer({"target": str(target), "holders": rows}, (table,))
 
 
-def _row(one: holders.Holder, *, force: bool) -> dict[str, Any]:
-    evicted = force and one.fate is holders.Fate.BARE
-    fate = holders.Fate.EVICT if evicted else one.fate
+def _row(holder: holders.Holder, *, force: bool) -> dict[str, Any]:
+    evicted = force and holder.fate is holders.HolderFate.BARE
+    fate = holders.HolderFate.EVICT if evicted else holder.fate
     return {
-        "claim": one.claim,
-        "heldBy": one.consumer,
-        "owner": one.owner,
-        "devices": [*one.devices],
+        "claim": holder.claim,
+        "heldBy": holder.consumer,
+        "owner": holder.owner,
+        "devices": [*holder.devices],
         "fate": fate.value,
     }

@@ -46,17 +46,21 @@ def show(  # noqa: PLR0913 - the options of a command
     from driver.cli.cordon import drain  # noqa: PLC0415 - as the other commands
     from driver.cli.sources import format as source_format  # noqa: PLC0415 - as above
 
-    with cli_errors.told():
-        within_s = source_format.seconds("--timeout", timeout)
+    with cli_errors.exit_on_error():
+        within_s = source_format.parse_seconds("--timeout", timeout)
         if force and not evict:
             raise errors.BadInput("--force", "evicts nothing by itself", "--evict too")
-    with command.at_desk(command.Asked(target, driver_name, kubeconfig)) as (at, found, _):
-        command.mark(at, found, driver_name, dry=dry_run, err=True)
-        left = at.holders(found)
+    with command.open_api(command.CordonOptions(target, driver_name, kubeconfig)) as (
+        cluster_api,
+        result,
+        _,
+    ):
+        command.mark(cluster_api, result, driver_name, dry=dry_run, err=True)
+        left = cluster_api.holders(result)
         if evict and left and not dry_run:
             work = drain.Drain(
-                at, found, lambda text: typer.echo(text, err=True), clock.SystemClock()
+                cluster_api, result, lambda text: typer.echo(text, err=True), clock.SystemClock()
             )
-            left = work.run(drain.Manner(force, within_s))
-        out.show_answer(drain.answer(found, left, force=evict and force), output)
+            left = work.run(drain.DrainOptions(force, within_s))
+        out.show_answer(drain.build_answer(result, left, force=evict and force), output)
     raise typer.Exit(cli_errors.NO if left else cli_errors.DONE)

@@ -1,4 +1,4 @@
-"""Who still has something of a node or a GPU, and who of them can be made to leave. Pure."""
+"""Holders of a node's or a GPU's devices, and which of them can be evicted. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +14,8 @@ _STATIC = "Node"
 """The kind that owns the mirror of a static pod: evicting that one does nothing."""
 
 
-class Fate(StrEnum):
-    """What becomes of a holder."""
+class HolderFate(StrEnum):
+    """Outcome for a holder."""
 
     EVICT = "evict"
     BARE = "stays: nothing would make it again; --force evicts it"
@@ -33,7 +33,7 @@ class Holder:
     devices: tuple[str, ...]
     consumer: str
     pod: pods.Pod | None
-    fate: Fate
+    fate: HolderFate
 
     @property
     def owner(self) -> str:
@@ -48,48 +48,52 @@ def holders(
     claimed: Iterable[claims.Claim],
     running: Iterable[pods.Pod],
 ) -> tuple[Holder, ...]:
-    """Who has devices of the target, by claim. Administrators' access holds nothing."""
-    known = {one.uid: one for one in running}
+    """Return the holders of the target's devices, by claim. Admin access holds nothing."""
+    pod_list = {pod.uid: pod for pod in running}
     return tuple(
         holder
-        for claim in sorted(claimed, key=lambda one: one.key)
+        for claim in sorted(claimed, key=lambda pod: pod.key)
         if (devices := _devices(claim, target, driver))
-        for holder in _of(claim, devices, known)
+        for holder in _of(claim, devices, pod_list)
     )
 
 
-def evictable(found: Iterable[Holder], *, force: bool) -> Mapping[ids.Key, pods.Pod]:
+def evictable_holders(result: Iterable[Holder], *, force: bool) -> Mapping[ids.Key, pods.Pod]:
     """The pods to evict, each once."""
-    wanted = {Fate.EVICT, Fate.BARE} if force else {Fate.EVICT}
-    return {one.pod.key: one.pod for one in found if one.pod and one.fate in wanted}
+    holder_fates = {HolderFate.EVICT, HolderFate.BARE} if force else {HolderFate.EVICT}
+    return {
+        holder.pod.key: holder.pod
+        for holder in result
+        if holder.pod and holder.fate in holder_fates
+    }
 
 
 def _devices(claim: claims.Claim, target: targets.Target, driver: str) -> tuple[str, ...]:
     results = claim.allocation.results if claim.allocation else ()
     return tuple(
-        one.device.device
-        for one in results
-        if (one.device.driver, one.device.pool) == (driver, target.node)
-        and not one.admin_access
-        and target.gpu in {"", faces.gpu_name(one.device.device)}
+        result.device.device
+        for result in results
+        if (result.device.driver, result.device.pool) == (driver, target.node)
+        and not result.admin_access
+        and target.gpu in {"", faces.gpu_name(result.device.device)}
     )
 
 
 def _of(
-    claim: claims.Claim, devices: tuple[str, ...], known: Mapping[ids.PodUid, pods.Pod]
+    claim: claims.Claim, devices: tuple[str, ...], pod_list: Mapping[ids.PodUid, pods.Pod]
 ) -> Iterator[Holder]:
     if not claim.consumers:
-        yield Holder(claim.key, devices, "", None, Fate.UNUSED)
-    for one in claim.consumers:
-        pod = known.get(ids.PodUid(one.uid)) if one.is_pod else None
-        kind = "pod" if one.is_pod else one.resource.removesuffix("s")
-        fate = _fate(pod) if pod else Fate.LEAVING if one.is_pod else Fate.RESERVED
-        yield Holder(claim.key, devices, f"{kind}/{one.name}", pod, fate)
+        yield Holder(claim.key, devices, "", None, HolderFate.UNUSED)
+    for consumer in claim.consumers:
+        pod = pod_list.get(ids.PodUid(consumer.uid)) if consumer.is_pod else None
+        kind = "pod" if consumer.is_pod else consumer.resource.removesuffix("s")
+        fate = _fate(pod) if pod else HolderFate.LEAVING if consumer.is_pod else HolderFate.RESERVED
+        yield Holder(claim.key, devices, f"{kind}/{consumer.name}", pod, fate)
 
 
-def _fate(pod: pods.Pod) -> Fate:
+def _fate(pod: pods.Pod) -> HolderFate:
     if pod.deleting or pod.finished:
-        return Fate.LEAVING
+        return HolderFate.LEAVING
     if pod.owner is None:
-        return Fate.BARE
-    return Fate.STATIC if pod.owner.kind == _STATIC else Fate.EVICT
+        return HolderFate.BARE
+    return HolderFate.STATIC if pod.owner.kind == _STATIC else HolderFate.EVICT

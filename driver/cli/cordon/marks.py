@@ -1,4 +1,4 @@
-"""What marks a node or a GPU as cordoned, and what to write to make it so. Pure.
+"""Marks that cordon a node or a GPU, and the writes that set them. Pure.
 
 A whole node is one DeviceTaintRule where the server has those (Kubernetes 1.37): it holds at once,
 whether or not the plugin runs. A rule names one device at most, and a GPU is published as some
@@ -16,8 +16,8 @@ from driver.devices import cordon
 
 
 @dataclass(frozen=True, slots=True)
-class Marks:
-    """How a node is marked now. `rule`: its rule is there; `has_rules`: the server knows them.
+class CordonMarks:
+    """Marks of a node. `rule`: its rule exists; `has_rules`: the server knows them.
 
     `version` is the Node's resource version.
     """
@@ -28,8 +28,8 @@ class Marks:
     has_rules: bool = True
 
     @property
-    def whole(self) -> bool:
-        """Whether all of the node is cordoned."""
+    def is_whole_node(self) -> bool:
+        """Return whether the whole node is cordoned."""
         return self.rule or names.ALL in self.annotation
 
 
@@ -63,7 +63,7 @@ class Annotate:
 
     @property
     def body(self) -> Mapping[str, Any]:
-        """As a merge patch."""
+        """Return the merge patch."""
         noted = {names.CORDON: self.value or None}
         return {"metadata": {"annotations": noted, "resourceVersion": self.version}}
 
@@ -81,16 +81,16 @@ def rule_name(node: ids.NodeName) -> str:
     return f"ration-cordon-{node}"
 
 
-def of(obj: Mapping[str, Any], *, rule: bool, has_rules: bool) -> Marks:
-    """What a Node says, and whether its rule is there."""
+def parse_marks(obj: Mapping[str, Any], *, rule: bool, has_rules: bool) -> CordonMarks:
+    """Parse a Node's marks, and whether its rule exists."""
     meta = obj["metadata"]
-    said = str((meta.get("annotations") or {}).get(names.CORDON, ""))
-    return Marks(cordon.parse_names(said), str(meta["resourceVersion"]), rule, has_rules)
+    message = str((meta.get("annotations") or {}).get(names.CORDON, ""))
+    return CordonMarks(cordon.parse_names(message), str(meta["resourceVersion"]), rule, has_rules)
 
 
-def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Write, ...]:
-    """What makes the target cordoned; nothing where it is already."""
-    if now.whole or (target.gpu and target.gpu in now.annotation):
+def cordon_writes(target: targets.Target, now: CordonMarks, driver: str) -> tuple[Write, ...]:
+    """Return the writes that cordon the target; none if it is cordoned."""
+    if now.is_whole_node or (target.gpu and target.gpu in now.annotation):
         return ()
     if not target.gpu and now.has_rules:
         return (MakeRule(_rule(target.node, driver)),)
@@ -99,15 +99,17 @@ def cordon_writes(target: targets.Target, now: Marks, driver: str) -> tuple[Writ
     return (Annotate(target.node, value, now.version),)
 
 
-def uncordon_writes(target: targets.Target, now: Marks, also: frozenset[str]) -> tuple[Write, ...]:
-    """What takes the target's own mark away; `also` are other names of the GPU that is meant.
+def uncordon_writes(
+    target: targets.Target, now: CordonMarks, also: frozenset[str]
+) -> tuple[Write, ...]:
+    """Return the writes that remove the target's own mark; `also` are the GPU's other names.
 
     GPUs that were cordoned for themselves stay so when their node is uncordoned.
 
     Raises:
         BadInput: a GPU is cordoned with all of its node.
     """
-    if target.gpu and now.whole:
+    if target.gpu and now.is_whole_node:
         text = f"the whole node is cordoned: ration uncordon {target.node}, then cordon the others"
         raise errors.BadInput(str(target), text)
     gone = {target.gpu, *also} if target.gpu else {names.ALL}

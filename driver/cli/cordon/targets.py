@@ -1,4 +1,4 @@
-"""Which node, or GPU of a node, a person means. Pure."""
+"""Parses the node, or the GPU of a node, that a user names. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -42,32 +42,32 @@ def parse(text: str) -> Target:
     return Target(ids.NodeName(node), gpu)
 
 
-def gpus(found: Iterable[slices.Slice]) -> tuple[Gpu, ...]:
+def list_gpus(resource_slices: Iterable[slices.Slice]) -> tuple[Gpu, ...]:
     """The GPUs that the slices of a node are of, by name."""
     devices: dict[ids.DeviceName, list[slices.Device]] = {}
-    for one in found:
-        for device in one.devices:
+    for member in resource_slices:
+        for device in member.devices:
             name = faces.gpu_name(device.name)
             if name is not None:
                 devices.setdefault(name, []).append(device)
     return tuple(
         Gpu(
             name,
-            frozenset({name, *(alias for one in members for alias in _aliases(one))}),
-            frozenset(one.name for one in members),
+            frozenset({name, *(alias for member in members for alias in _aliases(member))}),
+            frozenset(member.name for member in members),
         )
         for name, members in sorted(devices.items())
     )
 
 
-def named(target: Target, known: Iterable[Gpu]) -> Gpu:
+def find_gpu(target: Target, gpus: Iterable[Gpu]) -> Gpu:
     """The GPU that a target names. Raises BadInput where the node publishes none such."""
-    there = tuple(known)
-    wanted = target.gpu.lower()
-    for one in there:
-        if wanted in {alias.lower() for alias in one.known_as}:
-            return one
-    listed = ", ".join(one.name for one in there) or "a node that publishes GPUs"
+    names_known = tuple(gpus)
+    desired = target.gpu.lower()
+    for gpu in names_known:
+        if desired in {alias.lower() for alias in gpu.known_as}:
+            return gpu
+    listed = ", ".join(gpu.name for gpu in names_known) or "a node that publishes GPUs"
     raise errors.BadInput(str(target), f"node {target.node} publishes no such GPU", listed)
 
 

@@ -18,7 +18,7 @@ _KINDS = ("pod", "gang", "claim", "queue")
 Say = Callable[[str], None]
 
 
-def holder(text: str, where: str = "--for") -> api.Holder:
+def parse_holder(text: str, path: str = "--for") -> api.Holder:
     """`pod/train-0`, `gang/train`, `claim/gpus`, `queue/vision`, or a label `app=train`.
 
     Raises:
@@ -26,25 +26,25 @@ def holder(text: str, where: str = "--for") -> api.Holder:
     """
     kind, slash, name = text.partition("/")
     label, equals, value = text.partition("=")
-    found: Mapping[str, Any]
+    obj: Mapping[str, Any]
     if slash and name and kind in _KINDS:
-        found = {kind: name}
+        obj = {kind: name}
     elif equals and label:
-        found = {"labels": {label: value}}
+        obj = {"labels": {label: value}}
     else:
-        expected = f"{', '.join(f'{one}/NAME' for one in _KINDS)}, or label=value"
-        raise errors.BadInput(where, f"{text!r} names nobody to keep it for", expected)
-    return validation.read(api.Holder, found, where)
+        expected = f"{', '.join(f'{item}/NAME' for item in _KINDS)}, or label=value"
+        raise errors.BadInput(path, f"{text!r} names nobody to keep it for", expected)
+    return validation.read(api.Holder, obj, path)
 
 
-def reservation(
-    found: inputs.Found, plan: defrag.Plan, to: api.Holder, ttl: str, namespace: str
+def build_reservation(
+    defrag_inputs: inputs.DefragInputs, plan: defrag.Plan, to: api.Holder, ttl: str, namespace: str
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is made, without a name: the object, and the status that says what is held."""
+    """Return the Reservation without a name, and its status with the held devices."""
     gone = [
-        {"namespace": one.holder.pod.namespace, "name": one.holder.pod.name}
-        | {"uid": one.holder.pod.uid}
-        for one in plan.moves
+        {"namespace": move.holder.pod.namespace, "name": move.holder.pod.name}
+        | {"uid": move.holder.pod.uid}
+        for move in plan.moves
     ]
     body = {
         "apiVersion": crd.VERSION,
@@ -56,14 +56,16 @@ def reservation(
             "evicting": gone,
         },
     }
-    held = device_plan.placement_devices(found.world.view, 0, found.workload, plan.placement)
-    one = reservations.parse({**body, "metadata": {"name": "defrag", "namespace": namespace}})
+    held = device_plan.placement_devices(
+        defrag_inputs.world.view, 0, defrag_inputs.workload, plan.placement
+    )
+    move = reservations.parse({**body, "metadata": {"name": "defrag", "namespace": namespace}})
     now = clock.rfc3339(clock.SystemClock().now())
-    accepted = reservations.render_accepted(one, "", "", now)
-    return body, reservations.render_status(one, "Held", held, accepted, "made by ration defrag")
+    accepted = reservations.render_accepted(move, "", "", now)
+    return body, reservations.render_status(move, "Held", held, accepted, "made by ration defrag")
 
 
-class Applying:
+class DefragRun:
     """Against the live cluster, by the caller's rights."""
 
     def __init__(self, kube: client.KubeClient, namespace: str, say: Say) -> None:
@@ -74,12 +76,12 @@ class Applying:
 
     def start(self, body: dict[str, Any], status: dict[str, Any]) -> str:
         """Make the Reservation, and say what it holds; its name. Raises ApiError."""
-        made = self._kube.create(gvr.RESERVATIONS, body, self._namespace)
-        name = str(made["metadata"]["name"])
+        created = self._kube.create(gvr.RESERVATIONS, body, self._namespace)
+        name = str(created["metadata"]["name"])
         self._kube.patch(
             gvr.RESERVATIONS,
             name,
-            {"metadata": {"uid": made["metadata"]["uid"]}, "status": status},
+            {"metadata": {"uid": created["metadata"]["uid"]}, "status": status},
             namespace=self._namespace,
             subresource="status",
         )
@@ -90,7 +92,7 @@ class Applying:
 
     def follow(self, plan: defrag.Plan, within_s: float) -> bool:
         """Tell of each pod that goes; whether all are gone in time. Raises ApiError."""
-        left = {one.holder.key: one.holder.pod for one in plan.moves}
+        left = {move.holder.key: move.holder.pod for move in plan.moves}
         deadline = self._clock.monotonic() + within_s
         while left and self._clock.monotonic() < deadline:
             for key, pod in [*left.items()]:
@@ -103,7 +105,7 @@ class Applying:
 
     def _is_gone(self, name: str, namespace: str, uid: str) -> bool:
         try:
-            found = self._kube.get(gvr.PODS, name, namespace)
+            result = self._kube.get(gvr.PODS, name, namespace)
         except errors.NotFound:
             return True
-        return bool(found["metadata"]["uid"] != uid)
+        return bool(result["metadata"]["uid"] != uid)

@@ -124,43 +124,47 @@ def show(  # noqa: PLR0913 - the options of a command
     from driver.cli.defrag import inputs, render, shape  # noqa: PLC0415
     from driver.scheduling.explain import defrag  # noqa: PLC0415
 
-    told = shape.Shape(gpus, product, profile, memory, device_class, driver_name)
-    asked = inputs.Asked(told, tuple(file or ()), cluster, policies, namespace, kubeconfig)
-    with cli_errors.told():
-        found = inputs.find(asked)
-        to = _holder(asked, found, keep_for) if apply else None
-    made = defrag.make_plan(found.world, found.workload)
-    near = inputs.near(found, made) if isinstance(made, defrag.NoPlan) else None
-    for one in (*found.notes, *(f"not seen: {one}" for one in found.unseen)):
-        typer.echo(one, err=True)
+    message = shape.Shape(gpus, product, profile, memory, device_class, driver_name)
+    defrag_options = inputs.DefragOptions(
+        message, tuple(file or ()), cluster, policies, namespace, kubeconfig
+    )
+    with cli_errors.exit_on_error():
+        defrag_inputs = inputs.load_inputs(defrag_options)
+        to = _holder(defrag_options, defrag_inputs, keep_for) if apply else None
+    built = defrag.make_plan(defrag_inputs.world, defrag_inputs.workload)
+    near = inputs.find_nearest(defrag_inputs, built) if isinstance(built, defrag.NoPlan) else None
+    for item in (*defrag_inputs.notes, *(f"not seen: {item}" for item in defrag_inputs.unreadable)):
+        typer.echo(item, err=True)
     if output.is_for_people:
-        render.print_table(made, near, allow_pending=allow_pending)
+        render.print_table(built, near, allow_pending=allow_pending)
     else:
-        document = render.document(found, made, near, allow_pending=allow_pending)
+        document = render.document(defrag_inputs, built, near, allow_pending=allow_pending)
         out.show_document(document, output)
-    code = render.code(found, made, allow_pending=allow_pending)
-    if code == 0 and to is not None and isinstance(made, defrag.Plan) and made.moves:
-        with cli_errors.told():
-            code = _carry_out(asked, found, made, to, ttl)
+    code = render.code(defrag_inputs, built, allow_pending=allow_pending)
+    if code == 0 and to is not None and isinstance(built, defrag.Plan) and built.moves:
+        with cli_errors.exit_on_error():
+            code = _carry_out(defrag_options, defrag_inputs, built, to, ttl)
     raise typer.Exit(code)
 
 
-def _holder(asked: "inputs.Asked", found: "inputs.Found", keep_for: str) -> "api.Holder":
+def _holder(
+    defrag_options: "inputs.DefragOptions", defrag_inputs: "inputs.DefragInputs", keep_for: str
+) -> "api.Holder":
     """Whom it is kept for. Raises BadInput."""
     from driver.cli.defrag import apply as defrag_apply  # noqa: PLC0415
 
-    if asked.cluster is not None:
+    if defrag_options.cluster is not None:
         raise errors.BadInput("--apply", "carries nothing out in a dump", "the live cluster")
     if keep_for:
-        return defrag_apply.holder(keep_for)
-    if not asked.files:
+        return defrag_apply.parse_holder(keep_for)
+    if not defrag_options.files:
         raise errors.BadInput("--apply", "does not say for whom", "--for, or a pod by -f")
-    return defrag_apply.holder(f"pod/{found.workload.pod.name}")
+    return defrag_apply.parse_holder(f"pod/{defrag_inputs.workload.pod.name}")
 
 
 def _carry_out(
-    asked: "inputs.Asked",
-    found: "inputs.Found",
+    defrag_options: "inputs.DefragOptions",
+    defrag_inputs: "inputs.DefragInputs",
     plan: "defrag.Plan",
     to: "api.Holder",
     ttl: str,
@@ -168,11 +172,13 @@ def _carry_out(
     """Reserve, and follow until the pods of the plan are gone; the exit code. Raises ApiError."""
     from driver.cli.defrag import apply as defrag_apply  # noqa: PLC0415
 
-    namespace = found.workload.pod.namespace
-    work = defrag_apply.Applying(
-        cluster_of.connect(asked.kubeconfig), namespace, lambda text: typer.echo(text, err=True)
+    namespace = defrag_inputs.workload.pod.namespace
+    work = defrag_apply.DefragRun(
+        cluster_of.connect(defrag_options.kubeconfig),
+        namespace,
+        lambda text: typer.echo(text, err=True),
     )
-    body, status = defrag_apply.reservation(found, plan, to, ttl, namespace)
+    body, status = defrag_apply.build_reservation(defrag_inputs, plan, to, ttl, namespace)
     name = work.start(body, status)
     if work.follow(plan, _WITHIN_S):
         typer.echo(f"done: reservation {namespace}/{name} keeps it for {ttl}", err=True)

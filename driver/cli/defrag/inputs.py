@@ -1,4 +1,4 @@
-"""From flags, files and a cluster to a plan."""
+"""Builds a defragmentation plan from flags, files and a cluster."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ from driver.scheduling.snapshot import cluster_state as cluster_states
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What to plan for, and where, as it was said."""
+class DefragOptions:
+    """Shape to plan for, and sources, as given."""
 
     shape: shape.Shape
     files: tuple[str, ...]
@@ -34,119 +34,129 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What to plan for, in which world; `notes` are for people, `unseen` was not to be read."""
+class DefragInputs:
+    """Workload and world of the plan; `notes` are for people, `unreadable` could not be read."""
 
     world: defrag.DefragInput
     workload: allocator_types.Workload
     notes: tuple[str, ...]
-    unseen: tuple[str, ...]
+    unreadable: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """Where it comes nearest, and why the pods in the way are not to be moved, by pod."""
+class NearestPlan:
+    """Nearest fit, and why the pods in its way cannot be moved, by pod."""
 
     nearest: nearest_fit.NearestFit
-    stay: Mapping[ids.Key, str]
+    blocked: Mapping[ids.Key, str]
 
 
-def find(asked: Asked) -> Found:
+def load_inputs(defrag_options: DefragOptions) -> DefragInputs:
     """Read all of it.
 
     Raises:
         BadInput: something cannot be read, or it is not one pod that is planned for.
         ApiError: the cluster refused, or was not reached.
     """
-    driver = asked.shape.driver
+    driver = defrag_options.shape.driver
     deciding = settings.Settings(
-        ranking.parse_policies(asked.policies), device_filter.ControllerRules(driver)
+        ranking.parse_policies(defrag_options.policies), device_filter.ControllerRules(driver)
     )
-    wanted = _wanted(asked)
-    seen = cluster_state.read(asked.cluster, asked.kubeconfig)
+    desired = _wanted(defrag_options)
+    seen = cluster_state.read(defrag_options.cluster, defrag_options.kubeconfig)
     if not seen.dump.caches.nodes:
         _refuse(seen.dump.problems)
-        raise errors.BadInput(asked.cluster or "the cluster", "has no nodes")
-    made = workloads.make(wanted, seen.dump)
-    (task,) = made.tasks
-    if made.lacking:
-        raise errors.BadInput("pod", next(iter(made.lacking.values())))
-    caches = made.caches
-    known = {**caches.claims, **{one.key: one for one in task.claims}}
+        raise errors.BadInput(defrag_options.cluster or "the cluster", "has no nodes")
+    workload_set = workloads.build_workloads(desired, seen.dump)
+    (task,) = workload_set.tasks
+    if workload_set.missing:
+        raise errors.BadInput("pod", next(iter(workload_set.missing.values())))
+    caches = workload_set.caches
+    pod_claims = {**caches.claims, **{claim.key: claim for claim in task.claims}}
     view = cluster_states.build(driver, caches)
-    there = defrag.DefragInput(view, caches.claims.get, caches.pods.get, deciding)
-    workload = _workload(view, task.pod, known)
-    unseen = (*seen.unseen, *(str(one) for one in seen.dump.problems))
-    return Found(there, workload, (*wanted.notes, *made.notes), unseen)
+    defrag_input = defrag.DefragInput(view, caches.claims.get, caches.pods.get, deciding)
+    workload = _workload(view, task.pod, pod_claims)
+    unseen = (*seen.unreadable, *(str(claim) for claim in seen.dump.problems))
+    return DefragInputs(defrag_input, workload, (*desired.notes, *workload_set.notes), unseen)
 
 
-def near(found: Found, plan: defrag.NoPlan) -> Near | None:
-    """What would do that is not to be moved."""
-    there = found.world
-    people = holders.HolderIndex(there.view, there.find_claim, there.find_pod)
-    where = nearest_fit.find_nearest_fit(
-        there.view,
-        found.workload,
+def find_nearest(defrag_inputs: DefragInputs, plan: defrag.NoPlan) -> NearestPlan | None:
+    """Return what would fit but cannot be moved."""
+    defrag_input = defrag_inputs.world
+    people = holders.HolderIndex(defrag_input.view, defrag_input.find_claim, defrag_input.find_pod)
+    path = nearest_fit.find_nearest_fit(
+        defrag_input.view,
+        defrag_inputs.workload,
         plan.unschedulable,
         people,
-        there.allocator_settings,
+        defrag_input.allocator_settings,
         searching.StepBudget(defrag.MAX_STEPS),
     )
-    if where is None:
+    if path is None:
         return None
-    pods_there = ((key, there.find_pod(key)) for key in where.leaving)
-    return Near(
-        where, {key: defrag.immovable_reason(pod) for key, pod in pods_there if pod is not None}
+    pods_there = ((key, defrag_input.find_pod(key)) for key in path.leaving)
+    return NearestPlan(
+        path, {key: defrag.immovable_reason(pod) for key, pod in pods_there if pod is not None}
     )
 
 
-def _wanted(asked: Asked) -> manifests.Manifests:
+def _wanted(defrag_options: DefragOptions) -> manifests.Manifests:
     """One pod, with what it needs."""
-    if asked.files and asked.shape.is_told:
+    if defrag_options.files and defrag_options.shape.is_set:
         raise errors.BadInput("shape", "is told twice", "either -f or flags")
-    if not asked.files:
-        return _read(shape.documents(asked.shape, asked.namespace), asked.namespace)
-    documents = [one for name in asked.files for one in yaml_input.read(name)]
-    wanted = _read(documents, asked.namespace)
-    if not wanted.wanted:
-        wanted = _read([*documents, *_using(wanted, asked.files)], asked.namespace)
-    if len(wanted.wanted) != 1:
-        problem = f"holds {len(wanted.wanted)} pods"
-        raise errors.BadInput(", ".join(asked.files), problem, "one to plan for")
-    return wanted
+    if not defrag_options.files:
+        return _read(
+            shape.documents(defrag_options.shape, defrag_options.namespace),
+            defrag_options.namespace,
+        )
+    documents = [item for name in defrag_options.files for item in yaml_input.read(name)]
+    desired = _read(documents, defrag_options.namespace)
+    if not desired.workloads:
+        desired = _read(
+            [*documents, *_using(desired, defrag_options.files)], defrag_options.namespace
+        )
+    if len(desired.workloads) != 1:
+        problem = f"holds {len(desired.workloads)} pods"
+        raise errors.BadInput(", ".join(defrag_options.files), problem, "one to plan for")
+    return desired
 
 
 def _read(documents: Sequence[object], namespace: str) -> manifests.Manifests:
-    wanted = manifests.read(documents, namespace)
-    _refuse(wanted.problems)
-    return wanted
+    desired = manifests.read(documents, namespace)
+    _refuse(desired.problems)
+    return desired
 
 
-def _using(wanted: manifests.Manifests, files: Iterable[str]) -> list[Any]:
+def _using(desired: manifests.Manifests, files: Iterable[str]) -> list[Any]:
     """A pod for the one claim, or the one template, that there is."""
-    others = wanted.others
-    found = [
-        *(("resourceClaimName", one.namespace, one.name) for one in others.caches.claims.values()),
+    others = desired.others
+    result = [
         *(
-            ("resourceClaimTemplateName", one.namespace, one.name)
-            for one in others.templates.values()
+            ("resourceClaimName", claim.namespace, claim.name)
+            for claim in others.caches.claims.values()
+        ),
+        *(
+            ("resourceClaimTemplateName", claim.namespace, claim.name)
+            for claim in others.templates.values()
         ),
     ]
-    if len(found) != 1:
+    if len(result) != 1:
         problem = "holds no pod, and not one claim or template"
         raise errors.BadInput(", ".join(files), problem, "a Pod, a claim, or a template of one")
-    ((field, namespace, name),) = found
-    return [shape.using({field: name}, namespace)]
+    ((field, namespace, name),) = result
+    return [shape.claim_pod({field: name}, namespace)]
 
 
 def _workload(
-    view: cluster_states.ClusterState, pod: pods.Pod, known: Mapping[ids.Key, claims.Claim]
+    view: cluster_states.ClusterState,
+    pod: pods.Pod,
+    resource_claims: Mapping[ids.Key, claims.Claim],
 ) -> allocator_types.Workload:
-    lacking = [key for key in pod.claim_keys if key not in known]
+    lacking = [key for key in pod.claim_keys if key not in resource_claims]
     if lacking:
         raise errors.BadInput(f"pod {pod.key}", f"names claim {lacking[0]}, which is not there")
-    found = [known[key] for key in pod.claim_keys]
-    unsettled = tuple(one for one in found if one.allocation is None)
+    pod_claims = [resource_claims[key] for key in pod.claim_keys]
+    unsettled = tuple(claim for claim in pod_claims if claim.allocation is None)
     if not unsettled:
         raise errors.BadInput(f"pod {pod.key}", "asks no devices that are still to be allocated")
     blocked = requested.parse_requests(view, unsettled)
@@ -159,12 +169,12 @@ def _workload(
         problem = "asks devices that kube-scheduler allocates"
         raise errors.BadInput(f"pod {pod.key}", problem, "devices that the controller gives out")
     return allocator_types.Workload(
-        pod, mine, tuple(one for one in found if one.allocation is not None)
+        pod, mine, tuple(claim for claim in pod_claims if claim.allocation is not None)
     )
 
 
-def _refuse(problems: Sequence[dump.Problem]) -> None:
+def _refuse(problems: Sequence[dump.ReadProblem]) -> None:
     if problems:
-        first, *rest = (str(one) for one in problems)
-        more = "".join(f"\n{one}" for one in rest)
+        first, *rest = (str(read_problem) for read_problem in problems)
+        more = "".join(f"\n{read_problem}" for read_problem in rest)
         raise errors.BadInput("input", f"cannot be read: {first}{more}")

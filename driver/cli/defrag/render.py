@@ -21,12 +21,14 @@ def state(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
     return REFUSED if plan.pending_moves and not allow_pending else PLANNED
 
 
-def code(found: inputs.Found, plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> int:
+def code(
+    defrag_inputs: inputs.DefragInputs, plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool
+) -> int:
     """The exit code: 0 planned or nothing to do, 1 no plan, 2 none, but not all was seen."""
     if state(plan, allow_pending=allow_pending) in {NOTHING, PLANNED}:
         return 0
     all_seen = plan.is_exhaustive if isinstance(plan, defrag.NoPlan) else plan.is_optimal
-    return 1 if all_seen and not found.unseen else 2
+    return 1 if all_seen and not defrag_inputs.unreadable else 2
 
 
 def head(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
@@ -46,7 +48,7 @@ def head(plan: defrag.Plan | defrag.NoPlan, *, allow_pending: bool) -> str:
 
 def print_table(
     plan: defrag.Plan | defrag.NoPlan,
-    near: inputs.Near | None,
+    near: inputs.NearestPlan | None,
     *,
     allow_pending: bool,
 ) -> None:
@@ -54,47 +56,48 @@ def print_table(
     print(head(plan, allow_pending=allow_pending))
     if isinstance(plan, defrag.Plan) and plan.moves:
         print()
-        out.show([_row(one) for one in plan.moves], out.Format.TABLE)
+        out.show_rows([_row(move) for move in plan.moves], out.Format.TABLE)
     if near is not None:
         print(f"\n{near_words.nearest_fit_message(near.nearest)}")
-        for key, why in near.stay.items():
+        for key, why in near.blocked.items():
             if why:
                 print(f"  {key} {why}")
 
 
 def document(
-    found: inputs.Found,
+    defrag_inputs: inputs.DefragInputs,
     plan: defrag.Plan | defrag.NoPlan,
-    near: inputs.Near | None,
+    near: inputs.NearestPlan | None,
     *,
     allow_pending: bool,
 ) -> dict[str, Any]:
     """All of it."""
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "state": state(plan, allow_pending=allow_pending),
         "summary": head(plan, allow_pending=allow_pending),
-        "pod": str(found.workload.pod.key),
+        "pod": str(defrag_inputs.workload.pod.key),
     }
     if isinstance(plan, defrag.Plan):
-        made |= {
+        built |= {
             "node": plan.placement.node,
             "devices": _devices(plan.placement),
-            "evict": [_move(one) for one in plan.moves],
+            "evict": [_move(move) for move in plan.moves],
             "waiting": len(plan.pending_moves),
             "best": plan.is_optimal,
         }
     else:
-        made |= {"candidates": plan.candidates, "best": plan.is_exhaustive}
+        built |= {"candidates": plan.candidates, "best": plan.is_exhaustive}
     if near is not None:
-        made["nearest"] = {
+        built["nearest"] = {
             "node": near.nearest.node,
             "summary": near_words.nearest_fit_message(near.nearest),
             "ever": near.nearest.can_ever_fit,
             "pods": [
-                {"pod": str(key), "whyNot": near.stay.get(key, "")} for key in near.nearest.leaving
+                {"pod": str(key), "whyNot": near.blocked.get(key, "")}
+                for key in near.nearest.leaving
             ],
         }
-    return {**made, "notes": [*found.notes], "unseen": [*found.unseen]}
+    return {**built, "notes": [*defrag_inputs.notes], "unseen": [*defrag_inputs.unreadable]}
 
 
 def _pods(count: int) -> str:
@@ -143,11 +146,11 @@ def _devices(placement: allocator_types.Placement) -> list[str]:
 
 
 def _move(move: defrag.Move) -> dict[str, Any]:
-    made: dict[str, Any] = {
+    built: dict[str, Any] = {
         "pod": str(move.holder.key),
         "owner": _owner(move.holder),
         "from": {"node": move.holder.node, "devices": _held(move.holder)},
     }
     if isinstance(move.result, allocator_types.Unschedulable):
-        return {**made, "to": None, "why": allocator_messages.unschedulable(move.result)}
-    return {**made, "to": {"node": move.result.node, "devices": _devices(move.result)}}
+        return {**built, "to": None, "why": allocator_messages.unschedulable(move.result)}
+    return {**built, "to": {"node": move.result.node, "devices": _devices(move.result)}}

@@ -24,8 +24,8 @@ class Shape:
     driver: str = names.DRIVER
 
     @property
-    def is_told(self) -> bool:
-        """Whether anything is."""
+    def is_set(self) -> bool:
+        """Return whether any field is set."""
         return bool(self.gpus or self.product or self.profile or self.memory or self.device_class)
 
 
@@ -35,8 +35,8 @@ def documents(shape: Shape, namespace: str) -> list[Raw]:
     Raises:
         BadInput: nothing is told, or too much.
     """
-    told = [bool(shape.gpus), bool(shape.profile), bool(shape.memory)]
-    if sum(told) != 1:
+    message = [bool(shape.gpus), bool(shape.profile), bool(shape.memory)]
+    if sum(message) != 1:
         raise errors.BadInput("shape", "is missing or told twice", _EXPECTED)
     if shape.memory:
         quantities.parse(shape.memory, "--memory")
@@ -45,7 +45,7 @@ def documents(shape: Shape, namespace: str) -> list[Raw]:
         exactly["count"] = shape.gpus
     if shape.memory:
         exactly["capacity"] = {"requests": {names.CAP_MEMORY: shape.memory}}
-    selectors = [{"cel": {"expression": one}} for one in _selectors(shape)]
+    selectors = [{"cel": {"expression": selector}} for selector in _selectors(shape)]
     if selectors:
         exactly["selectors"] = selectors
     devices = {"requests": [{"name": "gpu", "exactly": exactly}]}
@@ -55,13 +55,13 @@ def documents(shape: Shape, namespace: str) -> list[Raw]:
         "metadata": {"name": NAME, "namespace": namespace},
         "spec": {"spec": {"devices": devices}},
     }
-    return [template, using({"resourceClaimTemplateName": NAME}, namespace)]
+    return [template, claim_pod({"resourceClaimTemplateName": NAME}, namespace)]
 
 
 _EXPECTED = "one of --gpus, --profile, --memory and -f"
 
 
-def using(claim: Mapping[str, str], namespace: str) -> Raw:
+def claim_pod(claim: Mapping[str, str], namespace: str) -> Raw:
     """A pod that asks one claim and nothing else; it tolerates the usual taint of GPU nodes."""
     return {
         "apiVersion": "v1",
@@ -82,14 +82,14 @@ def _class(shape: Shape) -> str:
 
 
 def _selectors(shape: Shape) -> list[str]:
-    of = f'device.attributes["{shape.driver}"]'
-    found = []
+    owner = f'device.attributes["{shape.driver}"]'
+    result = []
     if shape.profile:
-        found.append(f"{of}.{names.ATTR_PROFILE} == {_text(shape.profile)}")
+        result.append(f"{owner}.{names.ATTR_PROFILE} == {_text(shape.profile)}")
     if shape.product:
         part = _text(shape.product.lower())
-        found.append(f"{of}.{names.ATTR_PRODUCT}.lowerAscii().contains({part})")
-    return found
+        result.append(f"{owner}.{names.ATTR_PRODUCT}.lowerAscii().contains({part})")
+    return result
 
 
 def _text(value: str) -> str:

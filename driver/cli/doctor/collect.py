@@ -13,14 +13,14 @@ from driver.resources import fields
 _GATE = re.compile(r'^kubernetes_feature_enabled\{name="(DRA\w+)"[^}]*\} ([01])\s*$', re.MULTILINE)
 
 
-class Gathering:
+class FactCollector:
     """Looks with the caller's rights; what may not be seen is noted, and the rest looked at."""
 
     def __init__(self, kube: client.KubeClient) -> None:
         self._kube = kube
 
-    def look(self, driver: str, namespace: str, node: str, now: dt.datetime) -> facts.Facts:
-        """All there is to check."""
+    def collect(self, driver: str, namespace: str, node: str, now: dt.datetime) -> facts.Facts:
+        """Return all facts to check."""
         nodes = f"metadata.name={node}" if node else ""
         slices = f"spec.driver={driver}" + (f",spec.nodeName={node}" if node else "")
         pods = self._list(gvr.PODS, namespace)
@@ -42,7 +42,7 @@ class Gathering:
             gates=self._gates(),
         )
 
-    def _version(self) -> str | facts.Unseen:
+    def _version(self) -> str | facts.Unreadable:
         try:
             return self._kube.server_version().git
         except errors.ApiError as e:
@@ -50,13 +50,13 @@ class Gathering:
 
     def _rights(
         self, pods: facts.Listing, namespace: str
-    ) -> tuple[facts.Right, ...] | facts.Unseen:
-        """Of each account that our pods have. The answers are the server's, and nothing is kept."""
+    ) -> tuple[facts.Right, ...] | facts.Unreadable:
+        """Return the rights of each account of the pods, as the server reviews them."""
         accounts = {
             (component, account)
-            for one in (() if isinstance(pods, facts.Unseen) else pods)
-            if (component := facts.labels(one).get(components.COMPONENT, "")) in components.NEEDED
-            and (account := fields.text(fields.mapping(one, "spec"), "serviceAccountName"))
+            for item in (() if isinstance(pods, facts.Unreadable) else pods)
+            if (component := facts.labels(item).get(components.COMPONENT, "")) in components.NEEDED
+            and (account := fields.text(fields.mapping(item, "spec"), "serviceAccountName"))
         }
         try:
             return tuple(
@@ -72,16 +72,16 @@ class Gathering:
     ) -> facts.Right:
         group, kind, verb = needed
         plural, _, below = kind.partition("/")
-        asked = {"group": group, "resource": plural, "subresource": below, "verb": verb}
+        requested = {"group": group, "resource": plural, "subresource": below, "verb": verb}
         who = f"system:serviceaccount:{namespace}:{account}"
         body = {
             "apiVersion": gvr.ACCESS_REVIEWS.api_version,
             "kind": "SubjectAccessReview",
-            "spec": {"user": who, "resourceAttributes": asked},
+            "spec": {"user": who, "resourceAttributes": requested},
         }
         answer = self._kube.create(gvr.ACCESS_REVIEWS, body)
-        given = bool(answer.get("status", {}).get("allowed"))
-        return facts.Right(component, account, permissions.Right(verb, kind, group), given)
+        granted = bool(answer.get("status", {}).get("allowed"))
+        return facts.Right(component, account, permissions.Right(verb, kind, group), granted)
 
     def _gates(self) -> Mapping[str, bool]:
         """The feature gates that the server tells in its metrics, which few may read."""
@@ -92,15 +92,15 @@ class Gathering:
         return {name: value == "1" for name, value in _GATE.findall(text)}
 
     def _webhooks(self) -> facts.Listing:
-        found: list[dict[str, object]] = []
+        obj: list[dict[str, object]] = []
         for kind in (gvr.VALIDATING_WEBHOOKS, gvr.MUTATING_WEBHOOKS):
             listing = self._list(kind)
-            if isinstance(listing, facts.Unseen):
+            if isinstance(listing, facts.Unreadable):
                 return listing
             # The items of a list do not say what kind they are.
             named = kind.plural.removesuffix("s")
-            found += ({**one, "kind": named} for one in listing)
-        return tuple(found)
+            obj += ({**item, "kind": named} for item in listing)
+        return tuple(obj)
 
     def _list(
         self, kind: gvr.Resource, namespace: str | None = None, selector: str = ""
@@ -113,8 +113,8 @@ class Gathering:
             return _unseen(f"list {kind.plural}{group}{within}", e)
 
 
-def _unseen(right: str, problem: errors.ApiError) -> facts.Unseen:
-    return facts.Unseen(
+def _unseen(right: str, problem: errors.ApiError) -> facts.Unreadable:
+    return facts.Unreadable(
         right,
         str(problem),
         forbidden=isinstance(problem, errors.Forbidden | errors.Unauthorized),

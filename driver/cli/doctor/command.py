@@ -66,21 +66,21 @@ def examine(  # noqa: PLR0913 - the options of a command
 ) -> None:
     """Look for what keeps GPUs from being given out, and what to do about it."""
     if host:
-        with cli_errors.told():
-            found = _of_host(host_root, driver_root, node)
+        with cli_errors.exit_on_error():
+            result = _of_host(host_root, driver_root, node)
     else:
-        seen = collect.Gathering(cluster.connect(kubeconfig)).look(
+        seen = collect.FactCollector(cluster.connect(kubeconfig)).collect(
             driver_name, namespace, node, clock.SystemClock().now()
         )
-        found = checks.run(seen)
-    shown = [one for one in found if not wrong or one.state is not findings.State.FINE]
-    out.show_answer(answer(shown), output)
-    raise typer.Exit(findings.verdict(found))
+        result = checks.run(seen)
+    shown = [finding for finding in result if not wrong or finding.state is not findings.State.FINE]
+    out.show_answer(build_answer(shown), output)
+    raise typer.Exit(findings.exit_code(result))
 
 
-def answer(found: list[findings.Finding]) -> out.Answer:
-    """As it is printed."""
-    rows = [one.row() for one in found]
+def build_answer(result: list[findings.Finding]) -> out.Answer:
+    """Return the printed answer."""
+    rows = [finding.row() for finding in result]
     columns = tuple(
         out.Column(name.upper(), blank="", styles=_STYLES if name == "state" else {})
         for name in ("state", "where", "check", "found", "fix")
@@ -96,4 +96,4 @@ def _of_host(root: Path, driver_root: str, node: str) -> tuple[findings.Finding,
         driver_search.AUTO if driver_root == driver_search.AUTO else Path(driver_root)
     )
     name = node or os.environ.get("NODE_NAME") or platform.node()
-    return tuple(of_host.examine(node_itself.look(root, setting, name)))
+    return tuple(of_host.examine(node_itself.collect_host(root, setting, name)))

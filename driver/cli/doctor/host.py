@@ -18,15 +18,15 @@ _CONTAINERD = "etc/containerd/config.toml"
 def numbers(path: Path) -> host.Numbers | None:
     """A device file's major and minor; None for what is none."""
     try:
-        found = path.lstat()
+        result = path.lstat()
     except OSError:
         return None
-    if not stat.S_ISCHR(found.st_mode):
+    if not stat.S_ISCHR(result.st_mode):
         return None
-    return os.major(found.st_rdev), os.minor(found.st_rdev)
+    return os.major(result.st_rdev), os.minor(result.st_rdev)
 
 
-def look(
+def collect_host(
     root: Path,
     setting: driver_search.Setting,
     name: str,
@@ -40,7 +40,7 @@ def look(
     return host.Host(
         name=name,
         driver=None if driver is None else _on_host(driver, root),
-        looked=driver_search.build_search(setting, root).describe(),
+        searched=driver_search.build_search(setting, root).describe(),
         devices={**_devices((driver or root) / "dev", read), **_devices(root / "dev", read)},
         links=frozenset(_names(root / "dev" / "char")),
         unified=(root / "sys/fs/cgroup/cgroup.controllers").exists(),
@@ -69,13 +69,13 @@ def _on_host(path: Path, root: Path) -> str:
 
 
 def _devices(folder: Path, read: Read) -> dict[str, host.Numbers]:
-    found = {name: read(folder / name) for name in _names(folder) if name.startswith("nvidia")}
-    return {name: known for name, known in found.items() if known is not None}
+    result = {name: read(folder / name) for name in _names(folder) if name.startswith("nvidia")}
+    return {name: current for name, current in result.items() if current is not None}
 
 
 def _names(folder: Path) -> list[str]:
     try:
-        return sorted(one.name for one in folder.iterdir())
+        return sorted(item.name for item in folder.iterdir())
     except OSError:
         return []
 

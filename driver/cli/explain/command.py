@@ -37,43 +37,45 @@ _Name = Annotated[str, typer.Argument(help="Its name, or NAMESPACE/NAME.")]
 _NodeName = Annotated[str, typer.Argument(help="The node's name.")]
 
 
-def pod(asked: options.Asking, name: _Name) -> None:
+def pod(read_options: options.ReadOptions, name: _Name) -> None:
     """Say why a pod waits, or is where it is."""
-    key = _key(asked, name)
-    _show(asked, ["Pod"], lambda of: text.pod(of, key))
+    key = _key(read_options, name)
+    _show(read_options, ["Pod"], lambda reports: text.explain_pod(reports, key))
 
 
-def claim(asked: options.Asking, name: _Name) -> None:
+def claim(read_options: options.ReadOptions, name: _Name) -> None:
     """Say what a claim asks and has."""
-    key = _key(asked, name)
-    _show(asked, ["ResourceClaim"], lambda of: text.claim(of, key))
+    key = _key(read_options, name)
+    _show(read_options, ["ResourceClaim"], lambda reports: text.explain_claim(reports, key))
 
 
-def node(asked: options.Asking, name: _NodeName) -> None:
+def node(read_options: options.ReadOptions, name: _NodeName) -> None:
     """Say what a node gives and to whom."""
-    _show(asked, ["ResourceSlice"], lambda of: text.node(of, name), node=name)
+    _show(
+        read_options, ["ResourceSlice"], lambda reports: text.explain_node(reports, name), node=name
+    )
 
 
-def _key(asked: options.Asking, name: str) -> str:
-    return name if "/" in name else f"{asked.of_namespace() or 'default'}/{name}"
+def _key(read_options: options.ReadOptions, name: str) -> str:
+    return name if "/" in name else f"{read_options.in_namespace() or 'default'}/{name}"
 
 
 def _show(
-    asked: options.Asking,
+    read_options: options.ReadOptions,
     needed: list[str],
-    tell: Callable[[source.Source], text.Told],
+    tell: Callable[[source.Source], text.ExplainText],
     *,
     node: str = "",
 ) -> None:
-    """Print it; the exit code says whether it is well."""
+    """Print the explanation; exit by whether the object is healthy."""
     wells: list[bool] = []
 
-    def answer(of: source.Source) -> out.Answer:
-        told = tell(of)
-        wells.append(told.well)
-        return told.answer
+    def answer(reports: source.Source) -> out.Answer:
+        explain_text = tell(reports)
+        wells.append(explain_text.is_healthy)
+        return explain_text.text
 
-    asked.show(needed, answer, node=node, free_gpus=bool(node))
+    read_options.show(needed, answer, node=node, free_gpus=bool(node))
     raise typer.Exit(cli_errors.DONE if wells[-1] else cli_errors.NO)
 
 

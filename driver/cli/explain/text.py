@@ -13,70 +13,70 @@ _WIDTH = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ExplainText:
     """The answer, and whether all is well."""
 
-    answer: out.Answer
-    well: bool
+    text: out.Answer
+    is_healthy: bool
 
 
-def pod(of: source.Source, key: str) -> Told:
+def explain_pod(reports: source.Source, key: str) -> ExplainText:
     """A pod. Raises NotFound."""
-    one = of.pod(key)
-    if one is None:
-        raise options.missing(f"there is no pod {key}, or it names no claims")
-    return _told(one, _pod_lines(one), well=not one.reason)
+    pod = reports.pod(key)
+    if pod is None:
+        raise options.not_found(f"there is no pod {key}, or it names no claims")
+    return _told(pod, _pod_lines(pod), well=not pod.reason)
 
 
-def claim(of: source.Source, key: str) -> Told:
+def explain_claim(reports: source.Source, key: str) -> ExplainText:
     """A claim. Raises NotFound."""
-    one = of.claim(key)
-    if one is None:
-        raise options.missing(f"there is no ResourceClaim {key}")
-    well = one.state != "pending" and not one.reason
-    return _told(one, _claim_lines(one), well=well)
+    claim = reports.claim(key)
+    if claim is None:
+        raise options.not_found(f"there is no ResourceClaim {key}")
+    well = claim.state != "pending" and not claim.reason
+    return _told(claim, _claim_lines(claim), well=well)
 
 
-def node(of: source.Source, name: str) -> Told:
+def explain_node(reports: source.Source, name: str) -> ExplainText:
     """A node. Raises NotFound."""
-    one = of.node(name)
-    if one is None:
-        raise options.missing(
+    node = reports.node(name)
+    if node is None:
+        raise options.not_found(
             f"no node {name} publishes GPUs of Ration: `ration doctor --node {name}`"
         )
-    at = of.fleet().at
-    well = not one.problem and one.complete and all(gpu.health == "healthy" for gpu in one.gpus)
-    return _told(one, _node_lines(one, at), well=well)
+    now = reports.fleet().at
+    well = not node.problem and node.complete and all(gpu.health == "healthy" for gpu in node.gpus)
+    return _told(node, _node_lines(node, now), well=well)
 
 
-def _told(one: model.Document, found: Iterable[str], *, well: bool) -> Told:
-    document = one.model_dump(mode="json", by_alias=True)
-    return Told(out.Answer(document, ("\n".join(found),)), well)
+def _told(item: model.Document, result: Iterable[str], *, well: bool) -> ExplainText:
+    document = item.model_dump(mode="json", by_alias=True)
+    return ExplainText(out.Answer(document, ("\n".join(result),)), well)
 
 
-def _pod_lines(one: model.Pod) -> Iterator[str]:
-    yield f"Pod {one.key}: {_state(one)}"
+def _pod_lines(pod: model.Pod) -> Iterator[str]:
+    yield f"Pod {pod.key}: {_state(pod)}"
     yield from _facts(
-        ("queue", one.queue),
-        ("gang", one.gang),
-        ("priority", str(one.priority) if one.priority else ""),
-        ("claims", ", ".join(one.claims)),
+        ("queue", pod.queue),
+        ("gang", pod.gang),
+        ("priority", str(pod.priority) if pod.priority else ""),
+        ("claims", ", ".join(pod.claims)),
     )
-    if one.reason:
+    if pod.reason:
         yield ""
-        yield from _wrapped(f"{one.reason}: ", one.message)
-    if one.explanation is not None:
-        yield from _explanation(one.explanation, told=bool(one.reason))
-    if one.advice:
+        yield from _wrapped(f"{pod.reason}: ", pod.message)
+    if pod.explanation is not None:
+        yield from _explanation(pod.explanation, message=bool(pod.reason))
+    if pod.advice:
         yield ""
-        yield from _wrapped("What to do: ", one.advice)
+        yield from _wrapped("What to do: ", pod.advice)
 
 
-def _state(one: model.Pod) -> str:
-    if one.state == "waiting":
-        return f"waits since {one.created}"
-    where = f" on {one.node}" if one.node else ""
-    return f"{one.state}{where}"
+def _state(pod: model.Pod) -> str:
+    if pod.state == "waiting":
+        return f"waits since {pod.created}"
+    location = f" on {pod.node}" if pod.node else ""
+    return f"{pod.state}{location}"
 
 
 def _facts(*found: tuple[str, str]) -> Iterator[str]:
@@ -85,91 +85,97 @@ def _facts(*found: tuple[str, str]) -> Iterator[str]:
             yield f"  {name + ':':<10} {value}"
 
 
-def _explanation(found: model.Explanation, *, told: bool) -> Iterator[str]:
-    if found.why:
+def _explanation(explanation: model.Explanation, *, message: bool) -> Iterator[str]:
+    if explanation.why:
         yield ""
-        yield from _wrapped(f"On {found.node}: ", found.why)
-        for one in found.considered:
-            scores = "  ".join(f"{name} {score:g}" for name, score in one.scores.items())
-            yield f"  {one.node:<24} {scores}"
+        yield from _wrapped(f"On {explanation.node}: ", explanation.why)
+        for considered in explanation.considered:
+            scores = "  ".join(f"{name} {score:g}" for name, score in considered.scores.items())
+            yield f"  {considered.node:<24} {scores}"
         return
-    if found.reason and not told:
+    if explanation.reason and not message:
         yield ""
-        yield from _wrapped(f"{found.reason}: ", found.detail)
-    if found.refusals:
+        yield from _wrapped(f"{explanation.reason}: ", explanation.detail)
+    if explanation.refusals:
         yield ""
-        several = sum(refusal.count for refusal in found.refusals) > 1
+        several = sum(refusal.count for refusal in explanation.refusals) > 1
         yield "What each node lacks:" if several else "What the node lacks:"
-        for refusal in found.refusals:
+        for refusal in explanation.refusals:
             yield from _wrapped(f"  {_nodes(refusal)}: ", _refusal(refusal))
-    if found.nearest is not None:
+    if explanation.nearest is not None:
         yield ""
-        yield from _wrapped("Nearest fit: ", found.nearest.summary)
-        if found.nearest.leaving:
-            yield from _wrapped("  in the way: ", ", ".join(found.nearest.leaving))
+        yield from _wrapped("Nearest fit: ", explanation.nearest.summary)
+        if explanation.nearest.leaving:
+            yield from _wrapped("  in the way: ", ", ".join(explanation.nearest.leaving))
 
 
-def _nodes(one: model.Refusal) -> str:
-    more = one.count - len(one.nodes)
-    return ", ".join(one.nodes) + (f" and {more} more" if more else "")
+def _nodes(refusal: model.Refusal) -> str:
+    more = refusal.count - len(refusal.nodes)
+    return ", ".join(refusal.nodes) + (f" and {more} more" if more else "")
 
 
-def _refusal(one: model.Refusal) -> str:
-    if one.reason:
-        return f"{one.reason} ({one.detail})" if one.detail else one.reason
-    counted = ", ".join(f"{count} {reason}" for reason, count in one.devices.items())
+def _refusal(refusal: model.Refusal) -> str:
+    if refusal.reason:
+        return f"{refusal.reason} ({refusal.detail})" if refusal.detail else refusal.reason
+    counted = ", ".join(f"{count} {reason}" for reason, count in refusal.devices.items())
     tail = f" ({counted})" if counted else ""
-    gave_up = "; the search took too many steps" if one.gave_up else ""
-    return f"{one.fits} of {one.wanted} devices fit{tail}{gave_up}"
+    gave_up = "; the search took too many steps" if refusal.gave_up else ""
+    return f"{refusal.fits} of {refusal.wanted} devices fit{tail}{gave_up}"
 
 
-def _claim_lines(one: model.Claim) -> Iterator[str]:
-    yield f"ResourceClaim {one.key}: {one.state}"
+def _claim_lines(claim: model.Claim) -> Iterator[str]:
+    yield f"ResourceClaim {claim.key}: {claim.state}"
     yield from _facts(
-        ("asks", "; ".join(f"{ask.name}: {ask.text}" for ask in one.requests)),
-        ("node", one.node),
-        ("queue", one.queue),
-        ("pods", ", ".join(one.pods)),
-        ("since", one.since),
+        ("asks", "; ".join(f"{ask.name}: {ask.text}" for ask in claim.requests)),
+        ("node", claim.node),
+        ("queue", claim.queue),
+        ("pods", ", ".join(claim.pods)),
+        ("since", claim.since),
     )
-    for device in one.devices:
+    for device in claim.devices:
         part = device.part
-        told = f" {part.mode} {source_format.part(part)}" if part else " (no longer published)"
-        yield f"  device:    {device.device}{told}"
-    for condition in one.conditions:
-        said = f"{condition.reason}: {condition.message}" if condition.message else condition.reason
-        yield from _wrapped(f"  {condition.type}={condition.status} ", said)
-    if one.reason:
-        yield ""
-        yield from _wrapped(f"{one.reason}: ", one.message)
-    if one.state == "pending" and one.pods:
-        yield ""
-        yield f"Its pod has the rest: ration explain pod {one.pods[0]}"
-
-
-def _node_lines(one: model.Node, at: str) -> Iterator[str]:
-    yield f"Node {one.name}: {one.problem or 'takes work'}"
-    yield from _facts(
-        ("GPUs", f"{len(one.gpus)}: {', '.join(one.products)}"),
-        ("memory", source_format.share(one.memory_allocated, one.memory)),
-        ("given by", ", ".join(one.allocators)),
-        ("taints", source_format.taints(one.taints)),
-        ("pool", "" if one.complete else "slices of it are missing: nothing is given out"),
-    )
-    for gpu in one.gpus:
-        ill = (
-            "" if gpu.health == "healthy" else f"  {gpu.health}: {source_format.taints(gpu.taints)}"
+        reported = (
+            f" {part.mode} {source_format.format_part(part)}" if part else " (no longer published)"
         )
-        yield f"  {gpu.name}  [{source_format.bar(gpu)}] {gpu.mode}{ill}"
+        yield f"  device:    {device.device}{reported}"
+    for condition in claim.conditions:
+        message = (
+            f"{condition.reason}: {condition.message}" if condition.message else condition.reason
+        )
+        yield from _wrapped(f"  {condition.type}={condition.status} ", message)
+    if claim.reason:
+        yield ""
+        yield from _wrapped(f"{claim.reason}: ", claim.message)
+    if claim.state == "pending" and claim.pods:
+        yield ""
+        yield f"Its pod has the rest: ration explain pod {claim.pods[0]}"
+
+
+def _node_lines(node: model.Node, now: str) -> Iterator[str]:
+    yield f"Node {node.name}: {node.problem or 'takes work'}"
+    yield from _facts(
+        ("GPUs", f"{len(node.gpus)}: {', '.join(node.products)}"),
+        ("memory", source_format.format_share(node.memory_allocated, node.memory)),
+        ("given by", ", ".join(node.allocators)),
+        ("taints", source_format.format_taints(node.taints)),
+        ("pool", "" if node.complete else "slices of it are missing: nothing is given out"),
+    )
+    for gpu in node.gpus:
+        ill = (
+            ""
+            if gpu.health == "healthy"
+            else f"  {gpu.health}: {source_format.format_taints(gpu.taints)}"
+        )
+        yield f"  {gpu.name}  [{source_format.format_bar(gpu)}] {gpu.mode}{ill}"
         for part in gpu.parts:
-            use = source_format.use(part.use, at)
-            pods = source_format.several(part.pods) or "no pod"
-            yield f"    {part.claim}  {source_format.part(part)}  {pods}" + (
+            use = source_format.format_use(part.use, now)
+            pods = source_format.format_names(part.pods) or "no pod"
+            yield f"    {part.claim}  {source_format.format_part(part)}  {pods}" + (
                 f"  {use}" if use else ""
             )
-        for kept in gpu.kept:
-            by = f" by Reservation {kept.reservation}" if kept.reservation else ""
-            yield f"    kept for {source_format.kept(kept)}{by}"
+        for retained in gpu.kept:
+            by = f" by Reservation {retained.reservation}" if retained.reservation else ""
+            yield f"    kept for {source_format.format_kept(retained)}{by}"
 
 
 def _wrapped(head: str, text: str) -> Iterator[str]:

@@ -18,8 +18,8 @@ _COMMAND = ["sh", "-c", "nvidia-smi -L; sleep infinity"]
 _PERCENT = 100
 
 
-class Same(StrEnum):
-    """What devices of one claim have in common."""
+class SharedAttribute(StrEnum):
+    """Attribute that the devices of a claim have in common."""
 
     NVLINK = "nvlink"
     NUMA = "numa"
@@ -27,19 +27,19 @@ class Same(StrEnum):
 
 
 class Isolation(StrEnum):
-    """How well a part by need is kept apart from others."""
+    """Required isolation of a part by need."""
 
     HARDWARE = "hardware"
     LIMITS = "limits"
     NONE = "none"
 
 
-_MATCHED = {Same.NUMA: names.ATTR_NUMA_NODE, Same.PCIE: names.ATTR_PCIE_ROOT}
+_MATCHED = {SharedAttribute.NUMA: names.ATTR_NUMA_NODE, SharedAttribute.PCIE: names.ATTR_PCIE_ROOT}
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """Which kind of device: exactly one of these, or none for a part by need."""
+    """Kind of device: exactly one of these, or none for a part by need."""
 
     whole: int = 0
     mig: str = ""
@@ -48,8 +48,8 @@ class Kind:
     by_need: bool = False
 
     @property
-    def named(self) -> tuple[str, ...]:
-        """The flags that were given."""
+    def set_flags(self) -> tuple[str, ...]:
+        """Flags that were given."""
         flags = {
             "--whole": bool(self.whole),
             "--mig": bool(self.mig),
@@ -57,12 +57,12 @@ class Kind:
             "--time-slice": self.time_slice,
             "--slice": self.by_need,
         }
-        return tuple(flag for flag, given in flags.items() if given)
+        return tuple(flag for flag, granted in flags.items() if granted)
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """How much of a device, and how many of them; 0 and "" are not said."""
+    """Amount of a device, and number of devices; 0 and "" are unset."""
 
     memory: str = ""
     compute: int = 0
@@ -71,18 +71,18 @@ class Amount:
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
-    """What devices, and of which GPUs."""
+class ClaimRequest:
+    """Requested devices, and the GPUs they are on."""
 
     kind: Kind
     amount: Amount = Amount()
     product: str = ""
-    same: Same | None = None
+    same: SharedAttribute | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """As what it is written: `namespace` "" names none, `image` "" is no pod."""
+class OutputForm:
+    """Output: `namespace` "" names none, `image` "" is no pod."""
 
     name: str = "gpu"
     namespace: str = ""
@@ -91,7 +91,7 @@ class Form:
     driver: str = names.DRIVER
 
 
-def documents(wish: Wish, form: Form) -> list[Raw]:
+def documents(wish: ClaimRequest, form: OutputForm) -> list[Raw]:
     """The objects to be created.
 
     Raises:
@@ -105,30 +105,34 @@ def documents(wish: Wish, form: Form) -> list[Raw]:
         devices["constraints"] = [{"matchAttribute": _MATCHED[wish.same]}]
     if wish.amount.isolation is not None:
         devices["config"] = [_isolated(wish.amount.isolation, form.driver)]
-    made = [_object(devices, form), *([_pod(form)] if form.image else [])]
-    verdict = validate_checks.judge([validate_checks.Source("", one) for one in made], form.driver)
-    for one in verdict.problems:
-        if one.certain:
-            raise errors.BadInput("what is asked", one.told)
-    return made
+    built = [_object(devices, form), *([_pod(form)] if form.image else [])]
+    verdict = validate_checks.check_sources(
+        [validate_checks.Source("", object_problem) for object_problem in built], form.driver
+    )
+    for object_problem in verdict.problems:
+        if object_problem.certain:
+            raise errors.BadInput("what is asked", object_problem.message)
+    return built
 
 
-def _refuse(wish: Wish) -> None:
+def _refuse(wish: ClaimRequest) -> None:
     """Raise BadInput where it contradicts itself."""
     kind, amount = wish.kind, wish.amount
     parts = bool(amount.memory or amount.compute)
-    if len(kind.named) > 1:
-        raise errors.BadInput(" and ".join(kind.named), "exclude each other", "one of them")
-    if not kind.named and not parts and amount.isolation is None:
+    if len(kind.set_flags) > 1:
+        raise errors.BadInput(" and ".join(kind.set_flags), "exclude each other", "one of them")
+    if not kind.set_flags and not parts and amount.isolation is None:
         raise errors.BadInput("nothing", "is asked", "--whole N, --mig 1g.10gb, or --memory 20Gi")
     if (kind.whole or kind.mig) and parts:
-        what = "is all of a GPU" if kind.whole else "has the amounts of its profile"
-        text = f"{what}: --memory and --compute are of shares"
-        raise errors.BadInput(kind.named[0], text, "--mps, --time-slice or --slice with them")
+        subject = "is all of a GPU" if kind.whole else "has the amounts of its profile"
+        text = f"{subject}: --memory and --compute are of shares"
+        raise errors.BadInput(kind.set_flags[0], text, "--mps, --time-slice or --slice with them")
     if kind.whole and amount.count:
         raise errors.BadInput("--whole and --count", "say how many twice", "--whole N alone")
-    if amount.isolation is not None and kind.named not in {(), ("--slice",)}:
-        raise errors.BadInput(f"--isolation and {kind.named[0]}", "exclude each other", "--slice")
+    if amount.isolation is not None and kind.set_flags not in {(), ("--slice",)}:
+        raise errors.BadInput(
+            f"--isolation and {kind.set_flags[0]}", "exclude each other", "--slice"
+        )
     if kind.mig and not _PROFILE.fullmatch(kind.mig):
         raise errors.BadInput("--mig", f"is {kind.mig!r}", "a profile such as 1g.10gb")
     if amount.memory and quantities.parse(amount.memory, "--memory").nanos <= 0:
@@ -138,27 +142,27 @@ def _refuse(wish: Wish) -> None:
     _refuse_same(wish)
 
 
-def _refuse_same(wish: Wish) -> None:
+def _refuse_same(wish: ClaimRequest) -> None:
     several = max(wish.kind.whole, wish.amount.count)
     if wish.same is not None and several < 2:  # noqa: PLR2004 - one device has nothing to share
         raise errors.BadInput("--same", "is of several devices", "--whole or --count, 2 or more")
-    if wish.same is Same.NVLINK and not wish.kind.whole:
+    if wish.same is SharedAttribute.NVLINK and not wish.kind.whole:
         raise errors.BadInput("--same nvlink", "is of whole GPUs", "--whole N")
 
 
-def _exactly(wish: Wish, driver: str) -> Raw:
-    made: Raw = {"deviceClassName": _class(wish.kind)}
+def _exactly(wish: ClaimRequest, driver: str) -> Raw:
+    exactly: Raw = {"deviceClassName": _class(wish.kind)}
     count = wish.kind.whole or wish.amount.count
     if count > 1:
-        made["count"] = count
-    selectors = [{"cel": {"expression": one}} for one in _selectors(wish, driver)]
+        exactly["count"] = count
+    selectors = [{"cel": {"expression": selector}} for selector in _selectors(wish, driver)]
     if selectors:
-        made["selectors"] = selectors
+        exactly["selectors"] = selectors
     amounts = {names.CAP_MEMORY: wish.amount.memory, names.CAP_COMPUTE: wish.amount.compute or ""}
-    asked = {name: str(amount) for name, amount in amounts.items() if amount}
-    if asked:
-        made["capacity"] = {"requests": asked}
-    return made
+    requested = {name: str(amount) for name, amount in amounts.items() if amount}
+    if requested:
+        exactly["capacity"] = {"requests": requested}
+    return exactly
 
 
 def _class(kind: Kind) -> str:
@@ -171,17 +175,17 @@ def _class(kind: Kind) -> str:
     return names.CLASS_TIMESLICE if kind.time_slice else names.CLASS_SLICE
 
 
-def _selectors(wish: Wish, driver: str) -> list[str]:
-    of = f'device.attributes["{driver}"]'
-    found = []
+def _selectors(wish: ClaimRequest, driver: str) -> list[str]:
+    owner = f'device.attributes["{driver}"]'
+    result = []
     if wish.kind.mig:
-        found.append(f'{of}.{names.ATTR_PROFILE} == "{wish.kind.mig}"')
+        result.append(f'{owner}.{names.ATTR_PROFILE} == "{wish.kind.mig}"')
     if wish.product:
         part = wish.product.lower().replace("\\", "\\\\").replace('"', '\\"')
-        found.append(f'{of}.{names.ATTR_PRODUCT}.lowerAscii().contains("{part}")')
-    if wish.same is Same.NVLINK:
-        found.append(f"{of}.?{names.ATTR_NVLINK_PEERS}.orValue(0) != 0")
-    return found
+        result.append(f'{owner}.{names.ATTR_PRODUCT}.lowerAscii().contains("{part}")')
+    if wish.same is SharedAttribute.NVLINK:
+        result.append(f"{owner}.?{names.ATTR_NVLINK_PEERS}.orValue(0) != 0")
+    return result
 
 
 def _isolated(isolation: Isolation, driver: str) -> Raw:
@@ -193,7 +197,7 @@ def _isolated(isolation: Isolation, driver: str) -> Raw:
     return {"opaque": {"driver": driver, "parameters": parameters}}
 
 
-def _object(devices: Raw, form: Form) -> Raw:
+def _object(devices: Raw, form: OutputForm) -> Raw:
     spec: Raw = {"devices": devices}
     return {
         "apiVersion": "resource.k8s.io/v1",
@@ -203,7 +207,7 @@ def _object(devices: Raw, form: Form) -> Raw:
     }
 
 
-def _pod(form: Form) -> Raw:
+def _pod(form: OutputForm) -> Raw:
     named = "resourceClaimTemplateName" if form.template else "resourceClaimName"
     container: Raw = {
         "name": "main",
@@ -224,5 +228,5 @@ def _pod(form: Form) -> Raw:
     }
 
 
-def _meta(form: Form) -> Raw:
+def _meta(form: OutputForm) -> Raw:
     return {"name": form.name, **({"namespace": form.namespace} if form.namespace else {})}

@@ -84,25 +84,25 @@ def claim(  # noqa: PLR0913 - the options of a command
     # Loaded where something is made: the selectors' compiler takes half a second.
     from driver.cli.generate import claim as making  # noqa: PLC0415
 
-    wish = making.Wish(
+    wish = making.ClaimRequest(
         making.Kind(whole, mig, mps, time_slice, by_need),
         making.Amount(memory, compute, count, making.Isolation(isolation) if isolation else None),
         product,
-        making.Same(same) if same else None,
+        making.SharedAttribute(same) if same else None,
     )
-    form = making.Form(name, namespace, template, image if pod else "", driver_name)
-    with cli_errors.told():
-        made = making.documents(wish, form)
-    _print(made, output)
+    form = making.OutputForm(name, namespace, template, image if pod else "", driver_name)
+    with cli_errors.exit_on_error():
+        built = making.documents(wish, form)
+    _print(built, output)
 
 
-def _print(made: "list[making.Raw]", output: Literal["yaml", "json"]) -> None:
+def _print(print_: "list[making.Raw]", output: Literal["yaml", "json"]) -> None:
     if output == "yaml":
-        print("---\n".join(yaml.safe_dump(one, sort_keys=False) for one in made), end="")
-    elif len(made) == 1:
-        out.show_document(made[0], out.Format.JSON)
+        print("---\n".join(yaml.safe_dump(item, sort_keys=False) for item in print_), end="")
+    elif len(print_) == 1:
+        out.show_document(print_[0], out.Format.JSON)
     else:
-        print(json.dumps({"apiVersion": "v1", "kind": "List", "items": made}, indent=2))
+        print(json.dumps({"apiVersion": "v1", "kind": "List", "items": print_}, indent=2))
 
 
 app = typer.Typer(name="generate", no_args_is_help=True, rich_markup_mode=None)

@@ -1,9 +1,9 @@
-"""What pods ask for now where they asked for an old resource: a DeviceClass for each.
+"""DeviceClasses that replace the old resources in pods' requests.
 
 Where kube-scheduler allocates, the class has the resource as its `extendedResourceName` (KEP-5004),
 and pods stay as they are. Where Ration's controller allocates, the admission webhook converts them,
-and is told the class by a flag. A resource that stood for several things (a whole GPU on one node,
-a share on another) gets a class that selects all of them: which it is, the node's offer decides.
+and gets the class by a flag. A resource that stood for several things (a whole GPU on one node, a
+share on another) gets a class that selects all of them: the node's offer decides which.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,14 +61,14 @@ class Replacement:
 
     @property
     def profile(self) -> str:
-        """Of the only MIG profile that it stands for; "" otherwise."""
+        """Profile, if it stands for a single MIG profile; "" otherwise."""
         (first, *others) = sorted(self.targets)
         return "" if others else first.profile
 
     @property
     def several(self) -> str:
-        """What a container gets that asks for more than one; "" where they are as many devices."""
-        kinds = {one.kind for one in self.targets}
+        """What a container gets that requests more than one; "" if as many devices."""
+        kinds = {target.kind for target in self.targets}
         if self.resource == extended_resources.SHARED and not self.extended:
             return "several are as many shares of one GPU"
         if faces.Kind.MPS in kinds:
@@ -79,17 +79,17 @@ class Replacement:
 
     @property
     def old_key(self) -> str:
-        """What a ResourceQuota said."""
+        """Old key of a ResourceQuota."""
         return f"requests.{self.resource}"
 
     @property
     def new_key(self) -> str:
-        """What it says now."""
+        """New key of a ResourceQuota."""
         return f"{self.name}{QUOTA}"
 
     @property
     def counts(self) -> str:
-        """What the keys count (kubernetes 1.37.1, quota/v1/evaluator/core/resource_claims.go)."""
+        """Meaning of the keys (kubernetes 1.37.1, quota/v1/evaluator/core/resource_claims.go)."""
         if self.extended:
             return "keep the old key: it counts pods as before, and claims; the new one claims only"
         if self.name == names.CLASS_MIG:
@@ -107,20 +107,28 @@ def replacements(
     return tuple(make(resource, resources[resource]) for resource in sorted(resources))
 
 
-def values(found: Iterable[Replacement]) -> Mapping[str, object]:
+def values(result: Iterable[Replacement]) -> Mapping[str, object]:
     """The chart's `deviceClasses` for those that it installs."""
     tables: dict[str, dict[str, object]] = {}
     profiles: list[dict[str, str]] = []
-    for one in found:
-        if not one.extended or one.manifest is not None:
+    for replacement in result:
+        if not replacement.extended or replacement.manifest is not None:
             continue
-        if one.profile:
-            own = {} if one.name == _profile_class(one.profile) else {"name": one.name}
-            entry = {"profile": one.profile, **own, "extendedResourceName": one.resource}
+        if replacement.profile:
+            own = (
+                {}
+                if replacement.name == _profile_class(replacement.profile)
+                else {"name": replacement.name}
+            )
+            entry = {
+                "profile": replacement.profile,
+                **own,
+                "extendedResourceName": replacement.resource,
+            }
             profiles.append(entry)
         else:
-            (target,) = one.targets
-            tables[_CHART[target.kind][0]] = {"extendedResourceName": one.resource}
+            (target,) = replacement.targets
+            tables[_CHART[target.kind][0]] = {"extendedResourceName": replacement.resource}
     if profiles:
         tables.setdefault("mig", {})["profiles"] = profiles
     return tables
@@ -149,12 +157,12 @@ def _converted(resource: str, targets: frozenset[Target]) -> Replacement:
         manifest = _manifest(name, targets)
     left = ""
     if not extended_resources.is_convertible(resource):
-        asked = resource.removesuffix(device_plugin_config.SHARED_SUFFIX)
-        left = f"the webhook does not convert {resource}: pods have to ask for {asked}"
+        requested = resource.removesuffix(device_plugin_config.SHARED_SUFFIX)
+        left = f"the webhook does not convert {resource}: pods have to ask for {requested}"
     flag, usual = _WEBHOOK.get(resource, ("", name))
-    told = f"{flag}={name}" if name != usual else ""
+    message = f"{flag}={name}" if name != usual else ""
     return Replacement(
-        resource, targets, name, extended=False, manifest=manifest, flag=told, left=left
+        resource, targets, name, extended=False, manifest=manifest, flag=message, left=left
     )
 
 
@@ -165,7 +173,7 @@ def _own_name(resource: str) -> str:
 
 
 def _profile_class(profile: str) -> str:
-    """As the chart names it."""
+    """Return the chart's class name of a profile."""
     return f"gpu-mig-{profile.replace('+', '.').lower()}.{names.GROUP}"
 
 
@@ -186,9 +194,9 @@ def _manifest(
 
 
 def _selected(targets: Iterable[Target]) -> Iterator[str]:
-    for one in sorted(targets):
-        pairs = _TERMS[one.kind]
-        if one.profile:
-            pairs = (*pairs, (names.ATTR_PROFILE, one.profile))
-        where = f'device.attributes["{names.DRIVER}"]'
-        yield " && ".join(f'{where}.{attribute} == "{value}"' for attribute, value in pairs)
+    for target in sorted(targets):
+        pairs = _TERMS[target.kind]
+        if target.profile:
+            pairs = (*pairs, (names.ATTR_PROFILE, target.profile))
+        path = f'device.attributes["{names.DRIVER}"]'
+        yield " && ".join(f'{path}.{attribute} == "{value}"' for attribute, value in pairs)

@@ -86,12 +86,14 @@ def show(  # noqa: PLR0913 - the options of a command
     # Loaded where a plan is made: the models take half a second, and other commands need none.
     from driver.cli.migrate import plan, run  # noqa: PLC0415
 
-    options = plan.Options(
+    options = plan.PlanOptions(
         scheduler=allocator == "scheduler", per_gpu=per_gpu, default=default, operator=operator
     )
     cluster = run.Cluster(configmap, namespace, kubeconfig)
-    asked = run.Asked(tuple(files or ()), nodes, cluster, options)
-    made = run.make(asked, None if folder is None else run.Out(folder, force=force))
-    run.show(made, output)
-    if strict and run.is_open(made):
+    requested = run.MigrateOptions(tuple(files or ()), nodes, cluster, options)
+    migration = run.run_migration(
+        requested, None if folder is None else run.OutputFolder(folder, force=force)
+    )
+    run.show(migration, output)
+    if strict and run.needs_attention(migration):
         raise typer.Exit(run.TO_SEE)

@@ -27,32 +27,32 @@ BARE_NAME = "config"
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What the files held: configurations by name, before `overrides`, which are for each of them.
+class ConfigFiles:
+    """Contents of the files: configurations by name, before `overrides`, which apply to each.
 
-    `elsewhere`: ConfigMaps that are named and were not given.
+    `missing`: ConfigMaps that are named and were not given.
     """
 
     configs: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     overrides: Mapping[str, object] = field(default_factory=dict)
     default: str = ""
     operator: bool = False
-    elsewhere: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
     notes: tuple[Finding, ...] = ()
 
     def body(self, name: str) -> Mapping[str, object]:
         """A configuration with the overrides in it; the device plugin's defaults for ""."""
-        made: dict[str, object] = copy.deepcopy(dict(self.configs.get(name, {})))
+        merged: dict[str, object] = copy.deepcopy(dict(self.configs.get(name, {})))
         for path, value in self.overrides.items():
             *tables, key = path.split(".")
-            table = made
-            for one in tables:
-                inner = table.get(one)
+            table = merged
+            for item in tables:
+                inner = table.get(item)
                 inner = inner if isinstance(inner, dict) else {}
-                table[one] = inner
+                table[item] = inner
                 table = inner
             table[key] = value
-        return made
+        return merged
 
 
 class _Loader(yaml.SafeLoader):
@@ -73,89 +73,89 @@ def _unique(loader: _Loader, node: yaml.MappingNode) -> dict[object, object]:
 _Loader.add_constructor(yaml.resolver.BaseResolver.DEFAULT_MAPPING_TAG, _unique)
 
 
-def load(text: str, where: str) -> list[object]:
+def load(text: str, path: str) -> list[object]:
     """The YAML (or JSON) documents of a text.
 
     Raises:
         BadInput: it is none, or a key stands twice.
     """
     try:
-        return [one for one in yaml.load_all(text, _Loader) if one is not None]
+        return [item for item in yaml.load_all(text, _Loader) if item is not None]
     except errors.BadInput as error:
-        raise errors.BadInput(f"{where}: {error.location}", error.problem) from error
+        raise errors.BadInput(f"{path}: {error.location}", error.problem) from error
     except (yaml.YAMLError, TypeError, ValueError) as error:
-        raise errors.BadInput(where, f"is no YAML: {' '.join(str(error).split())}") from error
+        raise errors.BadInput(path, f"is no YAML: {' '.join(str(error).split())}") from error
 
 
-def find(files: Mapping[str, str]) -> Found:
-    """What files, texts by name, hold.
+def read_configs(files: Mapping[str, str]) -> ConfigFiles:
+    """Read files, texts by name.
 
     Raises:
-        BadInput: a document is nothing that says how the device plugin is configured.
+        BadInput: a document does not configure the device plugin.
     """
-    parts = [part for where, text in files.items() for part in _parts(text, where)]
+    parts = [part for path, text in files.items() for part in _parts(text, path)]
     if not parts:
         raise errors.BadInput(", ".join(files), "is empty", _EXPECTED)
     configs: dict[str, Mapping[str, object]] = {}
     for part in parts:
-        for name, where, body in _named(part):
+        for name, path, body in _named(part):
             if name in configs:
-                raise errors.BadInput(where, f"there is another configuration {name}")
+                raise errors.BadInput(path, f"there is another configuration {name}")
             configs[name] = body
     named = {name for part in parts for name in part.elsewhere}
-    given = {part.configmap for part in parts}
-    return Found(
+    granted = {part.configmap for part in parts}
+    return ConfigFiles(
         configs=configs,
         overrides={k: v for part in parts for k, v in part.overrides.items()},
         default=next((part.default for part in reversed(parts) if part.default), ""),
         operator=any(part.operator for part in parts),
-        elsewhere=tuple(sorted(named - given)),
+        missing=tuple(sorted(named - granted)),
         notes=tuple(note for part in parts for note in part.notes),
     )
 
 
-def _named(part: sources.Part) -> Iterator[tuple[str, str, Mapping[str, object]]]:
-    for name, (text, where) in part.texts.items():
-        yield name, where, _one(text, where)
+def _named(part: sources.ConfigPart) -> Iterator[tuple[str, str, Mapping[str, object]]]:
+    for name, (text, path) in part.texts.items():
+        yield name, path, _one(text, path)
     if part.bare is not None:
         yield BARE_NAME, part.where, part.bare
 
 
-def _parts(text: str, where: str) -> Iterator[sources.Part]:
-    for document in load(text, where):
-        yield from _of(document, where)
+def _parts(text: str, path: str) -> Iterator[sources.ConfigPart]:
+    for document in load(text, path):
+        yield from _of(document, path)
 
 
-def _of(document: object, where: str) -> Iterable[sources.Part]:
+def _of(document: object, path: str) -> Iterable[sources.ConfigPart]:
     if not isinstance(document, Mapping):
-        raise errors.BadInput(where, f"is {type(document).__name__}", _EXPECTED)
+        raise errors.BadInput(path, f"is {type(document).__name__}", _EXPECTED)
     kind = document.get("kind")
     if kind in {"List", "ConfigMapList"}:
-        return [part for one in document.get("items") or () for part in _of(one, where)]
+        return [part for item in document.get("items") or () for part in _of(item, path)]
     reader = sources.KINDS.get(str(kind))
     if reader is not None:
-        return [reader(document, where)]
+        return [reader(document, path)]
     if kind is not None:
-        raise errors.BadInput(where, f"is a {kind}", _EXPECTED)
+        raise errors.BadInput(path, f"is a {kind}", _EXPECTED)
     if not document or _OWN & set(document):
-        return [sources.Part(bare=_configuration(document, where), where=where)]
-    found = sources.of_values(document, where)
-    if found is None and not _BARE & set(document):
-        raise errors.BadInput(where, "says nothing that is known", _EXPECTED)
-    return [found or sources.Part(bare=document, where=where)]
+        return [sources.ConfigPart(bare=_configuration(document, path), where=path)]
+    config_part = sources.parse_values(document, path)
+    if config_part is None and not _BARE & set(document):
+        raise errors.BadInput(path, "says nothing that is known", _EXPECTED)
+    return [config_part or sources.ConfigPart(bare=document, where=path)]
 
 
-def _one(text: str, where: str) -> Mapping[str, object]:
-    documents = load(text, where)
+def _one(text: str, path: str) -> Mapping[str, object]:
+    documents = load(text, path)
     if not documents:
         return {}
     if len(documents) > 1 or not isinstance(documents[0], dict):
-        raise errors.BadInput(where, "is not one configuration", "version: v1, flags, sharing")
-    return _configuration(documents[0], where)
+        raise errors.BadInput(path, "is not one configuration", "version: v1, flags, sharing")
+    return _configuration(documents[0], path)
 
 
-def _configuration(body: Mapping[str, object], where: str) -> Mapping[str, object]:
+def _configuration(body: Mapping[str, object], path: str) -> Mapping[str, object]:
     if _MIG_PARTED in body:
         problem = f"has {_MIG_PARTED}, which the MIG manager reads, not the device plugin"
-        raise errors.BadInput(where, problem, "it left out: instances that exist are offered")
+        raise errors.BadInput(path, problem, "it left out: instances that exist are offered")
     return body

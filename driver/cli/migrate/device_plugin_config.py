@@ -34,8 +34,8 @@ def _devices(value: object) -> Devices:
             return "all"
         case int() if not isinstance(value, bool) and value > 0:
             return value
-        case list() if all(_is_ref(one) for one in value):
-            return tuple(str(one) for one in value)
+        case list() if all(_is_ref(item) for item in value):
+            return tuple(str(item) for item in value)
     raise ValueError('is not "all", a count above 0, or a list of indices and UUIDs')
 
 
@@ -46,7 +46,7 @@ def _is_ref(value: object) -> bool:
 def _texts(value: object) -> tuple[str, ...]:
     if isinstance(value, str):
         return tuple(value.split(","))
-    if isinstance(value, list) and all(isinstance(one, str) for one in value):
+    if isinstance(value, list) and all(isinstance(item, str) for item in value):
         return tuple(value)
     raise ValueError("is neither a word nor a list of words")
 
@@ -165,12 +165,12 @@ class Config(_Old):
 
     @property
     def mig_strategy(self) -> str:
-        """How MIG devices are told: none, single or mixed."""
+        """Strategy for MIG resources: none, single or mixed."""
         return (self.flags and self.flags.mig_strategy) or "none"
 
     @property
     def is_mixed(self) -> bool:
-        """Whether parts have resources of their own."""
+        """Return whether parts have resources of their own."""
         return self.mig_strategy == "mixed"
 
     @property
@@ -186,7 +186,7 @@ class Config(_Old):
         return self.sharing.mps or self.sharing.time_slicing
 
 
-def read(body: Mapping[str, object], where: str) -> Config:
+def read(body: Mapping[str, object], location: str) -> Config:
     """Read one configuration.
 
     Raises:
@@ -200,4 +200,4 @@ def read(body: Mapping[str, object], where: str) -> Config:
             "."
         )
         problem = first["msg"].removeprefix("Value error, ")
-        raise errors.BadInput(f"{where}{path}", problem) from error
+        raise errors.BadInput(f"{location}{path}", problem) from error

@@ -1,12 +1,12 @@
-"""What is said of a setting: it is used, means something else now, means nothing, or is unknown."""
+"""Findings on settings: used, changed in meaning, without effect, or unknown."""
 
 import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Fate(StrEnum):
-    """What becomes of a setting."""
+class SettingFate(StrEnum):
+    """Outcome for a setting."""
 
     USED = "used"
     CHANGED = "changed"
@@ -16,26 +16,26 @@ class Fate(StrEnum):
     UNKNOWN = "unknown"
 
     @property
-    def is_for_people(self) -> bool:
-        """Whether somebody has to look at it."""
-        return self in {Fate.CHANGED, Fate.UNKNOWN}
+    def needs_attention(self) -> bool:
+        """Return whether a person has to look at it."""
+        return self in {SettingFate.CHANGED, SettingFate.UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class FateText:
     """A fate and, in a sentence, why and what there is instead."""
 
-    fate: Fate
+    fate: SettingFate
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What becomes of the setting at `path` (`sharing.mps.resources[0].replicas`)."""
+    """Outcome for the setting at `path` (`sharing.mps.resources[0].replicas`)."""
 
     path: str
     value: object
-    fate: Fate
+    fate: SettingFate
     text: str
 
     @property

@@ -28,20 +28,20 @@ class Node:
 
     @property
     def has_gpus(self) -> bool:
-        """Whether the device plugin is or was at work on it."""
-        told = self.labels.get(_PRESENT) == "true" or CONFIG_LABEL in self.labels
-        return told or any(self.resources.values())
+        """Return whether the device plugin runs or ran on it."""
+        message = self.labels.get(_PRESENT) == "true" or CONFIG_LABEL in self.labels
+        return message or any(self.resources.values())
 
     @property
     def gpus(self) -> int:
-        """How many GPUs, as GPU feature discovery labels them; else how many were given out."""
+        """Number of GPUs, by GPU feature discovery's label; else by the plugin's capacity."""
         label = self.labels.get(_COUNT, "")
         return int(label) if label.isdigit() else sum(self.resources.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """How the device plugin chooses for a node without the label.
+    """Configuration that the device plugin chooses for a node without the label.
 
     `operator`: the GPU operator's falls back to no configuration; the chart's to one named
     `default`, then to the only one.
@@ -62,47 +62,47 @@ class Selection:
             return "default"
         return next(iter(self.names)) if len(self.names) == 1 else None
 
-    def of(self, node: Node) -> str | None:
-        """The configuration of a node; None where it names one that is not there."""
+    def node_config(self, node: Node) -> str | None:
+        """Return the configuration of a node; None if it names a missing one."""
         named = node.labels.get(CONFIG_LABEL, "")
         if not named:
             return self.usual
         return named if named in self.names else None
 
 
-def read(document: object, where: str) -> tuple[Node, ...]:
+def read(document: object, location: str) -> tuple[Node, ...]:
     """Nodes of `kubectl get nodes -o json` (or yaml), or a single one.
 
     Raises:
         BadInput: it is not that.
     """
-    found = tuple(_node(raw, at) for at, raw in _objects(document, where))
-    if not found:
-        raise errors.BadInput(where, "has no nodes", "what kubectl get nodes -o json prints")
-    return found
+    nodes = tuple(_node(raw, path) for path, raw in _objects(document, location))
+    if not nodes:
+        raise errors.BadInput(location, "has no nodes", "what kubectl get nodes -o json prints")
+    return nodes
 
 
-def _objects(document: object, where: str) -> Iterator[tuple[str, fields.Raw]]:
+def _objects(document: object, location: str) -> Iterator[tuple[str, fields.Raw]]:
     listed: object = document
     if isinstance(document, Mapping):
         kind = document.get("kind")
         listed = document.get("items") if kind in _PLURAL else [document]
     if not isinstance(listed, Sequence) or isinstance(listed, str):
-        raise errors.BadInput(where, "is no list", "what kubectl get nodes -o json prints")
-    for number, one in enumerate(listed):
-        at = f"{where}.items[{number}]"
-        if not isinstance(one, Mapping) or one.get("kind", "Node") != "Node":
-            raise errors.BadInput(at, "is no Node", "what kubectl get nodes -o json prints")
-        yield at, one
+        raise errors.BadInput(location, "is no list", "what kubectl get nodes -o json prints")
+    for number, item in enumerate(listed):
+        path = f"{location}.items[{number}]"
+        if not isinstance(item, Mapping) or item.get("kind", "Node") != "Node":
+            raise errors.BadInput(path, "is no Node", "what kubectl get nodes -o json prints")
+        yield path, item
 
 
-def _node(raw: fields.Raw, at: str) -> Node:
-    meta = fields.mapping(raw, "metadata", at)
-    capacity = fields.mapping(fields.mapping(raw, "status", at), "capacity", at)
+def _node(raw: fields.Raw, path: str) -> Node:
+    meta = fields.mapping(raw, "metadata", path)
+    capacity = fields.mapping(fields.mapping(raw, "status", path), "capacity", path)
     counted = {
         name: int(str(count))
         for name, count in capacity.items()
         if _RESOURCE.match(name) and str(count).isdigit()
     }
-    labels = fields.text_map(meta, "labels", f"{at}.metadata")
-    return Node(fields.required_text(meta, "name", f"{at}.metadata"), labels, counted)
+    labels = fields.text_map(meta, "labels", f"{path}.metadata")
+    return Node(fields.required_text(meta, "name", f"{path}.metadata"), labels, counted)

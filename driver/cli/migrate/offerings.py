@@ -1,4 +1,4 @@
-"""What the GPUs of a node with an old configuration are offered as: what they were, no more."""
+"""Offerings that keep the GPUs of an old configuration as they were."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,54 +11,56 @@ from driver.resources import extended_resources
 
 @dataclass(frozen=True, slots=True, order=True)
 class Target:
-    """What a pod got by an old resource; `profile` is that of a MIG device, "" for any."""
+    """Device that a pod got by an old resource; `profile` is a MIG device's, "" for any."""
 
     kind: faces.Kind
     profile: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class NodeOffer:
     """Rules for the node's GPUs, without its name, and what each old resource stands for."""
 
     rules: tuple[offerings.Rule, ...]
     resources: tuple[tuple[str, frozenset[Target]], ...]
 
 
-def of(config: device_plugin_config.Config, *, per_gpu: bool = False) -> Offer:
-    """What a configuration's nodes offer.
+def offer(config: device_plugin_config.Config, *, per_gpu: bool = False) -> NodeOffer:
+    """Return the offer of a configuration's nodes.
 
     `per_gpu`: `devices`, which the device plugin ignores, says which GPUs are shared.
     """
     entries = [
-        one
-        for one in _shared(config)
-        if one.resource == device_plugin_config.GPU and one.replicas > 1
+        replicated
+        for replicated in _shared(config)
+        if replicated.resource == device_plugin_config.GPU and replicated.replicas > 1
     ]
     parts = frozenset({faces.Kind.MIG}) if config.mig_strategy != "none" else frozenset()
-    everywhere = [one for one in entries if not per_gpu or one.devices == "all"]
-    some = [one for one in entries if one not in everywhere]
+    everywhere = [
+        replicated for replicated in entries if not per_gpu or replicated.devices == "all"
+    ]
+    some = [replicated for replicated in entries if replicated not in everywhere]
     shared = _kind(config)
     kind = shared if everywhere else faces.Kind.WHOLE
-    count = max((one.replicas for one in everywhere), default=1)
+    count = max((replicated.replicas for replicated in everywhere), default=1)
     rules = (
         _rule(kind, count, parts),
         *(
-            _rule(shared, one.replicas, parts, selected)
-            for one in some
-            for selected in _selectors(one.devices)
+            _rule(shared, replicated.replicas, parts, selected)
+            for replicated in some
+            for selected in _selectors(replicated.devices)
         ),
     )
     kinds = {kind, shared} if some else {kind}
-    return Offer(rules, tuple(_resources(config, kinds, parts)))
+    return NodeOffer(rules, tuple(_resources(config, kinds, parts)))
 
 
 def _selectors(devices: device_plugin_config.Devices) -> Iterator[offerings.GpuSelector]:
     if isinstance(devices, int):
         yield offerings.GpuSelector(index=tuple(range(devices)))
     elif isinstance(devices, tuple):
-        indices = tuple(int(one) for one in devices if one.isdigit())
-        uuids = tuple(one for one in devices if one.startswith("GPU-"))
+        indices = tuple(int(device) for device in devices if device.isdigit())
+        uuids = tuple(device for device in devices if device.startswith("GPU-"))
         if indices:
             yield offerings.GpuSelector(index=indices)
         if uuids:
@@ -104,8 +106,10 @@ def _resources(
         yield name, frozenset({Target(kind), *(Target(part) for part in under)})
     if not config.is_mixed:
         return
-    for one in _shared(config):
-        profile = extended_resources.mig_profile(one.resource)
+    for replicated in _shared(config):
+        profile = extended_resources.mig_profile(replicated.resource)
         if profile is not None:
-            suffix = device_plugin_config.SHARED_SUFFIX if renamed and one.replicas > 1 else ""
-            yield one.resource + suffix, frozenset({Target(faces.Kind.MIG, profile)})
+            suffix = (
+                device_plugin_config.SHARED_SUFFIX if renamed and replicated.replicas > 1 else ""
+            )
+            yield replicated.resource + suffix, frozenset({Target(faces.Kind.MIG, profile)})

@@ -16,12 +16,12 @@ from driver.resources import extended_resources
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to migrate.
+class PlanOptions:
+    """Options of a migration.
 
-    `scheduler`: kube-scheduler allocates, without Ration's controller. `per_gpu`: take `devices`
-    at its word. `default`: the configuration of nodes without a label, over what the files say.
-    `operator`: the GPU operator runs the device plugin; None: see by the files and the nodes.
+    `scheduler`: kube-scheduler allocates, without Ration's controller. `per_gpu`: apply `devices`
+    literally. `default`: the configuration of nodes without a label, over what the files say.
+    `operator`: the GPU operator runs the device plugin; None: detect by the files and the nodes.
     """
 
     scheduler: bool = False
@@ -36,14 +36,14 @@ class Migrated:
 
     name: str
     config: device_plugin_config.Config
-    offer: migrate_offerings.Offer
+    offer: migrate_offerings.NodeOffer
     findings: tuple[Finding, ...]
     usual: bool
     nodes: tuple[str, ...] | None
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class NodeSteps:
     """A node, in the order in which nodes are taken over."""
 
     node: migrate_nodes.Node
@@ -62,38 +62,40 @@ class Plan:
     replacements: tuple[classes.Replacement, ...]
     rules: tuple[offerings.Rule, ...]
     values: Mapping[str, object]
-    turns: tuple[Turn, ...]
+    turns: tuple[NodeSteps, ...]
     open: tuple[str, ...]
 
     @property
     def findings(self) -> Iterator[Finding]:
-        """Of all configurations, and around them."""
+        """Yield the findings of all configurations, and around them."""
         yield from self.notes
-        for one in self.configs:
-            yield from one.findings
+        for migrated in self.configs:
+            yield from migrated.findings
 
 
 @dataclass(frozen=True, slots=True)
 class _World:
-    """What was read: configurations by name, and nodes with the name of the one they have."""
+    """Inputs: configurations by name, and nodes with the name of theirs."""
 
-    found: config_files.Found
+    found: config_files.ConfigFiles
     nodes: tuple[migrate_nodes.Node, ...] | None
     selection: migrate_nodes.Selection
-    options: Options
+    options: PlanOptions
     operator: bool
     having: Mapping[str, tuple[migrate_nodes.Node, ...]] = field(default_factory=dict)
 
 
-def make(
-    found: config_files.Found, nodes: tuple[migrate_nodes.Node, ...] | None, options: Options
+def build_plan(
+    result: config_files.ConfigFiles,
+    nodes: tuple[migrate_nodes.Node, ...] | None,
+    options: PlanOptions,
 ) -> Plan:
     """The plan for what was found.
 
     Raises:
         BadInput: a configuration is one that the device plugin refuses, or the default is none.
     """
-    world = _world(found, nodes, options)
+    world = _world(result, nodes, options)
     configs = tuple(_migrated(name, world) for name in _names(world))
     resources = _resources(configs, world)
     replaced = classes.replacements(resources, scheduler=options.scheduler)
@@ -102,7 +104,7 @@ def make(
         operator=world.operator,
         scheduler=options.scheduler,
         configs=configs,
-        notes=found.notes,
+        notes=result.notes,
         replacements=replaced,
         rules=rules,
         values=_values(configs, replaced, rules, scheduler=options.scheduler),
@@ -112,26 +114,28 @@ def make(
 
 
 def _world(
-    found: config_files.Found, nodes: tuple[migrate_nodes.Node, ...] | None, options: Options
+    result: config_files.ConfigFiles,
+    nodes: tuple[migrate_nodes.Node, ...] | None,
+    options: PlanOptions,
 ) -> _World:
-    default = options.default or found.default
-    if default and default not in found.configs:
-        there = ", ".join(found.configs) or "none"
-        raise errors.BadInput("default", f"{default} is no configuration here", there)
-    labelled = any(migrate_nodes.OPERATOR_LABEL in one.labels for one in nodes or ())
-    operator = (found.operator or labelled) if options.operator is None else options.operator
-    selection = migrate_nodes.Selection(tuple(found.configs), default, operator)
+    default = options.default or result.default
+    if default and default not in result.configs:
+        existing = ", ".join(result.configs) or "none"
+        raise errors.BadInput("default", f"{default} is no configuration here", existing)
+    labelled = any(migrate_nodes.OPERATOR_LABEL in item.labels for item in nodes or ())
+    operator = (result.operator or labelled) if options.operator is None else options.operator
+    selection = migrate_nodes.Selection(tuple(result.configs), default, operator)
     having: dict[str, list[migrate_nodes.Node]] = {}
     for node in nodes or ():
-        name = selection.of(node)
+        name = selection.node_config(node)
         if node.has_gpus and name is not None:
             having.setdefault(name, []).append(node)
-    kept = {name: tuple(members) for name, members in having.items()}
-    return _World(found, nodes, selection, options, operator, kept)
+    node_list = {name: tuple(members) for name, members in having.items()}
+    return _World(result, nodes, selection, options, operator, node_list)
 
 
 def _names(world: _World) -> list[str]:
-    """Those of the files; the plugin's own defaults too where a node has them."""
+    """Return the files' names; the plugin's defaults too where a node has them."""
     usual = world.selection.usual
     bare = migrate_nodes.PLUGINS_DEFAULTS
     needed = bare in world.having or (usual == bare and world.nodes is None)
@@ -141,28 +145,28 @@ def _names(world: _World) -> list[str]:
 def _migrated(name: str, world: _World) -> Migrated:
     body = world.found.body(name)
     config = device_plugin_config.read(body, f"{name or 'settings'}: ")
-    situation = settings.Situation(
+    situation = settings.SettingContext(
         config, per_gpu=world.options.per_gpu, scheduler=world.options.scheduler
     )
     nodes = world.having.get(name, ()) if world.nodes is not None else None
     return Migrated(
         name=name,
         config=config,
-        offer=migrate_offerings.of(config, per_gpu=world.options.per_gpu),
-        findings=settings.findings(body, situation),
+        offer=migrate_offerings.offer(config, per_gpu=world.options.per_gpu),
+        findings=settings.setting_findings(body, situation),
         usual=world.selection.usual == name,
-        nodes=None if nodes is None else tuple(one.name for one in nodes),
+        nodes=None if nodes is None else tuple(node.name for node in nodes),
     )
 
 
 def _in_use(configs: Iterable[Migrated]) -> Iterator[Migrated]:
-    for one in configs:
-        if one.usual or one.nodes is None or one.nodes:
-            yield one
+    for migrated in configs:
+        if migrated.usual or migrated.nodes is None or migrated.nodes:
+            yield migrated
 
 
 def _resources(configs: Iterable[Migrated], world: _World) -> Mapping[str, frozenset[Target]]:
-    """What each old resource stood for, over all configurations that count and on the nodes."""
+    """Map each old resource to its targets, over all configurations in use and nodes."""
     stood: dict[str, frozenset[Target]] = {}
     for config in _in_use(configs):
         nodes = world.having.get(config.name, ()) if config.config.is_mixed else ()
@@ -188,13 +192,13 @@ def _rules(configs: Iterable[Migrated]) -> Iterator[offerings.Rule]:
     Each rule says its faces, so that a later one takes the place of all before it.
     """
     in_use = tuple(_in_use(configs))
-    for one in in_use:
-        if one.usual:
-            yield from one.offer.rules
-    for one in in_use:
-        if not one.usual and one.nodes:
-            for rule in one.offer.rules:
-                yield rule.model_copy(update={"nodes": tuple(sorted(one.nodes))})
+    for migrated in in_use:
+        if migrated.usual:
+            yield from migrated.offer.rules
+    for migrated in in_use:
+        if not migrated.usual and migrated.nodes:
+            for rule in migrated.offer.rules:
+                yield rule.model_copy(update={"nodes": tuple(sorted(migrated.nodes))})
 
 
 def _values(
@@ -205,30 +209,30 @@ def _values(
     scheduler: bool,
 ) -> Mapping[str, object]:
     on = {"nodeSelector": {migrate_steps.TAKEN: "true"}}
-    plugin: dict[str, object] = {**on, "offerings": [rule_document(one) for one in rules]}
-    made: dict[str, object] = {"kubeletPlugin": plugin, "mps": on}
+    plugin: dict[str, object] = {**on, "offerings": [rule_document(rule) for rule in rules]}
+    values: dict[str, object] = {"kubeletPlugin": plugin, "mps": on}
     root = _driver_root(configs)
     if root != "/":
-        made["driverRoot"] = root
+        values["driverRoot"] = root
     if scheduler:
-        made |= {"allocator": "scheduler", "controller": {"enabled": False}}
-        shared = {target.kind for one in replaced for target in one.targets} & faces.SHARED_KINDS
+        values |= {"allocator": "scheduler", "controller": {"enabled": False}}
+        shared = {target.kind for rule in replaced for target in rule.targets} & faces.SHARED_KINDS
         if shared:
             # What the device plugin did too: kube-scheduler knows no namespaces in this (D18).
             plugin["shareDomain"] = "cluster"
-    flags = [one.flag for one in replaced if one.flag]
+    flags = [rule.flag for rule in replaced if rule.flag]
     if flags:
-        made["admission"] = {"extraArgs": flags}
+        values["admission"] = {"extraArgs": flags}
     tables = classes.values(replaced)
-    return made | ({"deviceClasses": tables} if tables else {})
+    return values | ({"deviceClasses": tables} if tables else {})
 
 
 def rule_document(rule: offerings.Rule) -> Mapping[str, object]:
     """A rule as YAML has it, without what it does not say."""
-    made = rule.model_dump(mode="json", exclude_defaults=True)
+    built = rule.model_dump(mode="json", exclude_defaults=True)
     if rule.faces is not None:
-        made["faces"] = sorted(one.value for one in rule.faces)
-    return made
+        built["faces"] = sorted(kind.value for kind in rule.faces)
+    return built
 
 
 def _driver_root(configs: Iterable[Migrated]) -> str:
@@ -236,26 +240,26 @@ def _driver_root(configs: Iterable[Migrated]) -> str:
 
 
 def _roots(configs: Iterable[Migrated]) -> tuple[str, ...]:
-    """What the configurations that count say, the usual one's first."""
-    ordered = sorted(_in_use(configs), key=lambda one: not one.usual)
-    said = (one.config.flags and one.config.flags.nvidia_driver_root for one in ordered)
-    return tuple(dict.fromkeys(settings.driver_root(one) for one in said if one))
+    """Return the driver roots of the configurations in use, the usual one's first."""
+    ordered = sorted(_in_use(configs), key=lambda item: not item.usual)
+    flagses = (item.config.flags and item.config.flags.nvidia_driver_root for item in ordered)
+    return tuple(dict.fromkeys(settings.driver_root(item) for item in flagses if item))
 
 
-def _turns(world: _World) -> Iterator[Turn]:
+def _turns(world: _World) -> Iterator[NodeSteps]:
     """Small nodes first: the first one to try it on costs least."""
     pairs = [(node, name) for name, members in world.having.items() for node in members]
     for node, name in sorted(pairs, key=lambda pair: (pair[0].gpus, pair[0].name)):
-        yield Turn(node, name, migrate_steps.of(node.name, operator=world.operator))
+        yield NodeSteps(node, name, migrate_steps.node_steps(node.name, operator=world.operator))
 
 
 def _open(
     world: _World, configs: tuple[Migrated, ...], replaced: tuple[classes.Replacement, ...]
 ) -> Iterator[str]:
-    """What a person has to see to."""
-    for name in world.found.elsewhere:
+    """Yield what a person has to resolve."""
+    for name in world.found.missing:
         yield f"ConfigMap {name} is named and was not given: kubectl get configmap {name} -o yaml"
-    if world.nodes is None and any(not one.usual for one in configs):
+    if world.nodes is None and any(not config.usual for config in configs):
         yield (
             "which nodes have which configuration is not known, and the values hold only that of "
             "nodes without the label: give --nodes"
@@ -263,7 +267,7 @@ def _open(
     if world.selection.usual is None:
         yield "nodes without the label have no configuration: say which by --default"
     for node in world.nodes or ():
-        if node.has_gpus and world.selection.of(node) is None:
+        if node.has_gpus and world.selection.node_config(node) is None:
             label = node.labels.get(migrate_nodes.CONFIG_LABEL)
             yield f"node {node.name} is labelled for {label or 'none'}, which is not here: left out"
     roots = _roots(configs)
@@ -271,4 +275,4 @@ def _open(
         yield f"the configurations disagree on nvidiaDriverRoot, the chart has one: {roots[0]}"
     if world.operator and not roots:
         yield "where the GPU operator brings the driver: driverRoot: /run/nvidia/driver"
-    yield from (one.left for one in replaced if one.left)
+    yield from (config.left for config in replaced if config.left)

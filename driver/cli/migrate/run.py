@@ -1,4 +1,4 @@
-"""What `ration migrate` does: read files or a cluster, plan, write."""
+"""Runs `ration migrate`: reads files or a cluster, plans, writes."""
 
 import json
 import os
@@ -22,7 +22,7 @@ _TIMEOUT_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where to read from in place of files; without a ConfigMap's name, nowhere."""
+    """Cluster to read from instead of files; unused without a ConfigMap's name."""
 
     configmap: str
     namespace: str
@@ -30,53 +30,63 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What to plan from."""
+class MigrateOptions:
+    """Inputs of the plan."""
 
     files: tuple[Path, ...]
     nodes: Path | None
     cluster: Cluster
-    options: plan.Options
+    options: plan.PlanOptions
 
 
 @dataclass(frozen=True, slots=True)
-class Out:
-    """Where files go, and whether over those that are there."""
+class OutputFolder:
+    """Folder for files, and whether to overwrite existing ones."""
 
     folder: Path
     force: bool
 
 
-def make(asked: Asked, to: Out | None) -> plan.Plan:
+def run_migration(migrate_options: MigrateOptions, to: OutputFolder | None) -> plan.Plan:
     """The plan, and its files where they are wanted; exits, with words, where that fails."""
     try:
-        made = _plan(asked)
+        migration = _plan(migrate_options)
         if to is not None:
-            _write(render.files(made), to)
+            _write(render.plan_files(migration), to)
     except (errors.ApiError, errors.BadInput) as error:
-        cli_errors.stop(cli_errors.line(error), cli_errors.code(error))
+        cli_errors.stop(cli_errors.error_line(error), cli_errors.exit_code(error))
     except (OSError, UnicodeDecodeError) as error:
         cli_errors.stop(str(error), cli_errors.BAD)
-    return made
+    return migration
 
 
-def is_open(made: plan.Plan) -> bool:
-    """Whether somebody has to look at something."""
-    return bool(made.open) or any(one.fate.is_for_people for one in made.findings)
+def needs_attention(migration: plan.Plan) -> bool:
+    """Return whether a person has to look at something."""
+    return bool(migration.open) or any(
+        finding.fate.needs_attention for finding in migration.findings
+    )
 
 
-def _plan(asked: Asked) -> plan.Plan:
-    if bool(asked.files) == bool(asked.cluster.configmap):
+def _plan(migrate_options: MigrateOptions) -> plan.Plan:
+    if bool(migrate_options.files) == bool(migrate_options.cluster.configmap):
         raise errors.BadInput("input", "is missing or twice", "either FILES or --configmap")
-    texts = {str(path): _read(path) for path in asked.files}
-    told: object = None
-    if asked.cluster.configmap:
-        text, told = _from_cluster(asked.cluster, with_nodes=asked.nodes is None)
-        texts[asked.cluster.configmap] = text
-    if asked.nodes is not None:
-        told = (config_files.load(_read(asked.nodes), str(asked.nodes)) or [[]])[0]
-    known = None if told is None else migrate_nodes.read(told, str(asked.nodes or "nodes"))
-    return plan.make(config_files.find(texts), known, asked.options)
+    texts = {str(path): _read(path) for path in migrate_options.files}
+    message: object = None
+    if migrate_options.cluster.configmap:
+        text, message = _from_cluster(
+            migrate_options.cluster, with_nodes=migrate_options.nodes is None
+        )
+        texts[migrate_options.cluster.configmap] = text
+    if migrate_options.nodes is not None:
+        message = (
+            config_files.load(_read(migrate_options.nodes), str(migrate_options.nodes)) or [[]]
+        )[0]
+    nodes = (
+        None
+        if message is None
+        else migrate_nodes.read(message, str(migrate_options.nodes or "nodes"))
+    )
+    return plan.build_plan(config_files.read_configs(texts), nodes, migrate_options.options)
 
 
 def _read(path: Path) -> str:
@@ -89,28 +99,28 @@ def _from_cluster(cluster: Cluster, *, with_nodes: bool) -> tuple[str, object]:
 
     usual = Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
     kube = client.KubeClient.connect(cluster.kubeconfig or usual, _AGENT).with_timeout(_TIMEOUT_S)
-    found = kube.get(gvr.CONFIG_MAPS, cluster.configmap, cluster.namespace)
-    found = {"kind": "ConfigMap", **found}
+    result = kube.get(gvr.CONFIG_MAPS, cluster.configmap, cluster.namespace)
+    result = {"kind": "ConfigMap", **result}
     items = kube.list(gvr.NODES).items if with_nodes else None
-    return json.dumps(found), items
+    return json.dumps(result), items
 
 
-def _write(files: Mapping[str, str], to: Out) -> None:
-    there = [name for name in files if (to.folder / name).exists()]
-    if there and not to.force:
-        problem = f"has {', '.join(sorted(there))}"
+def _write(files: Mapping[str, str], to: OutputFolder) -> None:
+    existing = [name for name in files if (to.folder / name).exists()]
+    if existing and not to.force:
+        problem = f"has {', '.join(sorted(existing))}"
         raise errors.BadInput(str(to.folder), problem, "an empty folder, or --force")
     to.folder.mkdir(parents=True, exist_ok=True)
     for name, text in files.items():
         (to.folder / name).write_text(text, encoding="utf-8")
 
 
-def show(made: plan.Plan, output: out.Format) -> None:
-    """Print it."""
+def show(migration: plan.Plan, output: out.Format) -> None:
+    """Print the plan."""
     match output:
         case out.Format.TABLE | out.Format.WIDE:
-            print(render.text(made), end="")
+            print(render.plan_text(migration), end="")
         case out.Format.JSON:
-            print(json.dumps(render.document(made), indent=2))
+            print(json.dumps(render.plan_document(migration), indent=2))
         case out.Format.YAML:
-            print(render.as_yaml(render.document(made)), end="")
+            print(render.as_yaml(render.plan_document(migration)), end="")

@@ -1,4 +1,4 @@
-"""What becomes of each setting of the old file, one line a setting.
+"""Outcome of each setting of the old file, one line per setting.
 
 A key that has no line is unknown, and named. Lists are walked by `[]` unless the whole list has a
 line of its own.
@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from driver.api import offerings
 from driver.cli.migrate import device_plugin_config
-from driver.cli.migrate.findings import Fate, Finding, Told
+from driver.cli.migrate.findings import FateText, Finding, SettingFate
 from driver.resources import extended_resources
 
 MAX_TIME_SLICES = 1024
@@ -18,8 +18,8 @@ MAX_TIME_SLICES = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Situation:
-    """What a fate may depend on beside the value.
+class SettingContext:
+    """Context of a setting beside its value.
 
     `per_gpu`: settings for single GPUs, which the device plugin ignores, are meant. `scheduler`:
     kube-scheduler allocates. `entry` is the element of a list that the setting stands in.
@@ -31,14 +31,14 @@ class Situation:
     entry: object = None
 
     @property
-    def of_one_gpu(self) -> bool:
-        """Whether several shares are asked as a capacity: the webhook does so with `.shared`."""
+    def shares_one_gpu(self) -> bool:
+        """Return whether several shares are requested as a capacity, as for `.shared`."""
         replicas = self.config.replicas
         return bool(replicas and replicas.rename_by_default) and not self.scheduler
 
     @property
     def is_part(self) -> bool:
-        """Whether the setting is one of a MIG profile's resource."""
+        """Return whether the setting belongs to a MIG profile's resource."""
         name = self.entry.get("name") if isinstance(self.entry, dict) else None
         return (
             extended_resources.mig_profile(device_plugin_config.resource_name(str(name)))
@@ -46,70 +46,74 @@ class Situation:
         )
 
 
-Judge = Callable[[object, Situation], Told]
+Judge = Callable[[object, SettingContext], FateText]
 
 
-def findings(body: Mapping[str, object], situation: Situation) -> tuple[Finding, ...]:
+def setting_findings(body: Mapping[str, object], situation: SettingContext) -> tuple[Finding, ...]:
     """Every leaf of a configuration with its fate, in the file's order."""
     return tuple(_walk(body, "", "", situation)) if body else ()
 
 
-def _walk(value: object, path: str, pattern: str, situation: Situation) -> Iterator[Finding]:
+def _walk(value: object, path: str, pattern: str, situation: SettingContext) -> Iterator[Finding]:
     if pattern not in TABLE and (pattern == "" or pattern in _INNER):
         if isinstance(value, dict) and value:
-            for key, one in value.items():
+            for key, item in value.items():
                 dot = "." if path else ""
-                yield from _walk(one, f"{path}{dot}{key}", f"{pattern}{dot}{key}", situation)
+                yield from _walk(item, f"{path}{dot}{key}", f"{pattern}{dot}{key}", situation)
             return
         if isinstance(value, list) and value:
-            for at, one in enumerate(value):
-                within = replace(situation, entry=one)
-                yield from _walk(one, f"{path}[{at}]", f"{pattern}[]", within)
+            for field_path, item in enumerate(value):
+                within = replace(situation, entry=item)
+                yield from _walk(item, f"{path}[{field_path}]", f"{pattern}[]", within)
             return
-        yield Finding(path, value, Fate.DROPPED, "says nothing")
+        yield Finding(path, value, SettingFate.DROPPED, "says nothing")
         return
-    told = TABLE[pattern](value, situation) if pattern in TABLE else _unknown(pattern)
-    yield Finding(path, value, told.fate, told.text)
+    fate_text = TABLE[pattern](value, situation) if pattern in TABLE else _unknown(pattern)
+    yield Finding(path, value, fate_text.fate, fate_text.text)
 
 
-def _unknown(pattern: str) -> Told:
+def _unknown(pattern: str) -> FateText:
     parent, _, key = pattern.rpartition(".")
     below = f"{parent}." if parent else ""
-    keys = {one.removeprefix(below) for one in (*TABLE, *_INNER) if one.startswith(below)}
-    there = {one.lower(): one for one in keys if "." not in one and "[]" not in one}
-    near = difflib.get_close_matches(key.lower(), there, n=1)
-    hint = f" (did you mean {there[near[0]]}?)" if near else ""
-    return Told(Fate.UNKNOWN, f"is no setting of the device plugin{hint}")
+    keys = {item.removeprefix(below) for item in (*TABLE, *_INNER) if item.startswith(below)}
+    existing = {item.lower(): item for item in keys if "." not in item and "[]" not in item}
+    near = difflib.get_close_matches(key.lower(), existing, n=1)
+    hint = f" (did you mean {existing[near[0]]}?)" if near else ""
+    return FateText(SettingFate.UNKNOWN, f"is no setting of the device plugin{hint}")
 
 
 def _used(text: str) -> Judge:
-    return lambda _value, _situation: Told(Fate.USED, text)
+    return lambda _value, _situation: FateText(SettingFate.USED, text)
 
 
 def _dropped(text: str) -> Judge:
-    return lambda _value, _situation: Told(Fate.DROPPED, text)
+    return lambda _value, _situation: FateText(SettingFate.DROPPED, text)
 
 
 def _when(true: str, otherwise: str = "it was off, and is not here") -> Judge:
-    def judge(value: object, _situation: Situation) -> Told:
-        return Told(Fate.CHANGED, true) if value else Told(Fate.DROPPED, otherwise)
+    def judge(value: object, _situation: SettingContext) -> FateText:
+        return (
+            FateText(SettingFate.CHANGED, true)
+            if value
+            else FateText(SettingFate.DROPPED, otherwise)
+        )
 
     return judge
 
 
-def _mig(value: object, situation: Situation) -> Told:
+def _mig(value: object, situation: SettingContext) -> FateText:
     if value in {None, "none"}:
-        return Told(Fate.USED, "GPUs are not offered in parts")
+        return FateText(SettingFate.USED, "GPUs are not offered in parts")
     if value == "mixed":
-        return Told(Fate.USED, "parts that exist are offered by their profile")
+        return FateText(SettingFate.USED, "parts that exist are offered by their profile")
     if situation.config.replicas is not None:
         text = "parts that exist are offered, each to one claim: shares of parts are not to be had"
-        return Told(Fate.CHANGED, text)
-    return Told(Fate.USED, "parts that exist are offered, under the name of GPUs")
+        return FateText(SettingFate.CHANGED, text)
+    return FateText(SettingFate.USED, "parts that exist are offered, under the name of GPUs")
 
 
-def _root(value: object, _situation: Situation) -> Told:
-    return Told(Fate.USED, f"the chart's driverRoot: {driver_root(value)}")
+def _root(value: object, _situation: SettingContext) -> FateText:
+    return FateText(SettingFate.USED, f"the chart's driverRoot: {driver_root(value)}")
 
 
 def driver_root(value: object) -> str:
@@ -117,93 +121,103 @@ def driver_root(value: object) -> str:
     return str(value or "/").rstrip("/") or "/"
 
 
-def _discovery(value: object, _situation: Situation) -> Told:
+def _discovery(value: object, _situation: SettingContext) -> FateText:
     if value == "tegra":
-        return Told(Fate.CHANGED, "integrated GPUs (Tegra) are not served")
-    return Told(Fate.DROPPED, "GPUs are found by NVML")
+        return FateText(SettingFate.CHANGED, "integrated GPUs (Tegra) are not served")
+    return FateText(SettingFate.DROPPED, "GPUs are found by NVML")
 
 
-def _placement(value: object, _situation: Situation) -> Told:
+def _placement(value: object, _situation: SettingContext) -> FateText:
     if value == "packed":
-        return Told(Fate.DROPPED, "Ration's controller packs; kube-scheduler takes the first fit")
+        return FateText(
+            SettingFate.DROPPED, "Ration's controller packs; kube-scheduler takes the first fit"
+        )
     text = "shares are packed onto few GPUs, not spread: Ration's controller has the policy `pack`"
-    return Told(Fate.CHANGED, text)
+    return FateText(SettingFate.CHANGED, text)
 
 
 def _of_sharing(judge: Judge, *, mps: bool) -> Judge:
-    def judged(value: object, situation: Situation) -> Told:
+    def judged(value: object, situation: SettingContext) -> FateText:
         if mps != situation.config.is_mps:
-            return Told(Fate.DROPPED, "the device plugin takes sharing.mps where both are said")
+            return FateText(
+                SettingFate.DROPPED, "the device plugin takes sharing.mps where both are said"
+            )
         return judge(value, situation)
 
     return judged
 
 
-def _rename(value: object, _situation: Situation) -> Told:
+def _rename(value: object, _situation: SettingContext) -> FateText:
     suffix = f"the resource is called <name>{device_plugin_config.SHARED_SUFFIX}"
-    return Told(Fate.USED, suffix if value else "the resource keeps its name")
+    return FateText(SettingFate.USED, suffix if value else "the resource keeps its name")
 
 
-def _more_than_one(value: object, situation: Situation) -> Told:
-    if situation.of_one_gpu:
-        fate = Fate.CHANGED if value else Fate.DROPPED
-        return Told(fate, "several in a container are as many shares of one GPU")
+def _more_than_one(value: object, situation: SettingContext) -> FateText:
+    if situation.shares_one_gpu:
+        fate = SettingFate.CHANGED if value else SettingFate.DROPPED
+        return FateText(fate, "several in a container are as many shares of one GPU")
     if situation.config.is_mps:
         text = "several in a container are refused: it has one MPS daemon"
-        return Told(Fate.USED if value else Fate.CHANGED, text)
+        return FateText(SettingFate.USED if value else SettingFate.CHANGED, text)
     text = "several in a container are shares of as many GPUs; with fewer on a node the pod waits"
-    return Told(Fate.CHANGED, text)
+    return FateText(SettingFate.CHANGED, text)
 
 
-def _name(value: object, situation: Situation) -> Told:
+def _name(value: object, situation: SettingContext) -> FateText:
     resource = device_plugin_config.resource_name(str(value))
     if resource == device_plugin_config.GPU:
-        return Told(Fate.USED, "shares of GPUs")
+        return FateText(SettingFate.USED, "shares of GPUs")
     if extended_resources.mig_profile(resource) is None:
-        return Told(Fate.CHANGED, "is neither nvidia.com/gpu nor nvidia.com/mig-<profile>")
+        return FateText(
+            SettingFate.CHANGED, "is neither nvidia.com/gpu nor nvidia.com/mig-<profile>"
+        )
     if situation.config.mig_strategy != "mixed":
-        return Told(Fate.DROPPED, "there is no such resource without migStrategy mixed")
-    return Told(Fate.USED, "the name that pods ask for")
+        return FateText(SettingFate.DROPPED, "there is no such resource without migStrategy mixed")
+    return FateText(SettingFate.USED, "the name that pods ask for")
 
 
-def _devices(value: object, situation: Situation) -> Told:
+def _devices(value: object, situation: SettingContext) -> FateText:
     if value == "all":
-        return Told(Fate.USED, "every device of the resource")
+        return FateText(SettingFate.USED, "every device of the resource")
     if not situation.per_gpu:
         text = "the device plugin ignores it and shares all; --per-gpu takes it at its word"
-        return Told(Fate.DROPPED, text)
-    if isinstance(value, list) and any(not is_gpu(one) for one in value):
+        return FateText(SettingFate.DROPPED, text)
+    if isinstance(value, list) and any(not is_gpu(item) for item in value):
         text = "MIG devices are not shared between claims; the GPUs of the list are"
-        return Told(Fate.CHANGED, text)
-    return Told(Fate.USED, "only these GPUs are shared, the others are whole")
+        return FateText(SettingFate.CHANGED, text)
+    return FateText(SettingFate.USED, "only these GPUs are shared, the others are whole")
 
 
 def is_gpu(reference: object) -> bool:
-    """Whether it names a GPU, by index or UUID, and no part of one."""
+    """Return whether it names a whole GPU, by index or UUID."""
     return str(reference).isdigit() or str(reference).startswith("GPU-")
 
 
 def _replicas(*, mps: bool) -> Judge:
     most = offerings.MAX_MPS_SHARES if mps else MAX_TIME_SLICES
 
-    def judge(value: object, situation: Situation) -> Told:
+    def judge(value: object, situation: SettingContext) -> FateText:
         count = int(str(value))
         if count == 1:
-            return Told(Fate.USED, "once is not shared")
+            return FateText(SettingFate.USED, "once is not shared")
         if situation.is_part:
-            return Told(Fate.CHANGED, "a part of a GPU goes to one claim: ask for smaller parts")
+            return FateText(
+                SettingFate.CHANGED, "a part of a GPU goes to one claim: ask for smaller parts"
+            )
         if count > most:
-            return Told(Fate.CHANGED, f"{most} shares, the most that a GPU is given out in")
-        return Told(Fate.USED, f"{count} shares of each GPU")
+            return FateText(
+                SettingFate.CHANGED, f"{most} shares, the most that a GPU is given out in"
+            )
+        return FateText(SettingFate.USED, f"{count} shares of each GPU")
 
     return judge
 
 
-def _imex(value: object, _situation: Situation) -> Told:
+def _imex(value: object, _situation: SettingContext) -> FateText:
     if value:
         text = "IMEX channels are not given; NVIDIA's ComputeDomains give them, beside Ration"
-        return Told(Fate.CHANGED, text)
-    return Told(Fate.DROPPED, "no channel was given")
+        return FateText(SettingFate.CHANGED, text)
+    return FateText(SettingFate.DROPPED, "no channel was given")
 
 
 _CDI = "containers get devices by CDI, from the kubelet"

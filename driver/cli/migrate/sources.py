@@ -1,9 +1,9 @@
-"""What a configuration stands in: ConfigMap, Helm values, ClusterPolicy, DaemonSet."""
+"""Documents that hold a configuration: ConfigMap, Helm values, ClusterPolicy, DaemonSet."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from driver.cli.migrate.findings import Fate, Finding
+from driver.cli.migrate.findings import Finding, SettingFate
 from driver.resources import fields
 
 _FLAGS: Mapping[str, str] = {
@@ -47,8 +47,8 @@ _METADATA = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
-    """What one document says.
+class ConfigPart:
+    """Contents of one document.
 
     `texts` are configurations by name, each with its place; `bare` is one without a name, at
     `where`.
@@ -65,109 +65,113 @@ class Part:
     notes: tuple[Finding, ...] = ()
 
 
-def of_configmap(document: fields.Raw, where: str) -> Part:
+def parse_configmap(document: fields.Raw, location: str) -> ConfigPart:
     """Named configurations, one a key."""
-    name = fields.text(fields.mapping(document, "metadata", where), "name", where)
-    at = f"{where}: ConfigMap {name}"
-    data = fields.text_map(document, "data", at)
+    name = fields.text(fields.mapping(document, "metadata", location), "name", location)
+    path = f"{location}: ConfigMap {name}"
+    data = fields.text_map(document, "data", path)
     other = [key for key in document if key not in _METADATA | {"data", "immutable"}]
-    return Part(
-        texts={key: (text, f"{at}: data.{key}") for key, text in data.items()},
+    return ConfigPart(
+        texts={key: (text, f"{path}: data.{key}") for key, text in data.items()},
         configmap=name,
         notes=tuple(
-            Finding(key, document[key], Fate.UNKNOWN, "the device plugin reads data only")
+            Finding(key, document[key], SettingFate.UNKNOWN, "the device plugin reads data only")
             for key in other
         ),
     )
 
 
-def of_policy(document: fields.Raw, where: str) -> Part:
+def parse_policy(document: fields.Raw, path: str) -> ConfigPart:
     """The GPU operator's ClusterPolicy: as its values."""
-    return _of_operator(fields.mapping(document, "spec", where), where, "spec.")
+    return _of_operator(fields.mapping(document, "spec", path), path, "spec.")
 
 
-def of_values(document: fields.Raw, where: str) -> Part | None:
+def parse_values(document: fields.Raw, path: str) -> ConfigPart | None:
     """Helm values of the device plugin's chart or of the GPU operator; None for anything else."""
     plugin = document.get("devicePlugin")
     if "mig" in document or (isinstance(plugin, Mapping) and "config" in plugin):
-        return _of_operator(document, where, "")
+        return _of_operator(document, path, "")
     if not {"config", *_VALUES} & set(document):
         return None
-    config = fields.mapping(document, "config", where)
-    texts = fields.text_map(config, "map", f"{where}: config")
+    config = fields.mapping(document, "config", path)
+    texts = fields.text_map(config, "map", f"{path}: config")
     overrides = {
         _VALUES[key]: value
         for key, value in document.items()
         if key in _VALUES and value is not None
     }
     used = {"config.map", "config.default", "config.name", *_VALUES}
-    return Part(
-        texts={key: (text, f"{where}: config.map.{key}") for key, text in texts.items()},
+    return ConfigPart(
+        texts={key: (text, f"{path}: config.map.{key}") for key, text in texts.items()},
         overrides=overrides,
-        default=fields.text(config, "default", where),
-        elsewhere=_named(config, where),
+        default=fields.text(config, "default", path),
+        elsewhere=_named(config, path),
         notes=tuple(_notes(document, used)),
     )
 
 
-def _of_operator(values: fields.Raw, where: str, prefix: str) -> Part:
-    config = fields.mapping(fields.mapping(values, "devicePlugin", where), "config", where)
-    texts = fields.text_map(config, "data", f"{where}: devicePlugin.config")
-    strategy = fields.mapping(values, "mig", where).get("strategy")
-    at = "devicePlugin.config"
-    used = {f"{at}.name", f"{at}.default", f"{at}.data", f"{at}.create", "mig.strategy"}
-    made = bool(config.get("create"))
-    return Part(
-        texts={key: (text, f"{where}: {at}.data.{key}") for key, text in texts.items()},
+def _of_operator(values: fields.Raw, location: str, prefix: str) -> ConfigPart:
+    config = fields.mapping(fields.mapping(values, "devicePlugin", location), "config", location)
+    texts = fields.text_map(config, "data", f"{location}: devicePlugin.config")
+    strategy = fields.mapping(values, "mig", location).get("strategy")
+    path = "devicePlugin.config"
+    used = {f"{path}.name", f"{path}.default", f"{path}.data", f"{path}.create", "mig.strategy"}
+    operator = bool(config.get("create"))
+    return ConfigPart(
+        texts={key: (text, f"{location}: {path}.data.{key}") for key, text in texts.items()},
         overrides={} if strategy is None else {_MIG_FLAG: strategy},
-        default=fields.text(config, "default", where),
+        default=fields.text(config, "default", location),
         operator=True,
-        elsewhere=() if made else _named(config, where),
+        elsewhere=() if operator else _named(config, location),
         notes=tuple(_notes(values, used, prefix)),
     )
 
 
-def of_daemonset(document: fields.Raw, where: str) -> Part:
+def parse_daemonset(document: fields.Raw, location: str) -> ConfigPart:
     """The device plugin as it runs: its flags and environment."""
-    template = fields.mapping(fields.mapping(document, "spec", where), "template", where)
+    template = fields.mapping(fields.mapping(document, "spec", location), "template", location)
     overrides: dict[str, object] = {}
     notes: list[Finding] = []
     default = ""
-    for at, container in fields.objects(fields.mapping(template, "spec", where), "containers"):
-        for path, name, text in _said(container, at):
+    for field_path, container in fields.objects(
+        fields.mapping(template, "spec", location), "containers"
+    ):
+        for path, name, text in _said(container, field_path):
             value = _value(text)
             if name in _FLAGS:
                 overrides[_FLAGS[name]] = value
-                notes.append(Finding(path, text, Fate.USED, f"goes before {_FLAGS[name]}"))
+                notes.append(Finding(path, text, SettingFate.USED, f"goes before {_FLAGS[name]}"))
             elif name == "DEFAULT_CONFIG":
                 default = text
-                notes.append(Finding(path, text, Fate.USED, "the configuration of other nodes"))
+                notes.append(
+                    Finding(path, text, SettingFate.USED, "the configuration of other nodes")
+                )
             elif name in _HEALTH:
                 why = "kubeletPlugin.xidClass says how an Xid is judged"
-                notes.append(Finding(path, text, Fate.CHANGED, why))
+                notes.append(Finding(path, text, SettingFate.CHANGED, why))
             else:
-                notes.append(Finding(path, text, Fate.DROPPED, _PODS))
-    return Part(overrides=overrides, default=default, notes=tuple(notes))
+                notes.append(Finding(path, text, SettingFate.DROPPED, _PODS))
+    return ConfigPart(overrides=overrides, default=default, notes=tuple(notes))
 
 
-def _said(container: fields.Raw, at: str) -> Iterator[tuple[str, str, str]]:
-    """Place, name as in the environment, and text; flags last, as they win."""
-    for where, one in fields.objects(container, "env", at):
-        name = fields.text(one, "name", where)
-        yield f"{where}.{name}", name, str(one.get("value", ""))
-    words = (*fields.texts(container, "command", at), *fields.texts(container, "args", at))
+def _said(container: fields.Raw, path: str) -> Iterator[tuple[str, str, str]]:
+    """Yield path, environment name and text; flags last, as they win."""
+    for location, item in fields.objects(container, "env", path):
+        name = fields.text(item, "name", location)
+        yield f"{location}.{name}", name, str(item.get("value", ""))
+    words = (*fields.texts(container, "command", path), *fields.texts(container, "args", path))
     for word in words:
         if word.startswith("--"):
             flag, equals, text = word.removeprefix("--").partition("=")
-            yield f"{at}.{flag}", flag.upper().replace("-", "_"), text if equals else "true"
+            yield f"{path}.{flag}", flag.upper().replace("-", "_"), text if equals else "true"
 
 
 def _value(text: str) -> object:
     return {"true": True, "false": False}.get(text, text)
 
 
-def _named(config: fields.Raw, where: str) -> tuple[str, ...]:
-    name = fields.text(config, "name", where)
+def _named(config: fields.Raw, path: str) -> tuple[str, ...]:
+    name = fields.text(config, "name", path)
     return (name,) if name else ()
 
 
@@ -175,25 +179,25 @@ def _notes(document: fields.Raw, used: set[str], prefix: str = "") -> Iterator[F
     for path, value in _leaves(document, "", used):
         if path in used:
             flag = _VALUES.get(path) or (_MIG_FLAG if path == "mig.strategy" else "")
-            said = f"goes before {flag} of every configuration" if flag else _SAYS
-            yield Finding(prefix + path, value, Fate.USED, said)
+            message = f"goes before {flag} of every configuration" if flag else _SAYS
+            yield Finding(prefix + path, value, SettingFate.USED, message)
         else:
-            yield Finding(prefix + path, value, Fate.DROPPED, _PODS)
+            yield Finding(prefix + path, value, SettingFate.DROPPED, _PODS)
 
 
-def _leaves(document: fields.Raw, at: str, used: set[str]) -> Iterator[tuple[str, object]]:
+def _leaves(document: fields.Raw, field_path: str, used: set[str]) -> Iterator[tuple[str, object]]:
     """Settings that are used, and the others as high up as they can be named."""
     for key, value in document.items():
-        path = f"{at}.{key}" if at else str(key)
-        inner = path not in used and any(one.startswith(f"{path}.") for one in used)
+        path = f"{field_path}.{key}" if field_path else str(key)
+        inner = path not in used and any(item.startswith(f"{path}.") for item in used)
         if inner and isinstance(value, Mapping):
             yield from _leaves(value, path, used)
         else:
             yield path, value
 
 
-KINDS: Mapping[str, Callable[[fields.Raw, str], Part]] = {
-    "ConfigMap": of_configmap,
-    "ClusterPolicy": of_policy,
-    "DaemonSet": of_daemonset,
+KINDS: Mapping[str, Callable[[fields.Raw, str], ConfigPart]] = {
+    "ConfigMap": parse_configmap,
+    "ClusterPolicy": parse_policy,
+    "DaemonSet": parse_daemonset,
 }

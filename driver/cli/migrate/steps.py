@@ -1,7 +1,7 @@
-"""How a node changes hands, one at a time, and back: the commands, to be read before they are run.
+"""Commands that hand over a node, and back, one node at a time; to be read before they are run.
 
-A GPU has one owner: a device plugin and Ration on one node would give it out twice. Nothing but the
-node's label says whose it is: Ration's DaemonSets select it, and the device plugin's keeps away.
+A GPU has one owner: a device plugin and Ration on one node would allocate it twice. The node's
+label alone decides: Ration's DaemonSets select it, and the device plugin's keeps away.
 """
 
 from collections.abc import Mapping
@@ -21,12 +21,12 @@ _DRAIN = "--ignore-daemonsets --delete-emptydir-data"
 class Steps:
     """Commands, in order."""
 
-    forth: tuple[str, ...]
-    back: tuple[str, ...]
+    takeover: tuple[str, ...]
+    rollback: tuple[str, ...]
 
 
-def of(node: str, *, operator: bool) -> Steps:
-    """The takeover of a node and the way back.
+def node_steps(node: str, *, operator: bool) -> Steps:
+    """Return the takeover of a node and the rollback.
 
     The label that the device plugin's DaemonSet keeps away from moves its MPS daemon's too.
     """
@@ -39,7 +39,7 @@ def of(node: str, *, operator: bool) -> Steps:
     slices = f"kubectl get resourceslices --field-selector spec.nodeName={node}"
     pods = f"kubectl get pods -A --field-selector spec.nodeName={node}"
     return Steps(
-        forth=(
+        takeover=(
             f"kubectl cordon {node}",
             f"kubectl drain {node} {_DRAIN}",
             away,
@@ -48,7 +48,7 @@ def of(node: str, *, operator: bool) -> Steps:
             f"{slices}  # until {names.DRIVER} is listed",
             f"kubectl uncordon {node}",
         ),
-        back=(
+        rollback=(
             f"kubectl cordon {node}",
             f"kubectl drain {node} {_DRAIN}",
             f"kubectl label node {node} {TAKEN}-",
@@ -62,14 +62,14 @@ def of(node: str, *, operator: bool) -> Steps:
 def affinity() -> Mapping[str, object]:
     """Values for NVIDIA's chart: its own affinity (v0.20), and away from nodes that were left."""
     away = {"key": LEFT, "operator": "DoesNotExist"}
-    there = (
+    existing = (
         ("feature.node.kubernetes.io/pci-10de.present", "true"),
         ("feature.node.kubernetes.io/cpu-model.vendor_id", "NVIDIA"),
         ("nvidia.com/gpu.present", "true"),
     )
     terms = [
         {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}, away]}
-        for key, value in there
+        for key, value in existing
     ]
     required = {"nodeSelectorTerms": terms}
     return {
@@ -77,8 +77,8 @@ def affinity() -> Mapping[str, object]:
     }
 
 
-def before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
-    """What is done once, before the first node."""
+def steps_before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
+    """Return the steps before the first node."""
     steps = []
     if not scheduler:
         label = f"kubectl label namespace <each with GPU pods> {names.CONVERT_LABEL}=false"
@@ -90,8 +90,8 @@ def before(*, operator: bool, scheduler: bool) -> tuple[str, ...]:
     return tuple(steps)
 
 
-def after(*, scheduler: bool) -> tuple[str, ...]:
-    """What is done beside and after the nodes."""
+def steps_after(*, scheduler: bool) -> tuple[str, ...]:
+    """Return the steps beside and after the nodes."""
     if scheduler:
         return ()
     forth = f"kubectl label namespace <one that moves> {names.CONVERT_LABEL}-"

@@ -25,8 +25,8 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """Where the chart is installed, under which driver name; `tail` lines of each log."""
+class GatherOptions:
+    """Release namespace and driver name; `tail` lines of each log."""
 
     namespace: str
     driver: str
@@ -41,7 +41,7 @@ class Archive:
         self._to = to
         self._folder = folder
 
-    def put(self, name: str, text: str) -> None:
+    def add(self, name: str, text: str) -> None:
         """Add a file."""
         data = text.encode()
         info = tarfile.TarInfo(f"{self._folder}/{name}")
@@ -49,22 +49,24 @@ class Archive:
         self._to.addfile(info, io.BytesIO(data))
         self.index.files.append(name)
 
-    def put_json(self, name: str, document: object) -> None:
+    def add_json(self, name: str, document: object) -> None:
         """Add a document."""
-        self.put(name, json.dumps(document, indent=1) + "\n")
+        self.add(name, json.dumps(document, indent=1) + "\n")
 
     def close(self) -> None:
         """Add the index."""
-        self.put_json("index.json", self.index.document())
+        self.add_json("index.json", self.index.document())
 
 
 class Collector:
     """Whatever cannot be had is in the index, with why."""
 
-    def __init__(self, kube: client.KubeClient, to: Archive, asked: Asked, say: Say) -> None:
+    def __init__(
+        self, kube: client.KubeClient, to: Archive, gather_options: GatherOptions, say: Say
+    ) -> None:
         self._kube = kube
         self._to = to
-        self._asked = asked
+        self._asked = gather_options
         self._say = say
 
     def collect(self) -> None:
@@ -72,7 +74,7 @@ class Collector:
         server = self._kube.server_version().git
         pods = self._objects()
         versions = {"kubernetes": server, "ration": self._to.index.version}
-        self._to.put_json("versions.json", {**versions, "images": contents.images(pods)})
+        self._to.add_json("versions.json", {**versions, "images": contents.images(pods)})
         self._doctor()
         self._dump()
         self._events()
@@ -83,53 +85,61 @@ class Collector:
     def _objects(self) -> list[Mapping[str, Any]]:
         """Every piece; the pods of ours."""
         pods: list[Mapping[str, Any]] = []
-        for one in contents.PIECES:
-            found = self._try(one.kind.plural, functools.partial(self._list, one))
-            if found is None:
+        for item in contents.PIECES:
+            result = self._try(item.kind.plural, functools.partial(self._list, item))
+            if result is None:
                 continue
-            self._to.put_json(f"objects/{one.kind.plural}.json", found)
-            self._say(f"{one.kind.plural}: {len(found)}")
-            if one.kind == gvr.PODS:
-                pods = list(found)
+            self._to.add_json(f"objects/{item.kind.plural}.json", result)
+            self._say(f"{item.kind.plural}: {len(result)}")
+            if item.kind == gvr.PODS:
+                pods = list(result)
         return pods
 
-    def _list(self, one: contents.Piece) -> list[dict[str, Any]]:
-        within = self._asked.namespace if one.here else None
-        found = self._kube.list(one.kind, namespace=within, label_selector=one.labels)
-        return [contents.bare(obj) for obj in found.items]
+    def _list(self, gather_item: contents.GatherItem) -> list[dict[str, Any]]:
+        within = self._asked.namespace if gather_item.here else None
+        listing = self._kube.list(
+            gather_item.kind, namespace=within, label_selector=gather_item.labels
+        )
+        return [contents.strip_object(obj) for obj in listing.items]
 
     def _doctor(self) -> None:
-        asked, now = self._asked, self._to.index.at
-        seen = doctor_collect.Gathering(self._kube).look(asked.driver, asked.namespace, "", now)
-        found = checks.run(seen)
-        self._to.put_json("doctor.json", [one.row() for one in found])
-        unseen = [one for one in _listings(seen) if isinstance(one, facts.Unseen)]
-        for one in unseen:
-            self._to.index.missing[f"doctor: {one.right}"] = one.problem
-        self._say(f"doctor: {len(found)} findings")
+        gather_options, now = self._asked, self._to.index.at
+        seen = doctor_collect.FactCollector(self._kube).collect(
+            gather_options.driver, gather_options.namespace, "", now
+        )
+        findings = checks.run(seen)
+        self._to.add_json("doctor.json", [finding.row() for finding in findings])
+        unseen = [finding for finding in _listings(seen) if isinstance(finding, facts.Unreadable)]
+        for finding in unseen:
+            self._to.index.missing[f"doctor: {finding.right}"] = finding.problem
+        self._say(f"doctor: {len(findings)} findings")
 
     def _dump(self) -> None:
-        found = self._try("cluster.yaml", lambda: cluster_state.live(self._kube))
-        if found is None:
+        result = self._try("cluster.yaml", lambda: cluster_state.read_live(self._kube))
+        if result is None:
             return
-        objects, unseen = found
-        for one in unseen:
-            self._to.index.missing[f"cluster.yaml: {one}"] = "may not be seen"
-        kept = [short for one in dump.unfold(objects) if (short := redaction.stripped(one))]
-        document = {"apiVersion": "v1", "kind": "List", "items": kept}
-        self._to.put("cluster.yaml", yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False))
-        self._say(f"cluster: {len(kept)} objects that decide")
+        objects, unseen = result
+        for expand_list in unseen:
+            self._to.index.missing[f"cluster.yaml: {expand_list}"] = "may not be seen"
+        retained = [
+            short
+            for expand_list in dump.expand_lists(objects)
+            if (short := redaction.strip(expand_list))
+        ]
+        document = {"apiVersion": "v1", "kind": "List", "items": retained}
+        self._to.add("cluster.yaml", yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False))
+        self._say(f"cluster: {len(retained)} objects that decide")
 
     def _events(self) -> None:
-        found = self._try("events", lambda: self._kube.list(gvr.EVENTS).items)
-        if found is None:
+        result = self._try("events", lambda: self._kube.list(gvr.EVENTS).items)
+        if result is None:
             return
         ours = [
-            contents.bare(one)
-            for one in found
-            if contents.is_told_by_us(one, self._asked.namespace)
+            contents.strip_object(item)
+            for item in result
+            if contents.is_relevant_event(item, self._asked.namespace)
         ]
-        self._to.put_json("events.json", ours)
+        self._to.add_json("events.json", ours)
         self._say(f"events: {len(ours)}")
 
     def _of_pod(self, pod: Mapping[str, Any]) -> None:
@@ -141,30 +151,30 @@ class Collector:
         port = contents.metrics_port(pod)
         if port is None:
             return
-        what = f"metrics/{name}.txt"
-        text = self._try(what, lambda: self._text(f"{name}:{port}", "proxy/metrics", {}))
+        subject = f"metrics/{name}.txt"
+        text = self._try(subject, lambda: self._text(f"{name}:{port}", "proxy/metrics", {}))
         if text is not None:
-            self._to.put(what, text)
+            self._to.add(subject, text)
         self._say(f"pod {name}: logs{', metrics' if text is not None else ''}")
 
     def _log(self, pod: str, container: str, more: Mapping[str, str]) -> None:
-        what = f"logs/{pod}/{container}{'.previous' if more else ''}.log"
+        subject = f"logs/{pod}/{container}{'.previous' if more else ''}.log"
         query = {"container": container, "tailLines": str(self._asked.tail), **more}
-        text = self._try(what, lambda: self._text(pod, "log", query))
+        text = self._try(subject, lambda: self._text(pod, "log", query))
         if text is not None:
-            self._to.put(what, text)
+            self._to.add(subject, text)
 
-    def _text(self, pod: str, what: str, query: Mapping[str, str]) -> str:
-        return self._kube.get_text(gvr.PODS.path(self._asked.namespace, pod, what), query)
+    def _text(self, pod: str, subject: str, query: Mapping[str, str]) -> str:
+        return self._kube.get_text(gvr.PODS.path(self._asked.namespace, pod, subject), query)
 
-    def _try(self, what: str, ask: Callable[[], T]) -> T | None:
-        """What is asked for; None where it cannot be had."""
+    def _try(self, subject: str, ask: Callable[[], T]) -> T | None:
+        """Return the result; None, recorded as missing, on an error."""
         try:
             return ask()
         except errors.ApiError as error:
-            why = cli_errors.line(error)
-            self._to.index.missing[what] = why
-            self._say(f"{what}: not had: {why}")
+            why = cli_errors.error_line(error)
+            self._to.index.missing[subject] = why
+            self._say(f"{subject}: not had: {why}")
             return None
 
 

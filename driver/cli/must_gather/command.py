@@ -54,14 +54,14 @@ def show(
     folder = f"ration-must-gather-{now:%Y%m%dT%H%M%SZ}"
     to = output or Path(f"{folder}.tar.gz")
     index = contents.Index(now, importlib.metadata.version("ration"))
-    asked = collect.Asked(namespace, driver_name, tail)
-    with cli_errors.told():
+    requested = collect.GatherOptions(namespace, driver_name, tail)
+    with cli_errors.exit_on_error():
         kube = cluster.connect(kubeconfig).with_timeout(_CALL_S)
         kube.server_version()  # before a file is made for nothing
         try:
             with tarfile.open(to, "x:gz") as tar:
                 archive = collect.Archive(tar, folder, index)
-                collect.Collector(kube, archive, asked, _say).collect()
+                collect.Collector(kube, archive, requested, _say).collect()
         except OSError as error:
             raise errors.BadInput(str(to), error.strerror or str(error), "a new file") from error
     missing = f", {len(index.missing)} could not be had (index.json)" if index.missing else ""

@@ -1,6 +1,6 @@
-"""What is gathered, and what of it stays behind. Pure.
+"""Contents of the archive, and what is removed from it. Pure.
 
-Secrets are not on the list, values of environment variables stay behind, and so does the copy of an
+Secrets are not on the list. Values of environment variables are removed, and so is the copy of an
 object that kubectl keeps in an annotation.
 """
 
@@ -19,7 +19,7 @@ _ADMISSION = ("admissionregistration.k8s.io", "v1")
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class GatherItem:
     """One kind of object: of the chart's namespace, or `labels` select those that are ours."""
 
     kind: gvr.Resource
@@ -28,35 +28,35 @@ class Piece:
 
 
 PIECES: Final = (
-    Piece(gvr.PODS, here=True),
-    Piece(gvr.DAEMON_SETS, here=True),
-    Piece(gvr.DEPLOYMENTS, here=True),
-    Piece(gvr.LEASES, here=True),
-    Piece(gvr.CONFIG_MAPS, here=True, labels=OURS),
-    Piece(gvr.PDBS, here=True),
-    Piece(gvr.VALIDATING_WEBHOOKS, labels=OURS),
-    Piece(gvr.MUTATING_WEBHOOKS, labels=OURS),
-    Piece(
+    GatherItem(gvr.PODS, here=True),
+    GatherItem(gvr.DAEMON_SETS, here=True),
+    GatherItem(gvr.DEPLOYMENTS, here=True),
+    GatherItem(gvr.LEASES, here=True),
+    GatherItem(gvr.CONFIG_MAPS, here=True, labels=OURS),
+    GatherItem(gvr.PDBS, here=True),
+    GatherItem(gvr.VALIDATING_WEBHOOKS, labels=OURS),
+    GatherItem(gvr.MUTATING_WEBHOOKS, labels=OURS),
+    GatherItem(
         gvr.Resource(*_ADMISSION, "validatingadmissionpolicies", namespaced=False),
         labels=OURS,
     ),
-    Piece(
+    GatherItem(
         gvr.Resource(*_ADMISSION, "validatingadmissionpolicybindings", namespaced=False),
         labels=OURS,
     ),
-    Piece(
+    GatherItem(
         gvr.Resource("apiextensions.k8s.io", "v1", "customresourcedefinitions", namespaced=False),
         labels=OURS,
     ),
-    Piece(gvr.QUEUES),
-    Piece(gvr.RESERVATIONS),
-    Piece(gvr.DEVICE_TAINT_RULES),
+    GatherItem(gvr.QUEUES),
+    GatherItem(gvr.RESERVATIONS),
+    GatherItem(gvr.DEVICE_TAINT_RULES),
 )
 
 
 @dataclass(slots=True)
 class Index:
-    """What is in the archive, and what could not be had, with why."""
+    """Files of the archive, and what is missing, with the cause."""
 
     at: dt.datetime
     version: str
@@ -64,39 +64,39 @@ class Index:
     missing: dict[str, str] = field(default_factory=dict)
 
     def document(self) -> dict[str, Any]:
-        """As it lies in the archive."""
+        """Return it as stored in the archive."""
         return {
             "at": self.at.isoformat(),
             "ration": self.version,
             "files": sorted(self.files),
-            "missing": [{"what": one, "why": why} for one, why in sorted(self.missing.items())],
+            "missing": [{"what": item, "why": why} for item, why in sorted(self.missing.items())],
         }
 
 
-def bare(obj: Mapping[str, Any]) -> dict[str, Any]:
+def strip_object(obj: Mapping[str, Any]) -> dict[str, Any]:
     """An object without what is nobody's business."""
-    found: dict[str, Any] = json.loads(json.dumps(obj))
-    meta = found.get("metadata", {})
+    result: dict[str, Any] = json.loads(json.dumps(obj))
+    meta = result.get("metadata", {})
     meta.pop("managedFields", None)
     (meta.get("annotations") or {}).pop(_LAST_APPLIED, None)
-    for container in _containers(found):
-        for one in container.get("env") or ():
-            if "value" in one:
-                one["value"] = _LEFT_OUT
-    return found
+    for container in _containers(result):
+        for item in container.get("env") or ():
+            if "value" in item:
+                item["value"] = _LEFT_OUT
+    return result
 
 
-def is_told_by_us(event: Mapping[str, Any], namespace: str) -> bool:
-    """Whether an event is of our components, or is about what is in the chart's namespace."""
-    said = str(event.get("reportingController") or event.get("deprecatedSource", {}))
-    return "ration" in said or event["metadata"].get("namespace") == namespace
+def is_relevant_event(event: Mapping[str, Any], namespace: str) -> bool:
+    """Return whether an event is of Ration's components or about the chart's namespace."""
+    message = str(event.get("reportingController") or event.get("deprecatedSource", {}))
+    return "ration" in message or event["metadata"].get("namespace") == namespace
 
 
 def containers(pod: Mapping[str, Any]) -> Iterator[tuple[str, bool]]:
     """The names of a pod's containers that have run, and whether each was started again."""
     status = pod.get("status", {})
-    for one in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
-        yield str(one["name"]), bool(one.get("restartCount"))
+    for item in (*status.get("initContainerStatuses", ()), *status.get("containerStatuses", ())):
+        yield str(item["name"]), bool(item.get("restartCount"))
 
 
 def metrics_port(pod: Mapping[str, Any]) -> int | None:
@@ -106,18 +106,20 @@ def metrics_port(pod: Mapping[str, Any]) -> int | None:
         for container in pod.get("spec", {}).get("containers", ())
         for port in container.get("ports") or ()
     )
-    return next((int(one["containerPort"]) for one in ports if one.get("name") == "metrics"), None)
+    return next(
+        (int(item["containerPort"]) for item in ports if item.get("name") == "metrics"), None
+    )
 
 
 def images(pods: Iterable[Mapping[str, Any]]) -> dict[str, list[str]]:
-    """Which images run, by component."""
-    found: dict[str, set[str]] = {}
+    """Return the running images by component."""
+    entries: dict[str, set[str]] = {}
     for pod in pods:
         labels = pod["metadata"].get("labels") or {}
         component = str(labels.get("app.kubernetes.io/component", "other"))
-        named = (str(one.get("image", "")) for one in pod["spec"].get("containers", ()))
-        found.setdefault(component, set()).update(named)
-    return {component: sorted(named) for component, named in sorted(found.items())}
+        named = (str(item.get("image", "")) for item in pod["spec"].get("containers", ()))
+        entries.setdefault(component, set()).update(named)
+    return {component: sorted(named) for component, named in sorted(entries.items())}
 
 
 def _containers(obj: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -126,5 +128,5 @@ def _containers(obj: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     inner = template.get("spec") if isinstance(template, dict) else spec
     if isinstance(inner, dict):
         for key in ("containers", "initContainers"):
-            found = inner.get(key)
-            yield from found if isinstance(found, list) else ()
+            result = inner.get(key)
+            yield from result if isinstance(result, list) else ()

@@ -93,7 +93,7 @@ def show(  # noqa: PLR0913 - the options of a command
     # Loaded where something is simulated: the selectors' compiler takes half a second.
     from driver.cli.simulate import inputs, progress, render  # noqa: PLC0415
 
-    asked = inputs.Asked(
+    requested = inputs.SimulateOptions(
         tuple(file or ()),
         cluster,
         policies,
@@ -104,13 +104,13 @@ def show(  # noqa: PLR0913 - the options of a command
         kubeconfig=kubeconfig,
         usual=usual,
     )
-    with cli_errors.told():
-        found = inputs.find(asked)
-    with progress.shown("deciding", clock.SystemClock()) as told:
-        report = inputs.run(found, asked, told)
+    with cli_errors.exit_on_error():
+        result = inputs.load_inputs(requested)
+    with progress.show_progress("deciding", clock.SystemClock()) as report_progress:
+        report = inputs.run_replay(result, requested, report_progress)
     if output.is_for_people:
-        render.print_table(report, found.lacking, found.notes, timeline=timeline)
+        render.print_table(report, result.missing, result.notes, timeline=timeline)
     else:
-        document = render.document(report, found.lacking, found.notes, timeline=timeline)
+        document = render.document(report, result.missing, result.notes, timeline=timeline)
         out.show_document(document, output)
     raise typer.Exit(0 if render.is_all_placed(report) else 1)

@@ -1,4 +1,4 @@
-"""From files and a cluster to a replay: what each input is, is seen by how it begins."""
+"""Builds a replay from files and a cluster; inputs are recognised by their beginning."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -22,8 +22,8 @@ _PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """What to simulate, as it was said."""
+class SimulateOptions:
+    """Options of the simulation, as given."""
 
     files: tuple[str, ...]
     cluster: str | None
@@ -37,17 +37,17 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What is to be replayed, and where.
+class SimulationInputs:
+    """Tasks and world of the replay.
 
-    `lacking` says, by pod, what of it is not there. `notes` are for people. With `trace` pods
+    `missing` says, by pod, what of it does not exist. `notes` are for people. With `trace` pods
     without a claim are placed too.
     """
 
     caches: cluster_states.CachedObjects
     tasks: tuple[replay.Task, ...]
-    deciding: settings.Settings
-    lacking: dict[str, str]
+    settings: settings.Settings
+    missing: dict[str, str]
     notes: tuple[str, ...]
     trace: bool
 
@@ -59,130 +59,140 @@ class _World:
     trace: bool = False
 
 
-def find(asked: Asked) -> Found:
+def load_inputs(simulate_options: SimulateOptions) -> SimulationInputs:
     """Read all of it.
 
     Raises:
         BadInput: something that was named cannot be read, or holds no pod.
         ApiError: the cluster refused, or was not reached.
     """
-    judge = ranking.parse_policies(asked.policies, _usual(asked.usual))
-    deciding = settings.Settings(judge, device_filter.ControllerRules(asked.driver))
-    rows, documents = _of_files(asked.files)
-    classes = extended_resources.Classes(asked.driver) if asked.convert else None
-    wanted = manifests.read(documents, asked.namespace, classes)
-    _refuse(wanted.problems)
-    _refuse_nothing(asked.files, wanted, rows)
-    there = _world(asked)
-    made = simulation_workloads.make(wanted, there.dump)
-    maker = openb.Maker(asked.driver, openb.FULL if there.trace else _PERCENT)
-    traced = [_task(maker, row, where, timeline=asked.timeline) for where, row in rows]
-    waits = sum(1 for pod in there.dump.caches.pods.values() if pod.claims and pod.node is None)
-    notes = (*there.notes, *wanted.notes, *made.notes)
+    judge = ranking.parse_policies(simulate_options.policies, _usual(simulate_options.usual))
+    deciding = settings.Settings(judge, device_filter.ControllerRules(simulate_options.driver))
+    rows, documents = _of_files(simulate_options.files)
+    classes = (
+        extended_resources.Classes(simulate_options.driver) if simulate_options.convert else None
+    )
+    desired = manifests.read(documents, simulate_options.namespace, classes)
+    _refuse(desired.problems)
+    _refuse_nothing(simulate_options.files, desired, rows)
+    world = _world(simulate_options)
+    workload_set = simulation_workloads.build_workloads(desired, world.dump)
+    maker = openb.Maker(simulate_options.driver, openb.FULL if world.trace else _PERCENT)
+    traced = [_task(maker, row, path, timeline=simulate_options.timeline) for path, row in rows]
+    waits = sum(1 for pod in world.dump.caches.pods.values() if pod.claims and pod.node is None)
+    notes = (*world.notes, *desired.notes, *workload_set.notes)
     if waits:
         notes += (f"pods of the cluster that have no node yet: {waits}, not tried here",)
-    return Found(
-        made.caches,
-        (*made.tasks, *traced),
+    return SimulationInputs(
+        workload_set.caches,
+        (*workload_set.tasks, *traced),
         deciding,
-        {str(key): why for key, why in made.lacking.items()},
+        {str(key): why for key, why in workload_set.missing.items()},
         notes,
         bool(rows),
     )
 
 
-def run(found: Found, asked: Asked, told: replay.Told) -> replay.Report:
+def run_replay(
+    simulation_inputs: SimulationInputs,
+    simulate_options: SimulateOptions,
+    report_progress: replay.Told,
+) -> replay.Report:
     """Decide for all of it."""
-    at = scheduler.Desk.of(asked.driver, found.caches, found.deciding, every_pod=found.trace)
-    rule = replay.Rule(wait=asked.timeline, leave=asked.timeline)
-    return replay.Replay(at, rule, told).run(found.tasks)
+    simulated_scheduler = scheduler.SimulatedScheduler.from_caches(
+        simulate_options.driver,
+        simulation_inputs.caches,
+        simulation_inputs.settings,
+        every_pod=simulation_inputs.trace,
+    )
+    rule = replay.ReplayRule(wait=simulate_options.timeline, leave=simulate_options.timeline)
+    return replay.Replay(simulated_scheduler, rule, report_progress).run(simulation_inputs.tasks)
 
 
-def _of_files(files: Iterable[str]) -> tuple[list[tuple[str, openb.Row]], list[Any]]:
+def _of_files(files: Iterable[str]) -> tuple[list[tuple[str, openb.PodRow]], list[Any]]:
     """Lines of traces, each with its file, and documents."""
-    rows: list[tuple[str, openb.Row]] = []
+    rows: list[tuple[str, openb.PodRow]] = []
     documents: list[Any] = []
     for name in files:
         if Path(name).is_dir():
             documents += yaml_input.read(name)
             continue
-        text, where = yaml_input.text_of(name), yaml_input.called(name)
+        text, path = yaml_input.read_text(name), yaml_input.display_name(name)
         if openb.is_nodes(text):
-            raise errors.BadInput(
-                where, "is a list of nodes", "it with --cluster, and pods with -f"
-            )
+            raise errors.BadInput(path, "is a list of nodes", "it with --cluster, and pods with -f")
         if openb.is_pods(text):
-            rows += ((where, row) for row in openb.read_pods(text, where))
+            rows += ((path, row) for row in openb.read_pods(text, path))
             _refuse_twice(rows)
         else:
-            documents += yaml_input.parse(text, where)
+            documents += yaml_input.parse(text, path)
     return rows, documents
 
 
-def _world(asked: Asked) -> _World:
+def _world(simulate_options: SimulateOptions) -> _World:
     """The cluster; what cannot be read of it is noted, and the rest counts."""
-    if asked.cluster is not None and not Path(asked.cluster).is_dir():
-        text, where = yaml_input.text_of(asked.cluster), yaml_input.called(asked.cluster)
+    if simulate_options.cluster is not None and not Path(simulate_options.cluster).is_dir():
+        text, path = (
+            yaml_input.read_text(simulate_options.cluster),
+            yaml_input.display_name(simulate_options.cluster),
+        )
         if openb.is_pods(text):
-            raise errors.BadInput(
-                where, "is a list of pods", "it with -f, and nodes with --cluster"
-            )
+            raise errors.BadInput(path, "is a list of pods", "it with -f, and nodes with --cluster")
         if openb.is_nodes(text):
-            caches = openb.caches(openb.read_nodes(text, where), asked.driver)
+            caches = openb.caches(openb.read_nodes(text, path), simulate_options.driver)
             return _World(dump.Dump(caches), (), trace=True)
-        seen = cluster_state.World(dump.read(yaml_input.parse(text, where)))
+        seen = cluster_state.ObservedState(dump.read(yaml_input.parse(text, path)))
     else:
-        seen = cluster_state.read(asked.cluster, asked.kubeconfig)
+        seen = cluster_state.read(simulate_options.cluster, simulate_options.kubeconfig)
     if not seen.dump.caches.nodes:
         _refuse(seen.dump.problems)
-        raise errors.BadInput(asked.cluster or "the cluster", "has no nodes")
-    problems = (f"of the cluster: {one}" for one in seen.dump.problems)
-    unseen = (f"not seen of the cluster: {one}" for one in seen.unseen)
+        raise errors.BadInput(simulate_options.cluster or "the cluster", "has no nodes")
+    problems = (f"of the cluster: {read_problem}" for read_problem in seen.dump.problems)
+    unseen = (f"not seen of the cluster: {read_problem}" for read_problem in seen.unreadable)
     return _World(seen.dump, (*problems, *unseen))
 
 
 def _usual(name: str | None) -> policy_mix.WorkloadMix:
-    """What is usually asked by a file; without one as the controller takes it."""
+    """Read the workload mix from a file; without one return the controller's default."""
     if name is None:
         return policy_mix.DEFAULT_MIX
-    where = yaml_input.called(name)
-    document, *more = yaml_input.parse(yaml_input.text_of(name), where)
+    path = yaml_input.display_name(name)
+    document, *more = yaml_input.parse(yaml_input.read_text(name), path)
     if more or not isinstance(document, dict):
-        raise errors.BadInput(where, "is something else", "one UsualWorkloads document")
-    return configured_mix.build_mix(workload_mix.read(document, where))
+        raise errors.BadInput(path, "is something else", "one UsualWorkloads document")
+    return configured_mix.build_mix(workload_mix.read(document, path))
 
 
-def _task(maker: openb.Maker, row: openb.Row, where: str, *, timeline: bool) -> replay.Task:
+def _task(maker: openb.Maker, row: openb.PodRow, path: str, *, timeline: bool) -> replay.Task:
     if not timeline:
         return maker.task(row.name, row.pod)
     if row.created is None:
         problem = f"pod {row.name} has no creation_time"
-        raise errors.BadInput(where, problem, "seconds, for --timeline")
-    return maker.task(row.name, row.pod, row.created, row.lasts)
+        raise errors.BadInput(path, problem, "seconds, for --timeline")
+    return maker.task(row.name, row.pod, row.created, row.duration_s)
 
 
-def _refuse(problems: Sequence[dump.Problem]) -> None:
+def _refuse(problems: Sequence[dump.ReadProblem]) -> None:
     if problems:
-        first, *rest = (str(one) for one in problems)
-        more = "".join(f"\n{one}" for one in rest)
+        first, *rest = (str(read_problem) for read_problem in problems)
+        more = "".join(f"\n{read_problem}" for read_problem in rest)
         raise errors.BadInput("input", f"cannot be read: {first}{more}")
 
 
-def _refuse_twice(rows: Sequence[tuple[str, openb.Row]]) -> None:
+def _refuse_twice(rows: Sequence[tuple[str, openb.PodRow]]) -> None:
     seen: set[str] = set()
-    for where, row in rows:
+    for path, row in rows:
         if row.name in seen:
-            raise errors.BadInput(where, f"pod {row.name} stands in two lists")
+            raise errors.BadInput(path, f"pod {row.name} stands in two lists")
         seen.add(row.name)
 
 
 def _refuse_nothing(
-    files: Sequence[str], wanted: manifests.Manifests, rows: Sequence[object]
+    files: Sequence[str], desired: manifests.Manifests, rows: Sequence[object]
 ) -> None:
-    if wanted.wanted or rows:
+    if desired.workloads or rows:
         return
-    others = wanted.others
-    found = [f"{count} {kind}" for kind, count in others.ignored.items()]
-    problem = f"holds no pod, but {', '.join(found)}" if found else "holds no pod"
+    others = desired.others
+    result = [f"{count} {kind}" for kind, count in others.ignored.items()]
+    problem = f"holds no pod, but {', '.join(result)}" if result else "holds no pod"
     expected = "Pods, or workloads with a pod template"
     raise errors.BadInput(", ".join(files) or "-f", problem, expected)

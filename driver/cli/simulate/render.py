@@ -21,52 +21,52 @@ _PLACED = "placed"
 Row = dict[str, str]
 
 
-def state(fate: replay.Fate) -> str:
+def fate_state(fate: replay.TaskFate) -> str:
     """`placed`, `waits` or `left out`."""
-    if isinstance(fate.answer, scheduler.Bound):
+    if isinstance(fate.answer, scheduler.BoundPod):
         return _PLACED
-    left_out = isinstance(fate.answer, scheduler.Aside) and not fate.answer.matters
+    left_out = isinstance(fate.answer, scheduler.Skipped) and not fate.answer.matters
     return _LEFT_OUT if left_out else _WAITS
 
 
 def _counts(report: replay.Report) -> Counter[str]:
-    return Counter(state(one) for one in report.fates)
+    return Counter(fate_state(task_fate) for task_fate in report.fates)
 
 
 def is_all_placed(report: replay.Report) -> bool:
-    """Whether every pod that asks for devices has a place."""
-    return not any(state(one) == _WAITS for one in report.fates)
+    """Return whether every pod that requests devices is placed."""
+    return not any(fate_state(task_fate) == _WAITS for task_fate in report.fates)
 
 
-def why(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
+def describe_fate(fate: replay.TaskFate, lacking: Mapping[str, str]) -> str:
     """The controller's words."""
     match fate.answer:
-        case scheduler.Bound() as bound:
+        case scheduler.BoundPod() as bound:
             return _of_bound(bound)
         case allocator_types.Unschedulable() as no:
             return allocator_messages.unschedulable(no)
-        case scheduler.Aside() as aside:
+        case scheduler.Skipped() as aside:
             return lacking.get(fate.task.pod.key, aside.why)
         case None:
             return ""
 
 
-def _of_bound(bound: scheduler.Bound) -> str:
+def _of_bound(bound: scheduler.BoundPod) -> str:
     return (
         f"{allocator_messages.placement(bound.placement)}{_rest(bound)}"
-        if bound.made
+        if bound.allocations
         else _briefly(bound)
     )
 
 
-def _briefly(bound: scheduler.Bound) -> str:
+def _briefly(bound: scheduler.BoundPod) -> str:
     """Without node and devices, which stand beside it."""
-    if bound.pod.claims and not bound.made:
+    if bound.pod.claims and not bound.allocations:
         return f"Uses what its claims have already{_rest(bound)}"
     return f"{bound.placement.explanation}{_rest(bound)}"
 
 
-def _rest(bound: scheduler.Bound) -> str:
+def _rest(bound: scheduler.BoundPod) -> str:
     if not bound.others:
         return ""
     return f"; kube-scheduler has yet to allocate {', '.join(bound.others)}"
@@ -79,14 +79,14 @@ def print_table(
     report: replay.Report, lacking: Mapping[str, str], notes: Sequence[str], *, timeline: bool
 ) -> None:
     """A table, with a timeline some moments of it, the sum, and notes."""
-    out.show(table(report, lacking), out.Format.TABLE)
+    out.show_rows(table(report, lacking), out.Format.TABLE)
     if timeline:
         print()
-        out.show(course(report), out.Format.TABLE)
+        out.show_rows(course_table(report), out.Format.TABLE)
     print()
-    print(total(report, timeline=timeline))
-    for one in notes:
-        print(f"note: {one}")
+    print(total_line(report, timeline=timeline))
+    for note in notes:
+        print(f"note: {note}")
 
 
 def table(report: replay.Report, lacking: Mapping[str, str]) -> list[Row]:
@@ -95,41 +95,48 @@ def table(report: replay.Report, lacking: Mapping[str, str]) -> list[Row]:
     return _summed(fates, lacking) if len(fates) > MOST_ROWS else [*_rows(fates, lacking)]
 
 
-def _rows(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> Iterator[Row]:
+def _rows(fates: Sequence[replay.TaskFate], lacking: Mapping[str, str]) -> Iterator[Row]:
     for fate in fates:
-        bound = fate.answer if isinstance(fate.answer, scheduler.Bound) else None
+        bound = fate.answer if isinstance(fate.answer, scheduler.BoundPod) else None
         yield {
             "pod": fate.task.pod.key,
-            "state": state(fate),
+            "state": fate_state(fate),
             "node": bound.placement.node if bound else "-",
-            "devices": allocator_messages.devices(bound.placement) if bound and bound.made else "-",
-            "why": _briefly(bound) if bound else why(fate, lacking),
+            "devices": allocator_messages.devices(bound.placement)
+            if bound and bound.allocations
+            else "-",
+            "why": _briefly(bound) if bound else describe_fate(fate, lacking),
         }
 
 
-def _summed(fates: Sequence[replay.Fate], lacking: Mapping[str, str]) -> list[Row]:
+def _summed(fates: Sequence[replay.TaskFate], lacking: Mapping[str, str]) -> list[Row]:
     counts: dict[tuple[str, str], int] = {}
     for fate in fates:
-        told = _kind(fate, lacking)
-        counts[state(fate), told] = counts.get((state(fate), told), 0) + 1
-    order = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
-    return [{"pods": str(n), "state": what, "why": told} for (what, told), n in order]
+        report_progress = _kind(fate, lacking)
+        counts[fate_state(fate), report_progress] = (
+            counts.get((fate_state(fate), report_progress), 0) + 1
+        )
+    order = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return [
+        {"pods": str(n), "state": subject, "why": report_progress}
+        for (subject, report_progress), n in order
+    ]
 
 
-def _kind(fate: replay.Fate, lacking: Mapping[str, str]) -> str:
-    """Why, without what differs from pod to pod."""
+def _kind(fate: replay.TaskFate, lacking: Mapping[str, str]) -> str:
+    """Return the cause without what differs from pod to pod."""
     match fate.answer:
         case allocator_types.Unschedulable(blocker=blocker) if blocker is not None:
             return str(blocker)
         case allocator_types.Unschedulable(rejections=nodes):
             reasons: dict[str, int] = {}
             for refusal, names in nodes.items():
-                for one in _reasons(refusal):
-                    reasons[one] = reasons.get(one, 0) + len(names)
-            found = sorted(reasons.items(), key=lambda one: (-one[1], one[0]))
-            return ", ".join(name for name, _ in found[:3]) or "no node has devices"
-        case scheduler.Aside():
-            return why(fate, lacking)
+                for reason in _reasons(refusal):
+                    reasons[reason] = reasons.get(reason, 0) + len(names)
+            result = sorted(reasons.items(), key=lambda reason: (-reason[1], reason[0]))
+            return ", ".join(name for name, _ in result[:3]) or "no node has devices"
+        case scheduler.Skipped():
+            return describe_fate(fate, lacking)
         case _:
             return ""
 
@@ -142,46 +149,46 @@ def _reasons(refusal: allocator_types.NodeRejection) -> list[str]:
     ]
 
 
-def course(report: replay.Report) -> list[Row]:
+def course_table(report: replay.Report) -> list[Row]:
     """Some moments of a timeline, evenly over the time it took."""
-    found = report.course
-    if not found:
+    usage_samples = report.course
+    if not usage_samples:
         return []
-    first, last = found[0].at, found[-1].at
+    first, last = usage_samples[0].at, usage_samples[-1].at
     rows: list[Row] = []
-    place = 0
+    index = 0
     for number in range(_MOMENTS + 1):
-        at = first + (last - first) * number / _MOMENTS
-        while place + 1 < len(found) and found[place + 1].at <= at:
-            place += 1
-        one = found[place]
+        time = first + (last - first) * number / _MOMENTS
+        while index + 1 < len(usage_samples) and usage_samples[index + 1].at <= time:
+            index += 1
+        usage_sample = usage_samples[index]
         rows.append(
             {
-                "hours": f"{(at - first) / _HOUR_S:.1f}",
-                "gpus in use": _share(one.used, report.capacity),
-                "running": str(one.running),
-                "waiting": str(one.waiting),
+                "hours": f"{(time - first) / _HOUR_S:.1f}",
+                "gpus in use": _share(usage_sample.used, report.capacity),
+                "running": str(usage_sample.running),
+                "waiting": str(usage_sample.waiting),
             }
         )
     return rows
 
 
-def total(report: replay.Report, *, timeline: bool) -> str:
+def total_line(report: replay.Report, *, timeline: bool) -> str:
     """`3 of 4 pods placed, 1 waits; GPUs in use: 5 of 16 (31.2 %), 3 before`."""
     counts = _counts(report)
-    found = f"{counts[_PLACED]} of {_pods(len(report.fates))} placed"
+    result = f"{counts[_PLACED]} of {_pods(len(report.fates))} placed"
     if counts[_WAITS]:
-        found += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
+        result += f", {counts[_WAITS]} {'waits' if counts[_WAITS] == 1 else 'wait'}"
     if counts[_LEFT_OUT]:
-        found += f", {counts[_LEFT_OUT]} left out"
+        result += f", {counts[_LEFT_OUT]} left out"
     if timeline:
-        return f"{found}; {_timed(report)}"
-    before = f", {_gpus(report.before)} before" if report.before else ""
-    return f"{found}; GPUs in use: {_share(report.used, report.capacity)}{before}"
+        return f"{result}; {_timed(report)}"
+    previous = f", {_gpus(report.before)} before" if report.before else ""
+    return f"{result}; GPUs in use: {_share(report.used, report.capacity)}{previous}"
 
 
 def _timed(report: replay.Report) -> str:
-    waited = [one.waited for one in report.fates if one.waited]
+    waited = [task_fate.waited for task_fate in report.fates if task_fate.waited]
     mean = sum(waited) / len(waited) / _HOUR_S if waited else 0.0
     most = max(waited, default=0.0) / _HOUR_S
     return (
@@ -215,8 +222,8 @@ def document(
 ) -> dict[str, Any]:
     """All of it: `gpus` in GPUs, times in seconds."""
     counts = _counts(report)
-    made: dict[str, Any] = {
-        "pods": [_pod(one, lacking, timeline=timeline) for one in report.fates],
+    built: dict[str, Any] = {
+        "pods": [_pod(fate, lacking, timeline=timeline) for fate in report.fates],
         "total": {
             "pods": len(report.fates),
             "placed": counts[_PLACED],
@@ -230,45 +237,45 @@ def document(
         "notes": [*notes],
     }
     if timeline:
-        made["total"] |= {
+        built["total"] |= {
             "gpusInUseMean": report.mean / gpu_usage.FULL,
             "gpusInUseMost": report.most / gpu_usage.FULL,
         }
-        made["course"] = [
+        built["course"] = [
             {
-                "at": one.at,
-                "gpusInUse": one.used / gpu_usage.FULL,
-                "percent": round(_percent(one.used, report.capacity), 2),
-                "running": one.running,
-                "waiting": one.waiting,
+                "at": fate.at,
+                "gpusInUse": fate.used / gpu_usage.FULL,
+                "percent": round(_percent(fate.used, report.capacity), 2),
+                "running": fate.running,
+                "waiting": fate.waiting,
             }
-            for one in report.course
+            for fate in report.course
         ]
-    return made
+    return built
 
 
-def _pod(fate: replay.Fate, lacking: Mapping[str, str], *, timeline: bool) -> dict[str, Any]:
+def _pod(fate: replay.TaskFate, lacking: Mapping[str, str], *, timeline: bool) -> dict[str, Any]:
     pod = fate.task.pod
-    bound = fate.answer if isinstance(fate.answer, scheduler.Bound) else None
-    made: dict[str, Any] = {
+    bound = fate.answer if isinstance(fate.answer, scheduler.BoundPod) else None
+    built: dict[str, Any] = {
         "namespace": pod.namespace,
         "name": pod.name,
-        "state": state(fate),
+        "state": fate_state(fate),
         "node": bound.placement.node if bound else None,
         "devices": [*_devices(bound)] if bound else [],
-        "why": why(fate, lacking),
+        "why": describe_fate(fate, lacking),
         **_explained(fate),
     }
     if timeline:
-        made |= {"arrived": fate.task.at, "placed": fate.placed, "left": fate.left}
-        made["waited"] = fate.waited
-    return made
+        built |= {"arrived": fate.task.at, "placed": fate.placed, "left": fate.departed}
+        built["waited"] = fate.waited
+    return built
 
 
-def _explained(fate: replay.Fate) -> dict[str, Any]:
+def _explained(fate: replay.TaskFate) -> dict[str, Any]:
     """Everything that the controller knows of why."""
     match fate.answer:
-        case scheduler.Bound(placement=placement, made=made) if made:
+        case scheduler.BoundPod(placement=placement, allocations=made) if made:
             return {"considered": explanation.placement_document(placement)["considered"]}
         case allocator_types.Unschedulable() as no:
             return explanation.unschedulable_document(no)
@@ -276,8 +283,8 @@ def _explained(fate: replay.Fate) -> dict[str, Any]:
             return {}
 
 
-def _devices(bound: scheduler.Bound) -> Iterator[dict[str, Any]]:
-    for claim in bound.made:
+def _devices(bound: scheduler.BoundPod) -> Iterator[dict[str, Any]]:
+    for claim in bound.allocations:
         for result in claim.allocation.results if claim.allocation else ():
             yield {
                 "claim": claim.name,

@@ -1,6 +1,6 @@
-"""From raw API objects, of a file or a listing, to what deciding looks at. Pure.
+"""Reads raw API objects, of a file or a listing, for the scheduler. Pure.
 
-What cannot be read is told with its kind, name and field, and all else still counts.
+Unreadable objects are reported with kind, name and field; all others still count.
 """
 
 import uuid
@@ -45,7 +45,7 @@ class Priority:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class ReadProblem:
     """An object, by kind and `namespace/name`, that cannot be read: which field, and what of it."""
 
     kind: str
@@ -55,24 +55,24 @@ class Problem:
 
     def __str__(self) -> str:
         """`Node gpu-1: status.allocatable.cpu: is list; expected a quantity`."""
-        at = f"{self.field}: " if self.field else ""
-        return f"{self.kind} {self.name or '(without a name)'}: {at}{self.problem}"
+        path = f"{self.field}: " if self.field else ""
+        return f"{self.kind} {self.name or '(without a name)'}: {path}{self.problem}"
 
 
 @dataclass(frozen=True, slots=True)
 class Dump:
-    """What raw objects hold: `ignored` counts those of kinds that decide nothing, by kind."""
+    """Parsed raw objects: `ignored` counts those of irrelevant kinds, by kind."""
 
     caches: cluster_state.CachedObjects
     templates: Mapping[ids.Key, Template] = field(default_factory=dict)
     priorities: Mapping[ids.Key, Priority] = field(default_factory=dict)
-    problems: tuple[Problem, ...] = ()
+    problems: tuple[ReadProblem, ...] = ()
     ignored: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """How objects of a kind are read: under which versions, and whether in a namespace."""
+    """Parser of a kind: its versions, and whether it is namespaced."""
 
     versions: tuple[str, ...]
     parse: Callable[[fields.Raw], object]
@@ -122,33 +122,33 @@ def read(documents: Iterable[Mapping[str, Any]], namespace: str = NAMESPACE) -> 
     An object without a UID gets one that depends on its kind and name alone. Of an object that is
     there twice the first counts, and the other is a problem.
     """
-    found: dict[str, dict[ids.Key, Any]] = {kind: {} for kind in KINDS}
-    problems: list[Problem] = []
+    result: dict[str, dict[ids.Key, Any]] = {kind: {} for kind in KINDS}
+    problems: list[ReadProblem] = []
     ignored: dict[str, int] = {}
-    for obj in unfold(documents):
+    for obj in expand_lists(documents):
         kind = obj.get("kind") if isinstance(obj, Mapping) else None
         if isinstance(kind, str) and kind and kind not in KINDS:
             ignored[kind] = ignored.get(kind, 0) + 1
             continue
         try:
-            name, key, one = _one(obj, namespace)
+            name, key, item = _one(obj, namespace)
         except errors.BadInput as error:
             problems.append(_problem(obj, namespace, error))
             continue
-        if key in found[name]:
-            problems.append(Problem(name, key, "", "is there twice; the first one counts"))
+        if key in result[name]:
+            problems.append(ReadProblem(name, key, "", "is there twice; the first one counts"))
         else:
-            found[name][key] = one
+            result[name][key] = item
     return Dump(
-        _caches(found),
-        found["ResourceClaimTemplate"],
-        found["PriorityClass"],
+        _caches(result),
+        result["ResourceClaimTemplate"],
+        result["PriorityClass"],
         tuple(problems),
         ignored,
     )
 
 
-def unfold(documents: Iterable[object]) -> Iterator[Any]:
+def expand_lists(documents: Iterable[object]) -> Iterator[Any]:
     """The objects, those of Lists one by one; what is no List comes out as it is."""
     for document in documents:
         items = document.get("items") if isinstance(document, Mapping) else None
@@ -157,10 +157,12 @@ def unfold(documents: Iterable[object]) -> Iterator[Any]:
             yield document
             continue
         # Items of a listing do not say what they are: its own kind does.
-        of = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion")}
-        known = of if of["kind"] else {}
-        told = ({**known, **one} if isinstance(one, Mapping) else one for one in items or ())
-        yield from unfold(told)
+        owner = {"kind": kind.removesuffix("List"), "apiVersion": document.get("apiVersion")}
+        current = owner if owner["kind"] else {}
+        report_progress = (
+            {**current, **item} if isinstance(item, Mapping) else item for item in items or ()
+        )
+        yield from expand_lists(report_progress)
 
 
 def _is_list(items: object) -> bool:
@@ -175,45 +177,49 @@ def _one(obj: object, namespace: str) -> tuple[str, ids.Key, object]:
     kind, version = KINDS[name], fields.required_text(obj, "apiVersion")
     if version not in kind.versions:
         raise errors.BadInput("apiVersion", f"is {version}", " or ".join(kind.versions))
-    told = dict(fields.mapping(obj, "metadata"))
-    key = called = fields.required_text(told, "name", "metadata")
+    report_progress = dict(fields.mapping(obj, "metadata"))
+    key = called = fields.required_text(report_progress, "name", "metadata")
     if kind.namespaced:
-        told["namespace"] = fields.text(told, "namespace", "metadata") or namespace
-        key = f"{told['namespace']}/{called}"
-    told["uid"] = fields.text(told, "uid", "metadata") or derived(f"{name}/{key}")
-    return name, ids.Key(key), kind.parse({**obj, "metadata": told})
+        report_progress["namespace"] = (
+            fields.text(report_progress, "namespace", "metadata") or namespace
+        )
+        key = f"{report_progress['namespace']}/{called}"
+    report_progress["uid"] = fields.text(report_progress, "uid", "metadata") or derive_uid(
+        f"{name}/{key}"
+    )
+    return name, ids.Key(key), kind.parse({**obj, "metadata": report_progress})
 
 
-def derived(text: str) -> str:
+def derive_uid(text: str) -> str:
     """A UID that depends on a text alone."""
     return str(uuid.uuid5(uuid.NAMESPACE_OID, text))
 
 
-def _problem(obj: object, namespace: str, error: errors.BadInput) -> Problem:
+def _problem(obj: object, namespace: str, error: errors.BadInput) -> ReadProblem:
     raw: Mapping[Any, Any] = obj if isinstance(obj, Mapping) else {}
-    told = raw.get("metadata")
-    meta: Mapping[Any, Any] = told if isinstance(told, Mapping) else {}
+    report_progress = raw.get("metadata")
+    meta: Mapping[Any, Any] = report_progress if isinstance(report_progress, Mapping) else {}
     kind, name = str(raw.get("kind") or "object"), str(meta.get("name") or "")
     if name and kind in KINDS and KINDS[kind].namespaced:
         name = f"{meta.get('namespace') or namespace}/{name}"
     expected = f"; expected {error.expected}" if error.expected else ""
-    return Problem(kind, name, error.location, f"{error.problem}{expected}")
+    return ReadProblem(kind, name, error.location, f"{error.problem}{expected}")
 
 
-def _caches(found: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.CachedObjects:
+def _caches(obj: Mapping[str, Mapping[ids.Key, Any]]) -> cluster_state.CachedObjects:
     return cluster_state.CachedObjects(
-        nodes=found["Node"],
-        slices=found["ResourceSlice"],
-        classes=found["DeviceClass"],
-        claims=found["ResourceClaim"],
-        pods=found["Pod"],
-        volume_claims=found["PersistentVolumeClaim"],
-        rules=found["DeviceTaintRule"],
-        persistent_volumes=found["PersistentVolume"],
-        namespace_objects=found["Namespace"],
-        storage_classes=found["StorageClass"],
-        csi_nodes=found["CSINode"],
-        csi_drivers=found["CSIDriver"],
-        capacities=found["CSIStorageCapacity"],
-        attachments=found["VolumeAttachment"],
+        nodes=obj["Node"],
+        slices=obj["ResourceSlice"],
+        classes=obj["DeviceClass"],
+        claims=obj["ResourceClaim"],
+        pods=obj["Pod"],
+        volume_claims=obj["PersistentVolumeClaim"],
+        rules=obj["DeviceTaintRule"],
+        persistent_volumes=obj["PersistentVolume"],
+        namespace_objects=obj["Namespace"],
+        storage_classes=obj["StorageClass"],
+        csi_nodes=obj["CSINode"],
+        csi_drivers=obj["CSIDriver"],
+        capacities=obj["CSIStorageCapacity"],
+        attachments=obj["VolumeAttachment"],
     )

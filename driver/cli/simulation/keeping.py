@@ -1,6 +1,6 @@
-"""Where a job that does not fit now will start soonest, by counts of whole GPUs. Pure.
+"""Earliest start of a job that does not fit now, by counts of whole GPUs. Pure.
 
-What ends is known: in a simulation every job says how long it lasts.
+End times are known: in a simulation every job has a duration.
 """
 
 from collections.abc import Iterable, Mapping
@@ -10,8 +10,8 @@ from typing import NamedTuple
 from driver import ids
 
 
-class Ending(NamedTuple):
-    """So many GPUs of a node are free from a moment on."""
+class GpuRelease(NamedTuple):
+    """Release of a node's GPUs at a time."""
 
     at: float
     node: ids.NodeName
@@ -19,33 +19,33 @@ class Ending(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """From `at` on these nodes have what is asked; what ends before may use them until then."""
+class EarliestStart:
+    """Start at `at` on these nodes; what ends before may use them until then."""
 
     at: float
     nodes: frozenset[ids.NodeName]
 
 
-def soonest(
-    free: Mapping[ids.NodeName, int], ending: Iterable[Ending], pods: int, gpus: int
-) -> Kept | None:
-    """For so many pods of so many GPUs each; None: never, whatever ends.
+def find_earliest(
+    free: Mapping[ids.NodeName, int], ending: Iterable[GpuRelease], pods: int, gpus: int
+) -> EarliestStart | None:
+    """Return the earliest start of these pods with as many GPUs each; None: never.
 
-    `free` are GPUs that nobody uses now. Of the nodes that would do the emptiest are kept.
+    `free` are unused GPUs. Of the sufficient nodes the emptiest are reserved.
     """
     left = dict(free)
-    for one in sorted(ending):
-        left[one.node] = left.get(one.node, 0) + one.gpus
-        if sum(there // gpus for there in left.values()) >= pods:
-            return Kept(one.at, _emptiest(left, pods, gpus))
+    for gpu_release in sorted(ending):
+        left[gpu_release.node] = left.get(gpu_release.node, 0) + gpu_release.gpus
+        if sum(free_now // gpus for free_now in left.values()) >= pods:
+            return EarliestStart(gpu_release.at, _emptiest(left, pods, gpus))
     return None
 
 
 def _emptiest(left: Mapping[ids.NodeName, int], pods: int, gpus: int) -> frozenset[ids.NodeName]:
-    found: set[ids.NodeName] = set()
-    for name in sorted(left, key=lambda one: (-left[one], one)):
+    result: set[ids.NodeName] = set()
+    for name in sorted(left, key=lambda item: (-left[item], item)):
         if pods <= 0:
             break
-        found.add(name)
+        result.add(name)
         pods -= left[name] // gpus
-    return frozenset(found)
+    return frozenset(result)

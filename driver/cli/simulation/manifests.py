@@ -18,7 +18,7 @@ _MOST_PODS = 100_000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WorkloadPod:
     """A pod to be created; `templates` are those of its claims, by their names in the pod."""
 
     pod: pods.Pod
@@ -28,14 +28,14 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Manifests:
-    """What is to be created: pods in the order of the files, and `others` beside them.
+    """Objects to create: pods in the order of the files, and `others` beside them.
 
-    `notes` are for people: what was left out, or taken for something else.
+    `notes` are for people: what was left out, or replaced.
     """
 
-    wanted: tuple[Wanted, ...]
+    workloads: tuple[WorkloadPod, ...]
     others: dump.Dump
-    problems: tuple[dump.Problem, ...] = ()
+    problems: tuple[dump.ReadProblem, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -58,7 +58,7 @@ def read(
     With `classes`, pods that ask for device plugins' resources are converted as the webhook does.
     """
     reader = _Reader(namespace, classes)
-    rest = [obj for obj in dump.unfold(documents) if not reader.take(obj)]
+    rest = [obj for obj in dump.expand_lists(documents) if not reader.take(obj)]
     others = dump.read([*rest, *reader.templates.values()], namespace)
     notes = [
         f"{count} {kind}: has no pod template, left out" for kind, count in others.ignored.items()
@@ -75,15 +75,15 @@ def read(
 class _Reader:
     namespace: str
     classes: extended_resources.Classes | None = None
-    found: dict[ids.Key, Wanted] = field(default_factory=dict)
+    found: dict[ids.Key, WorkloadPod] = field(default_factory=dict)
     templates: dict[ids.Key, Raw] = field(default_factory=dict)
-    alike: dict[tuple[int, str], tuple[_Copy, Wanted]] = field(default_factory=dict)
-    problems: list[dump.Problem] = field(default_factory=list)
+    alike: dict[tuple[int, str], tuple[_Copy, WorkloadPod]] = field(default_factory=dict)
+    problems: list[dump.ReadProblem] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     drawn: int = 0
 
     def take(self, obj: object) -> bool:
-        """Whether an object is a workload: its pods are kept, or a problem is."""
+        """Return whether an object is a workload; record its pods or a problem."""
         if not isinstance(obj, Mapping):
             return False
         kind = str(obj.get("kind") or "")
@@ -115,69 +115,73 @@ class _Reader:
         if len(self.found) >= _MOST_PODS:
             raise errors.BadInput("spec", "makes too many pods", f"at most {_MOST_PODS} in all")
         if key in self.found:
-            self.problems.append(dump.Problem(kind, key, "", "makes a pod of a name twice"))
+            self.problems.append(dump.ReadProblem(kind, key, "", "makes a pod of a name twice"))
             return
         try:
             self.found[key] = self._wanted(copy, namespace, key)
         except errors.BadInput as error:
-            where = f"{copy.at}.{error.location}".lstrip(".")
-            raise errors.BadInput(where, error.problem, error.expected) from error
+            path = f"{copy.at}.{error.location}".lstrip(".")
+            raise errors.BadInput(path, error.problem, error.expected) from error
 
-    def _wanted(self, copy: _Copy, namespace: str, key: ids.Key) -> Wanted:
-        """What was read once is not read again for every replica."""
+    def _wanted(self, copy: _Copy, namespace: str, key: ids.Key) -> WorkloadPod:
+        """Return the parsed pod; replicas share one parse."""
         which = id(copy.template), namespace
         if which not in self.alike:
             template = self._converted(copy.template, namespace)
             self.alike[which] = copy, _read(template, copy.name, namespace)
-        one = self.alike[which][1]
-        uid = ids.PodUid(dump.derived(f"Pod/{key}"))
-        return replace(one, pod=replace(one.pod, name=copy.name, uid=uid))
+        workload_pod = self.alike[which][1]
+        uid = ids.PodUid(dump.derive_uid(f"Pod/{key}"))
+        return replace(workload_pod, pod=replace(workload_pod.pod, name=copy.name, uid=uid))
 
     def _converted(self, template: Raw, namespace: str) -> Raw:
         if self.classes is None:
             return template
-        made, templates = simulation_conversion.converted(template, namespace, self.classes)
-        for one in templates:
-            meta = fields.mapping(one, "metadata")
-            self.templates[ids.Key(f"{namespace}/{meta['name']}")] = one
-        return made
+        converted, templates = simulation_conversion.convert_pod(template, namespace, self.classes)
+        for item in templates:
+            meta = fields.mapping(item, "metadata")
+            self.templates[ids.Key(f"{namespace}/{meta['name']}")] = item
+        return converted
 
 
-def _read(template: Raw, name: str, namespace: str) -> Wanted:
+def _read(template: Raw, name: str, namespace: str) -> WorkloadPod:
     spec = fields.mapping(template, "spec")
     if not fields.sequence(spec, "containers", "spec"):
         raise errors.BadInput("spec.containers", "is missing", "a list of containers")
     templates = {
-        fields.required_text(one, "name", at): fields.text(one, "resourceClaimTemplateName", at)
-        for at, one in fields.objects(spec, "resourceClaims", "spec")
-        if one.get("resourceClaimTemplateName")
+        fields.required_text(item, "name", path): fields.text(
+            item, "resourceClaimTemplateName", path
+        )
+        for path, item in fields.objects(spec, "resourceClaims", "spec")
+        if item.get("resourceClaimTemplateName")
     }
     meta = {"name": name, "namespace": namespace}
-    made = pods.parse({"metadata": meta, "spec": _defaulted(spec)})
-    return Wanted(made, templates, fields.text(spec, "priorityClassName", "spec"))
+    pod = pods.parse({"metadata": meta, "spec": _defaulted(spec)})
+    return WorkloadPod(pod, templates, fields.text(spec, "priorityClassName", "spec"))
 
 
-def _problem(kind: str, name: str, error: errors.BadInput) -> dump.Problem:
+def _problem(kind: str, name: str, error: errors.BadInput) -> dump.ReadProblem:
     expected = f"; expected {error.expected}" if error.expected else ""
-    return dump.Problem(kind, name, error.location, f"{error.problem}{expected}")
+    return dump.ReadProblem(kind, name, error.location, f"{error.problem}{expected}")
 
 
 def _defaulted(spec: fields.Raw) -> dict[str, object]:
     """Requests that are not told are the limits (defaulting of core/v1)."""
-    made: dict[str, object] = dict(spec)
+    defaulted: dict[str, object] = dict(spec)
     for kind in ("initContainers", "containers"):
         if spec.get(kind):
-            made[kind] = [_requesting(one, at) for at, one in fields.objects(spec, kind, "spec")]
-    return _requesting(made, "spec")
+            defaulted[kind] = [
+                _requesting(item, path) for path, item in fields.objects(spec, kind, "spec")
+            ]
+    return _requesting(defaulted, "spec")
 
 
-def _requesting(obj: fields.Raw, at: str) -> dict[str, object]:
-    resources = fields.mapping(obj, "resources", at)
-    limits = fields.mapping(resources, "limits", f"{at}.resources")
+def _requesting(obj: fields.Raw, path: str) -> dict[str, object]:
+    resources = fields.mapping(obj, "resources", path)
+    limits = fields.mapping(resources, "limits", f"{path}.resources")
     if not limits:
         return dict(obj)
-    asked = fields.mapping(resources, "requests", f"{at}.resources")
-    return {**obj, "resources": {**resources, "requests": {**limits, **asked}}}
+    requested = fields.mapping(resources, "requests", f"{path}.resources")
+    return {**obj, "resources": {**resources, "requests": {**limits, **requested}}}
 
 
 # Workloads: how many pods, and of which template.
@@ -198,56 +202,56 @@ def _job(obj: Raw, name: str) -> Iterator[_Copy]:
     yield from _of_job(fields.mapping(obj, "spec"), name, "spec")
 
 
-def _of_job(spec: fields.Raw, name: str, at: str) -> Iterator[_Copy]:
-    """As many as run at once."""
-    number = _count(spec, "parallelism", at)
+def _of_job(spec: fields.Raw, name: str, path: str) -> Iterator[_Copy]:
+    """Yield as many copies as run at once."""
+    number = _count(spec, "parallelism", path)
     if spec.get("completions") is not None:
-        number = min(number, _count(spec, "completions", at))
-    template = fields.mapping(spec, "template", at)
-    for place in range(number):
-        yield _Copy(f"{name}-{place}", template, f"{at}.template")
+        number = min(number, _count(spec, "completions", path))
+    template = fields.mapping(spec, "template", path)
+    for index in range(number):
+        yield _Copy(f"{name}-{index}", template, f"{path}.template")
 
 
 def _cron_job(obj: Raw, name: str) -> Iterator[_Copy]:
     """One run of it."""
     template = fields.mapping(fields.mapping(obj, "spec"), "jobTemplate", "spec")
-    at = "spec.jobTemplate.spec"
-    yield from _of_job(fields.mapping(template, "spec", "spec.jobTemplate"), name, at)
+    path = "spec.jobTemplate.spec"
+    yield from _of_job(fields.mapping(template, "spec", "spec.jobTemplate"), name, path)
 
 
 def _job_set(obj: Raw, name: str) -> Iterator[_Copy]:
     """jobset.x-k8s.io: `<name>-<job>-<replica>-<pod>`."""
-    for at, one in fields.objects(fields.mapping(obj, "spec"), "replicatedJobs", "spec"):
-        inner = fields.mapping(fields.mapping(one, "template", at), "spec", f"{at}.template")
-        called = f"{name}-{fields.required_text(one, 'name', at)}"
-        for number in range(_count(one, "replicas", at)):
-            yield from _of_job(inner, f"{called}-{number}", f"{at}.template.spec")
+    for path, item in fields.objects(fields.mapping(obj, "spec"), "replicatedJobs", "spec"):
+        inner = fields.mapping(fields.mapping(item, "template", path), "spec", f"{path}.template")
+        called = f"{name}-{fields.required_text(item, 'name', path)}"
+        for number in range(_count(item, "replicas", path)):
+            yield from _of_job(inner, f"{called}-{number}", f"{path}.template.spec")
 
 
 def _leader_worker_set(obj: Raw, name: str) -> Iterator[_Copy]:
     """leaderworkerset.x-k8s.io: groups of `size` pods, the leader `<name>-<group>` first."""
     spec = fields.mapping(obj, "spec")
-    at = "spec.leaderWorkerTemplate"
+    path = "spec.leaderWorkerTemplate"
     group = fields.mapping(spec, "leaderWorkerTemplate", "spec")
-    workers = fields.mapping(group, "workerTemplate", at)
-    leader, led = fields.mapping(group, "leaderTemplate", at), f"{at}.leaderTemplate"
+    workers = fields.mapping(group, "workerTemplate", path)
+    leader, led = fields.mapping(group, "leaderTemplate", path), f"{path}.leaderTemplate"
     if not leader:
-        leader, led = workers, f"{at}.workerTemplate"
+        leader, led = workers, f"{path}.workerTemplate"
     for number in range(_count(spec, "replicas", "spec")):
         yield _Copy(f"{name}-{number}", leader, led)
-        for place in range(1, _count(group, "size", at)):
-            yield _Copy(f"{name}-{number}-{place}", workers, f"{at}.workerTemplate")
+        for index in range(1, _count(group, "size", path)):
+            yield _Copy(f"{name}-{number}-{index}", workers, f"{path}.workerTemplate")
 
 
 def _none(_obj: Raw, _name: str) -> Iterator[_Copy]:
     yield from ()
 
 
-def _count(spec: fields.Raw, key: str, at: str) -> int:
-    found = fields.integer(spec, key, at, default=1)
-    if not 0 <= found <= _MOST_PODS:
-        raise errors.BadInput(f"{at}.{key}", f"is {found}", f"0 to {_MOST_PODS}")
-    return found
+def _count(spec: fields.Raw, key: str, path: str) -> int:
+    result = fields.integer(spec, key, path, default=1)
+    if not 0 <= result <= _MOST_PODS:
+        raise errors.BadInput(f"{path}.{key}", f"is {result}", f"0 to {_MOST_PODS}")
+    return result
 
 
 _WORKLOADS: Mapping[str, Callable[[Raw, str], Iterator[_Copy]]] = {
@@ -266,7 +270,7 @@ _WORKLOADS: Mapping[str, Callable[[Raw, str], Iterator[_Copy]]] = {
 
 
 def _is_workload(obj: Raw) -> bool:
-    found: object = obj
+    result: object = obj
     for key in ("spec", "template", "spec", "containers"):
-        found = found.get(key) if isinstance(found, Mapping) else None
-    return found is not None
+        result = result.get(key) if isinstance(result, Mapping) else None
+    return result is not None

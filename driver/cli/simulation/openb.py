@@ -38,7 +38,7 @@ class Node(NamedTuple):
 
 
 class Pod(NamedTuple):
-    """What a pod asks: `gpus` of `milli` thousandths each, of one of `models` where it says so."""
+    """Requests of a pod: `gpus` of `milli` thousandths each, of one of `models` if given."""
 
     cpu: int
     memory: int
@@ -53,7 +53,7 @@ class Pod(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PodRow:
     """A line of a pod list; times are in seconds, None where they are not told."""
 
     name: str
@@ -63,8 +63,8 @@ class Row:
     scheduled: float | None = None
 
     @property
-    def lasts(self) -> float | None:
-        """How long it ran, or was there where it never did."""
+    def duration_s(self) -> float | None:
+        """Run time; for a pod that never ran, the time it existed."""
         if self.deleted is None or self.created is None:
             return None
         begun = self.created if self.scheduled is None else self.scheduled
@@ -72,36 +72,36 @@ class Row:
 
 
 def is_nodes(text: str) -> bool:
-    """Whether a text begins as a list of nodes does."""
+    """Return whether a text begins as a list of nodes does."""
     return _has(text, NODE_COLUMNS)
 
 
 def is_pods(text: str) -> bool:
-    """Whether a text begins as a list of pods does."""
+    """Return whether a text begins as a list of pods does."""
     return _has(text, POD_COLUMNS)
 
 
 def _has(text: str, columns: Iterable[str]) -> bool:
-    header = [one.strip() for one in text.partition("\n")[0].split(",")]
+    header = [item.strip() for item in text.partition("\n")[0].split(",")]
     return set(columns) <= set(header)
 
 
-def read_nodes(text: str, where: str) -> tuple[Node, ...]:
+def read_nodes(text: str, path: str) -> tuple[Node, ...]:
     """Read a list of nodes. Raises BadInput with file, line and field."""
-    found = []
-    for line, row in _rows(text, where, NODE_COLUMNS):
+    result = []
+    for line, row in _rows(text, path, NODE_COLUMNS):
         gpus = _number(row, "gpu", line, most=_MOST_GPUS)
         cpu, memory = _number(row, "cpu_milli", line), _number(row, "memory_mib", line)
-        found.append(Node(row["sn"], cpu, memory, gpus, row["model"]))
-    return tuple(found)
+        result.append(Node(row["sn"], cpu, memory, gpus, row["model"]))
+    return tuple(result)
 
 
-def read_pods(text: str, where: str) -> tuple[Row, ...]:
+def read_pods(text: str, path: str) -> tuple[PodRow, ...]:
     """Read a list of pods. Raises BadInput with file, line and field."""
-    return tuple(_row(row, line) for line, row in _rows(text, where, POD_COLUMNS))
+    return tuple(_row(row, line) for line, row in _rows(text, path, POD_COLUMNS))
 
 
-def _row(row: Mapping[str, str], line: str) -> Row:
+def _row(row: Mapping[str, str], line: str) -> PodRow:
     gpus = _number(row, "num_gpu", line, most=_MOST_GPUS)
     milli = _number(row, "gpu_milli", line, most=FULL) if gpus else 0
     if gpus and not milli:
@@ -111,23 +111,23 @@ def _row(row: Mapping[str, str], line: str) -> Row:
     models = tuple(sorted(filter(None, (row.get("gpu_spec") or "").split("|"))))
     cpu, memory = _number(row, "cpu_milli", line), _number(row, "memory_mib", line)
     times = (_time(row, name, line) for name in TIME_COLUMNS)
-    return Row(row["name"], Pod(cpu, memory, gpus, milli, models), *times)
+    return PodRow(row["name"], Pod(cpu, memory, gpus, milli, models), *times)
 
 
 def _rows(
-    text: str, where: str, columns: tuple[str, ...]
+    text: str, path: str, columns: tuple[str, ...]
 ) -> Iterator[tuple[str, Mapping[str, str]]]:
     """Each line with its place, `file line 7`; the first column names it."""
     reader = csv.DictReader(io.StringIO(text), restval="", skipinitialspace=True)
     header = [*(reader.fieldnames or ())]
-    lacking = [one for one in columns if one not in header]
+    lacking = [column for column in columns if column not in header]
     if lacking:
         problem = f"has no column {', '.join(lacking)}"
-        raise errors.BadInput(f"{where} line 1", problem, ",".join(columns))
+        raise errors.BadInput(f"{path} line 1", problem, ",".join(columns))
     seen: set[str] = set()
     try:
         for row in reader:
-            line, name = f"{where} line {reader.line_num}", row[columns[0]]
+            line, name = f"{path} line {reader.line_num}", row[columns[0]]
             if None in row:
                 problem = f"has more than {len(header)} fields"
                 raise errors.BadInput(line, problem, ",".join(header))
@@ -137,7 +137,7 @@ def _rows(
             seen.add(name)
             yield line, row
     except csv.Error as error:
-        raise errors.BadInput(f"{where} line {reader.line_num}", f"is no CSV: {error}") from error
+        raise errors.BadInput(f"{path} line {reader.line_num}", f"is no CSV: {error}") from error
 
 
 def _number(row: Mapping[str, str], name: str, line: str, most: int = 1 << 40) -> int:
@@ -153,24 +153,24 @@ def _time(row: Mapping[str, str], name: str, line: str) -> float | None:
     if not text:
         return None
     try:
-        found = float(text)
+        result = float(text)
     except ValueError:
-        found = -1.0
-    if not 0 <= found < float("inf"):
+        result = -1.0
+    if not 0 <= result < float("inf"):
         raise errors.BadInput(f"{line}, {name}", f"is {text!r}", "seconds from 0 on, or nothing")
-    return found
+    return result
 
 
-def caches(found: Iterable[Node], driver: str = names.DRIVER) -> cluster_state.CachedObjects:
+def caches(node_list: Iterable[Node], driver: str = names.DRIVER) -> cluster_state.CachedObjects:
     """The cluster that the nodes make, with the two classes that the pods ask for."""
-    known = [*found]
+    current = [*node_list]
     kinds = (_class(driver, names.CLASS_GPU, "gpu"), _class(driver, names.CLASS_MPS, "gpu-share"))
     return cluster_state.CachedObjects(
-        nodes={ids.Key(one.name): nodes.parse(_node(one)) for one in known},
+        nodes={ids.Key(node.name): nodes.parse(_node(node)) for node in current},
         slices={
             ids.Key(raw["metadata"]["name"]): slices.parse(raw)
-            for one in known
-            for raw in _slices(driver, one)
+            for node in current
+            for raw in _slices(driver, node)
         },
         classes={ids.Key(raw["metadata"]["name"]): device_classes.parse(raw) for raw in kinds},
         claims={},
@@ -186,14 +186,16 @@ class Maker:
         self._whole = whole
         self._template = functools.cache(self._parsed)
 
-    def task(self, name: str, pod: Pod, at: float = 0.0, lasts: float | None = None) -> replay.Task:
+    def task(
+        self, name: str, pod: Pod, time: float = 0.0, lasts: float | None = None
+    ) -> replay.Task:
         """One, with its claim where it asks a GPU."""
-        made, claim = self._template(pod)
-        own = tuple(replace(made.claims[0], claim=name) for _ in made.claims)
-        made = replace(made, name=name, uid=ids.PodUid(name), claims=own)
+        template, claim = self._template(pod)
+        own = tuple(replace(template.claims[0], claim=name) for _ in template.claims)
+        task = replace(template, name=name, uid=ids.PodUid(name), claims=own)
         if claim is None:
-            return replay.Task(made, (), at, lasts)
-        return replay.Task(made, (replace(claim, name=name, uid=ids.ClaimUid(name)),), at, lasts)
+            return replay.Task(task, (), time, lasts)
+        return replay.Task(task, (replace(claim, name=name, uid=ids.ClaimUid(name)),), time, lasts)
 
     def _parsed(self, pod: Pod) -> tuple[pods.Pod, claims.Claim | None]:
         if not pod.gpus:
@@ -227,12 +229,12 @@ def _node(node: Node) -> Raw:
 def _slices(driver: str, node: Node) -> list[Raw]:
     pool = {"name": node.name, "generation": 1, "resourceSliceCount": 2}
     shared = {"driver": driver, "nodeName": node.name, "pool": pool}
-    one = {"gpu": {"value": "1"}}
-    sets = [{"name": f"gpu-{at}", "counters": one} for at in range(node.gpus)]
+    item = {"gpu": {"value": "1"}}
+    sets = [{"name": f"gpu-{index}", "counters": item} for index in range(node.gpus)]
     devices = [
         device
-        for at in range(node.gpus)
-        for device in (_device(node, at, "gpu", {}), _device(node, at, "gpu-share", _SHARE))
+        for index in range(node.gpus)
+        for device in (_device(node, index, "gpu", {}), _device(node, index, "gpu-share", _SHARE))
     ]
     return [
         {"metadata": _meta(f"{node.name}-0"), "spec": {**shared, "sharedCounters": sets}},
@@ -247,14 +249,14 @@ _SHARE: Mapping[str, Any] = {
 }
 
 
-def _device(node: Node, at: int, kind: str, more: Mapping[str, Any]) -> Raw:
-    told = {"type": kind, "productName": node.model, "uuid": f"GPU-{node.name}-{at}"}
+def _device(node: Node, index: int, kind: str, more: Mapping[str, Any]) -> Raw:
+    values = {"type": kind, "productName": node.model, "uuid": f"GPU-{node.name}-{index}"}
     if more:
-        told["sharing"] = names.SHARING_MPS
-    use = {"counterSet": f"gpu-{at}", "counters": {"gpu": {"value": "1"}}}
+        values["sharing"] = names.SHARING_MPS
+    use = {"counterSet": f"gpu-{index}", "counters": {"gpu": {"value": "1"}}}
     return {
-        "name": f"gpu-{at}" if kind == "gpu" else f"gpu-{at}-mps",
-        "attributes": {name: {"string": text} for name, text in told.items()},
+        "name": f"gpu-{index}" if kind == "gpu" else f"gpu-{index}-mps",
+        "attributes": {name: {"string": text} for name, text in values.items()},
         "taints": [_TAINT],
         "consumesCounters": [use],
         **more,
@@ -263,15 +265,15 @@ def _device(node: Node, at: int, kind: str, more: Mapping[str, Any]) -> Raw:
 
 def _claim(driver: str, pod: Pod, whole: int) -> Raw:
     shared = pod.milli < FULL
-    asked: Raw = {"deviceClassName": names.CLASS_MPS if shared else names.CLASS_GPU}
+    requested: Raw = {"deviceClassName": names.CLASS_MPS if shared else names.CLASS_GPU}
     if shared:
-        asked["capacity"] = {"requests": {"compute": str(-(-pod.milli * whole // FULL))}}
+        requested["capacity"] = {"requests": {"compute": str(-(-pod.milli * whole // FULL))}}
     else:
-        asked["count"] = pod.gpus
+        requested["count"] = pod.gpus
     if pod.models:
-        any_of = " || ".join(f'{_of(driver)}.productName == "{one}"' for one in pod.models)
-        asked["selectors"] = [{"cel": {"expression": any_of}}]
-    requests = [{"name": "gpu", "exactly": asked}]
+        any_of = " || ".join(f'{_of(driver)}.productName == "{model}"' for model in pod.models)
+        requested["selectors"] = [{"cel": {"expression": any_of}}]
+    requests = [{"name": "gpu", "exactly": requested}]
     return {
         "metadata": _meta("claim", namespace="default"),
         "spec": {"devices": {"requests": requests}},

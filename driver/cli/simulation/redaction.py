@@ -1,7 +1,7 @@
-"""What of an object is needed to decide, so that a cluster can be simulated elsewhere. Pure.
+"""Strips objects to what scheduling needs, so that a cluster can be simulated elsewhere. Pure.
 
-A list of what is kept, not of what is left out: env, args, images and annotations of pods stay
-where they are, whatever the API is to have yet.
+An allowlist: env, args, images and annotations of pods are removed, and so are fields that the API
+adds later.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -22,24 +22,24 @@ def _some(*keys: str) -> _Keep:
 
 
 def _conditions(*types: str) -> Callable[[object], object]:
-    def keep(found: object) -> object:
-        wanted = _some("type", "status", "reason", "message")
-        known = found if isinstance(found, Sequence) else ()
-        return [_kept(one, wanted) for one in known if _says(one, "type") in types]
+    def keep(obj: object) -> object:
+        desired = _some("type", "status", "reason", "message")
+        fields_kept = obj if isinstance(obj, Sequence) else ()
+        return [_kept(item, desired) for item in fields_kept if _says(item, "type") in types]
 
     return keep
 
 
-def _owner(found: object) -> object:
+def _owner(obj: object) -> object:
     """The controller alone: what belongs together, and of which kind."""
-    known = found if isinstance(found, Sequence) else ()
-    wanted = _some("kind", "name", "uid", "controller")
-    return [_kept(one, wanted) for one in known if _says(one, "controller")]
+    fields_kept = obj if isinstance(obj, Sequence) else ()
+    desired = _some("kind", "name", "uid", "controller")
+    return [_kept(item, desired) for item in fields_kept if _says(item, "controller")]
 
 
-def _volumes(found: object) -> object:
-    """Those that may be bound to nodes."""
-    wanted = {
+def _volumes(obj: object) -> object:
+    """Return the volumes that may be bound to nodes."""
+    desired = {
         "name": True,
         "persistentVolumeClaim": _some("claimName"),
         "ephemeral": {},
@@ -48,11 +48,11 @@ def _volumes(found: object) -> object:
         "iscsi": _some("iqn", "readOnly"),
         "rbd": _some("image", "pool", "monitors", "readOnly"),
     }
-    known = found if isinstance(found, Sequence) else ()
+    fields_kept = obj if isinstance(obj, Sequence) else ()
     return [
-        _kept(one, wanted)
-        for one in known
-        if any(_says(one, source) is not None for source in wanted if source != "name")
+        _kept(item, desired)
+        for item in fields_kept
+        if any(_says(item, source) is not None for source in desired if source != "name")
     ]
 
 
@@ -164,22 +164,22 @@ _KINDS: Mapping[str, _Keep] = {
 }
 
 
-def stripped(obj: Raw) -> dict[str, Any] | None:
-    """What is needed of an object to decide; None where nothing is."""
+def strip(obj: Raw) -> dict[str, Any] | None:
+    """Return what scheduling needs of an object; None if nothing."""
     keep = _KINDS.get(str(obj.get("kind")))
     if keep is None:
         return None
     return dict(_kept(obj, {"apiVersion": True, "kind": True, **keep}))
 
 
-def _kept(found: Any, keep: Any) -> Any:  # noqa: ANN401 - any part of an object
+def _kept(obj: Any, keep: Any) -> Any:  # noqa: ANN401 - any part of an object
     if keep is True:
-        return found
+        return obj
     if callable(keep):
-        return keep(found)
-    if isinstance(found, list | tuple):
-        return [_kept(one, keep) for one in found]
-    if not isinstance(found, Mapping):
-        return found
-    made = {key: _kept(found[key], how) for key, how in keep.items() if key in found}
-    return {key: value for key, value in made.items() if value is not None and value != []}
+        return keep(obj)
+    if isinstance(obj, list | tuple):
+        return [_kept(item, keep) for item in obj]
+    if not isinstance(obj, Mapping):
+        return obj
+    stripped = {key: _kept(obj[key], how) for key, how in keep.items() if key in obj}
+    return {key: value for key, value in stripped.items() if value is not None and value != []}

@@ -25,12 +25,12 @@ class Task:
     pod: pods.Pod
     claims: tuple[claims.Claim, ...]
     at: float = 0.0
-    lasts: float | None = None
+    duration_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """Whether pods that fit nowhere wait for room, and whether any pod leaves.
+class ReplayRule:
+    """Rule of a replay: waiting of pods that fit nowhere, and departures.
 
     Without both it is the rule by which placement is compared in the literature (FGD, ATC 2023).
     """
@@ -40,13 +40,13 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Fate:
-    """What became of a task: the last answer; `placed` and `left` are moments, None: never."""
+class TaskFate:
+    """Outcome of a task: the last answer; `placed` and `departed` are times, None: never."""
 
     task: Task
     answer: scheduler.Answer | None = None
     placed: float | None = None
-    left: float | None = None
+    departed: float | None = None
 
     @property
     def waited(self) -> float | None:
@@ -55,7 +55,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class UsageSample:
     """After all that happened at a time: GPU thousandths given out, pods that run and wait."""
 
     at: float
@@ -70,13 +70,13 @@ class Report:
 
     capacity: int
     before: int
-    fates: tuple[Fate, ...]
-    course: tuple[Moment, ...]
+    fates: tuple[TaskFate, ...]
+    course: tuple[UsageSample, ...]
 
     @property
     def placed(self) -> int:
         """Tasks that found a place, sooner or later."""
-        return sum(1 for one in self.fates if one.placed is not None)
+        return sum(1 for task_fate in self.fates if task_fate.placed is not None)
 
     @property
     def used(self) -> int:
@@ -86,7 +86,7 @@ class Report:
     @property
     def most(self) -> int:
         """GPU thousandths given out at the fullest moment."""
-        return max((one.used for one in self.course), default=self.before)
+        return max((usage_sample.used for usage_sample in self.course), default=self.before)
 
     @property
     def mean(self) -> float:
@@ -94,7 +94,9 @@ class Report:
         if len(self.course) < 2 or self.course[-1].at <= self.course[0].at:  # noqa: PLR2004
             return float(self.used)
         pairs = zip(self.course, self.course[1:], strict=False)
-        total = sum(one.used * (after.at - one.at) for one, after in pairs)
+        total = sum(
+            usage_sample.used * (after.at - usage_sample.at) for usage_sample, after in pairs
+        )
         return total / (self.course[-1].at - self.course[0].at)
 
 
@@ -107,15 +109,20 @@ def _nobody(_done: int, _of: int) -> None:
 
 
 class Replay:
-    """Of one sequence of tasks on one desk; `run` once."""
+    """Replay of one sequence of tasks on one scheduler; `run` once."""
 
-    def __init__(self, at: scheduler.Desk, rule: Rule | None = None, told: Told = _nobody) -> None:
-        self._desk = at
-        self._rule = rule or Rule()
-        self._told = told
-        self._waiting: list[tuple[int, int, Fate]] = []
-        self._ends: list[tuple[float, int, Fate]] = []
-        self._before = self._used = gpu_usage.allocated(at.view)
+    def __init__(
+        self,
+        simulated: scheduler.SimulatedScheduler,
+        rule: ReplayRule | None = None,
+        report_progress: Told = _nobody,
+    ) -> None:
+        self._desk = simulated
+        self._rule = rule or ReplayRule()
+        self._told = report_progress
+        self._waiting: list[tuple[int, int, TaskFate]] = []
+        self._ends: list[tuple[float, int, TaskFate]] = []
+        self._before = self._used = gpu_usage.allocated(simulated.view)
         self._running = 0
         self._done = 0
 
@@ -126,31 +133,31 @@ class Replay:
         by age; then pods come.
         """
         capacity = gpu_usage.capacity(self._desk.view)
-        fates = tuple(Fate(task) for task in tasks)
+        fates = tuple(TaskFate(task) for task in tasks)
         order = sorted(range(len(tasks)), key=lambda n: (tasks[n].at, -tasks[n].pod.priority, n))
-        course: list[Moment] = []
-        place = 0
-        while place < len(order) or self._ends:
-            now = self._next(tasks[order[place]].at if place < len(order) else None)
+        course: list[UsageSample] = []
+        index = 0
+        while index < len(order) or self._ends:
+            now = self._next(tasks[order[index]].at if index < len(order) else None)
             freed = self._depart(now)
             if freed:
                 self._retry(now)
-            while place < len(order) and tasks[order[place]].at <= now:
-                self._arrive(place, fates[order[place]], now)
-                place += 1
+            while index < len(order) and tasks[order[index]].at <= now:
+                self._arrive(index, fates[order[index]], now)
+                index += 1
                 self._tell(len(tasks))
-            course.append(Moment(now, self._used, self._running, len(self._waiting)))
+            course.append(UsageSample(now, self._used, self._running, len(self._waiting)))
         return Report(capacity, self._before, fates, tuple(course))
 
     def _next(self, coming: float | None) -> float:
         ending = self._ends[0][0] if self._ends else None
-        return min(one for one in (coming, ending) if one is not None)
+        return min(item for item in (coming, ending) if item is not None)
 
     def _tell(self, tasks: int) -> None:
         self._done += 1
         self._told(self._done, tasks)
 
-    def _arrive(self, number: int, fate: Fate, now: float) -> None:
+    def _arrive(self, number: int, fate: TaskFate, now: float) -> None:
         self._desk.add(fate.task.claims)
         if self._try(number, fate, now):
             return
@@ -159,19 +166,19 @@ class Replay:
         else:
             self._desk.drop(fate.task.claims)
 
-    def _try(self, number: int, fate: Fate, now: float) -> bool:
+    def _try(self, number: int, fate: TaskFate, now: float) -> bool:
         fate.answer = self._desk.decide(fate.task.pod)
-        if not isinstance(fate.answer, scheduler.Bound):
+        if not isinstance(fate.answer, scheduler.BoundPod):
             return False
         fate.placed = now
         self._running += 1
-        self._used += gpu_usage.claims_usage(self._desk.view, fate.answer.made)
-        if self._rule.leave and fate.task.lasts is not None:
-            heapq.heappush(self._ends, (now + fate.task.lasts, number, fate))
+        self._used += gpu_usage.claims_usage(self._desk.view, fate.answer.allocations)
+        if self._rule.leave and fate.task.duration_s is not None:
+            heapq.heappush(self._ends, (now + fate.task.duration_s, number, fate))
         return True
 
     def _retry(self, now: float) -> None:
-        """What was placed since a shape was refused took room and gave none."""
+        """Retry refused shapes; placements since a refusal freed nothing."""
         refused: set[object] = set()
         waiting, self._waiting = sorted(self._waiting), []
         for priority, number, fate in waiting:
@@ -182,24 +189,24 @@ class Replay:
                     refused.add(shape)
 
     def _depart(self, now: float) -> bool:
-        """Whether any pod left."""
+        """Return whether any pod left."""
         gone = False
         while self._ends and self._ends[0][0] <= now:
             fate = heapq.heappop(self._ends)[2]
             bound = fate.answer
-            if isinstance(bound, scheduler.Bound):
+            if isinstance(bound, scheduler.BoundPod):
                 self._used -= self._freed(bound, fate)
                 self._running -= 1
-                fate.left = now
+                fate.departed = now
                 gone = True
         return gone
 
-    def _freed(self, bound: scheduler.Bound, fate: Fate) -> int:
-        before = gpu_usage.claims_usage(self._desk.view, self._desk.claims_of(bound.pod))
-        self._desk.leave(bound)
-        after = gpu_usage.claims_usage(self._desk.view, self._desk.claims_of(bound.pod))
+    def _freed(self, bound: scheduler.BoundPod, fate: TaskFate) -> int:
+        previous = gpu_usage.claims_usage(self._desk.view, self._desk.pod_claims(bound.pod))
+        self._desk.remove_pod(bound)
+        after = gpu_usage.claims_usage(self._desk.view, self._desk.pod_claims(bound.pod))
         self._desk.drop(fate.task.claims)
-        return before - after
+        return previous - after
 
 
 def _shape(task: Task) -> Hashable:

@@ -29,7 +29,7 @@ class Job:
     name: str
     leaf: str
     tasks: tuple[replay.Task, ...]
-    lasts: float
+    duration_s: float
 
     @property
     def at(self) -> float:
@@ -38,13 +38,13 @@ class Job:
 
     @property
     def priority(self) -> int:
-        """How important it is."""
+        """Priority of its pods."""
         return self.tasks[0].pod.priority
 
 
 @dataclass(slots=True)
-class Fate:
-    """What became of a job. `oldest_since` is from when on none of its queue had waited longer."""
+class JobFate:
+    """Outcome of a job. Since `oldest_since` none of its queue had waited longer."""
 
     job: Job
     started: float | None = None
@@ -72,11 +72,11 @@ def _nobody(_since: float, _until: float) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Manner:
-    """How it goes.
+class JobRules:
+    """Rules of a simulation.
 
-    `backfill`: what would delay the first that does not fit leaves alone what is kept for it;
-    without it whatever fits goes. `then`: what comes when a job ends. `told`: who watches.
+    `backfill`: work that would delay the first that does not fit may not use its reservation;
+    without it whatever fits is placed. `then`: job that follows when one ends. `told`: observer.
     """
 
     backfill: bool = True
@@ -86,32 +86,35 @@ class Manner:
 
 @dataclass(slots=True)
 class _Running:
-    fate: Fate
-    bound: list[scheduler.Bound]
+    fate: JobFate
+    bound: list[scheduler.BoundPod]
 
 
 @dataclass(slots=True)
 class _Pass:
     """One look at all that waits: what is kept for the first, what was refused beside that."""
 
-    kept: keeping.Kept | None = None
+    kept: keeping.EarliestStart | None = None
     refused: set[Hashable] = field(default_factory=set)
 
 
-def _name(one: order.PendingEntry) -> str:
-    return str(one.key).partition("/")[2]
+def _name(pending_entry: order.PendingEntry) -> str:
+    return str(pending_entry.key).partition("/")[2]
 
 
-class Turns:
-    """Of jobs on one desk, by one engine; `run` once."""
+class JobScheduler:
+    """Runs jobs on one scheduler, by one queue engine; `run` once."""
 
     def __init__(
-        self, at: scheduler.Desk, by: engine.QueueEngine, manner: Manner | None = None
+        self,
+        simulated: scheduler.SimulatedScheduler,
+        by: engine.QueueEngine,
+        manner: JobRules | None = None,
     ) -> None:
-        self._desk = at
+        self._desk = simulated
         self._engine = by
-        self._manner = manner or Manner()
-        self._fates: dict[str, Fate] = {}
+        self._manner = manner or JobRules()
+        self._fates: dict[str, JobFate] = {}
         self._coming: list[tuple[float, int, Job]] = []
         self._waiting: dict[str, order.PendingEntry] = {}
         self._ends: list[tuple[float, int, str]] = []
@@ -122,14 +125,14 @@ class Turns:
         self._made = 0
         self._now = 0.0
 
-    def run(self, jobs: Iterable[Job], until: float = float("inf")) -> Sequence[Fate]:
+    def run(self, jobs: Iterable[Job], until: float = float("inf")) -> Sequence[JobFate]:
         """All of it, or what happens until a moment: fates in the order in which jobs came."""
         by = self._engine
         by.refresh(self._desk.view)
         for job in jobs:
             self._come(job)
         while self._coming or self._ends:
-            now = min(one[0][0] for one in (self._coming, self._ends) if one)
+            now = min(item[0][0] for item in (self._coming, self._ends) if item)
             self._manner.told(self._now, min(now, until))
             if now > until:
                 break
@@ -142,22 +145,22 @@ class Turns:
                 self._place()
         return tuple(self._fates.values())
 
-    def put_running(self, job: Job) -> bool:
+    def set_running(self, job: Job) -> bool:
         """A job that runs already when all begins; whether it found a place."""
         self._come(job)
         self._engine.refresh(self._desk.view)
         self._arrive()
         return self._start(job, _Pass())
 
-    def state(self) -> Iterator[tuple[str, int, int]]:
-        """Of each queue that has or wants any: GPU thousandths in use, and asked by what waits."""
-        found: dict[str, list[int]] = {}
+    def queue_usage(self) -> Iterator[tuple[str, int, int]]:
+        """Yield per active queue: GPU thousandths in use, and requested by pending jobs."""
+        entries: dict[str, list[int]] = {}
         for running in self._running.values():
             job = running.fate.job
-            found.setdefault(job.leaf, [0, 0])[0] += self._asked[self._shapes[job.name]].gpus
-        for one in self._waiting.values():
-            found.setdefault(one.queue, [0, 0])[1] += one.requested.gpus
-        for leaf, (has, wants) in sorted(found.items()):
+            entries.setdefault(job.leaf, [0, 0])[0] += self._asked[self._shapes[job.name]].gpus
+        for pending_entry in self._waiting.values():
+            entries.setdefault(pending_entry.queue, [0, 0])[1] += pending_entry.requested.gpus
+        for leaf, (has, wants) in sorted(entries.items()):
             yield leaf, has, wants
 
     def _come(self, job: Job) -> None:
@@ -166,19 +169,19 @@ class Turns:
 
     def _arrive(self) -> set[Hashable]:
         """The shapes of what came."""
-        found: set[Hashable] = set()
+        result: set[Hashable] = set()
         while self._coming and self._coming[0][0] <= self._now:
             _, number, job = heapq.heappop(self._coming)
             for task in job.tasks:
                 self._desk.add(task.claims)
             shape = self._shape(job)
-            found.add(shape)
-            self._fates[job.name] = Fate(job)
+            result.add(shape)
+            self._fates[job.name] = JobFate(job)
             self._waiting[job.name] = order.PendingEntry(
                 f"{number:09}/{job.name}", job.leaf, job.priority, job.at, self._asked[shape]
             )
             self._renew_oldest(job.leaf)
-        return found
+        return result
 
     def _shape(self, job: Job) -> Hashable:
         first = job.tasks[0]
@@ -190,8 +193,8 @@ class Turns:
         )
         self._shapes[job.name] = shape
         if shape not in self._asked:
-            one = queue_resources.requested_amounts(self._desk.view, first.claims)
-            self._asked[shape] = one.times(len(job.tasks))
+            amounts = queue_resources.requested_amounts(self._desk.view, first.claims)
+            self._asked[shape] = amounts.times(len(job.tasks))
         return shape
 
     def _depart(self) -> bool:
@@ -200,7 +203,7 @@ class Turns:
             running = self._running.pop(heapq.heappop(self._ends)[2])
             job = running.fate.job
             for bound in running.bound:
-                self._desk.leave(bound)
+                self._desk.remove_pod(bound)
             for task in job.tasks:
                 self._desk.drop(task.claims)
                 for claim in task.claims:
@@ -214,13 +217,13 @@ class Turns:
     def _place(self) -> None:
         look = _Pass()
         shapes_left = {self._shapes[name] for name in self._waiting}
-        for one in self._engine.schedule_order([*self._waiting.values()], self._now):
+        for pending_entry in self._engine.schedule_order([*self._waiting.values()], self._now):
             if shapes_left <= self._refused:
                 return
-            job = self._fates[_name(one)].job
-            if self._engine.exceeded_limit(job.leaf, one.requested) is None and not self._start(
-                job, look
-            ):
+            job = self._fates[_name(pending_entry)].job
+            if self._engine.exceeded_limit(
+                job.leaf, pending_entry.requested
+            ) is None and not self._start(job, look):
                 self._wait(job, look)
 
     def _wait(self, job: Job, look: _Pass) -> None:
@@ -231,7 +234,7 @@ class Turns:
     def _start(self, job: Job, look: _Pass) -> bool:
         """Place all of its pods, or none."""
         shape = self._shapes[job.name]
-        late = look.kept is not None and self._now + job.lasts > look.kept.at
+        late = look.kept is not None and self._now + job.duration_s > look.kept.at
         avoid = dict.fromkeys(look.kept.nodes, _KEPT) if late and look.kept else {}
         if shape in self._refused or (late and shape in look.refused):
             return False
@@ -244,48 +247,59 @@ class Turns:
         fate.started = self._now
         self._renew_oldest(job.leaf)
         self._running[job.name] = _Running(fate, bound)
-        heapq.heappush(self._ends, (self._now + job.lasts, self._made, job.name))
+        heapq.heappush(self._ends, (self._now + job.duration_s, self._made, job.name))
         for placed in bound:
-            for claim in placed.made:
+            for claim in placed.allocations:
                 taken = claim.allocation.results if claim.allocation else ()
-                found = queue_resources.results_amounts(self._desk.view, taken)
-                self._engine.charge(claim.key, job.leaf, found, self._now)
+                amounts = queue_resources.results_amounts(self._desk.view, taken)
+                self._engine.charge(claim.key, job.leaf, amounts, self._now)
         return True
 
-    def _seated(self, job: Job, avoid: Mapping[ids.NodeName, str]) -> list[scheduler.Bound] | None:
-        bound: list[scheduler.Bound] = []
+    def _seated(
+        self, job: Job, avoid: Mapping[ids.NodeName, str]
+    ) -> list[scheduler.BoundPod] | None:
+        bound: list[scheduler.BoundPod] = []
         for task in job.tasks:
             answer = self._desk.decide(task.pod, avoid)
-            if not isinstance(answer, scheduler.Bound):
+            if not isinstance(answer, scheduler.BoundPod):
                 for undone in bound:
-                    self._desk.leave(undone)
+                    self._desk.remove_pod(undone)
                 return None
             bound.append(answer)
         return bound
 
     def _renew_oldest(self, leaf: str) -> None:
-        mine = [one for one in self._waiting.values() if one.queue == leaf]
+        mine = [
+            pending_entry for pending_entry in self._waiting.values() if pending_entry.queue == leaf
+        ]
         if mine:
-            fate = self._fates[_name(min(mine, key=lambda one: (one.since, str(one.key))))]
+            fate = self._fates[
+                _name(
+                    min(
+                        mine,
+                        key=lambda pending_entry: (pending_entry.since, str(pending_entry.key)),
+                    )
+                )
+            ]
             if fate.oldest_since is None:
                 fate.oldest_since = self._now
 
-    def _soonest(self, job: Job) -> keeping.Kept | None:
+    def _soonest(self, job: Job) -> keeping.EarliestStart | None:
         view = self._desk.view
         free = {
             name: node_capacity.compute_capacity(view, node).idle_gpus
             for name, node in view.nodes.items()
         }
-        return keeping.soonest(free, self._endings(), len(job.tasks), self._gpus(job))
+        return keeping.find_earliest(free, self._endings(), len(job.tasks), self._gpus(job))
 
     def _gpus(self, job: Job) -> int:
         whole = self._asked[self._shapes[job.name]].gpus // len(job.tasks)
         return max(1, whole // queue_resources.FULL)
 
-    def _endings(self) -> Iterator[keeping.Ending]:
-        for at, _, name in self._ends:
+    def _endings(self) -> Iterator[keeping.GpuRelease]:
+        for moment, _, name in self._ends:
             running = self._running[name]
             for bound in running.bound:
-                yield keeping.Ending(
-                    at, ids.NodeName(bound.placement.node), len(bound.placement.assignments)
+                yield keeping.GpuRelease(
+                    moment, ids.NodeName(bound.placement.node), len(bound.placement.assignments)
                 )

@@ -1,4 +1,4 @@
-"""How documents are put on a line: amounts, ages, bars. Pure."""
+"""Formats values on a line: amounts, ages, bars. Pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -22,87 +22,87 @@ MODES = {
 HEALTH = {"unhealthy": "red", "cordoned": "yellow"}
 
 
-def memory(count: int) -> str:
+def format_memory(count: int) -> str:
     """`79.6Gi`: of people's reading, a tenth exact."""
     if not count:
         return "0"
-    found = count / _GIB
-    return f"{found:.1f}".removesuffix(".0") + "Gi"
+    result = count / _GIB
+    return f"{result:.1f}".removesuffix(".0") + "Gi"
 
 
-def elapsed_s(since: str, at: str) -> float | None:
+def elapsed_s(since: str, now: str) -> float | None:
     """Seconds from a time to another; None where it cannot be told."""
-    begin, end = moment(since), moment(at)
+    begin, end = moment(since), moment(now)
     return max((end - begin).total_seconds(), 0.0) if begin and end else None
 
 
-def age(since: str, at: str) -> str:
-    """From a time to another: `3h5m`; "" where it cannot be told."""
-    found = elapsed_s(since, at)
-    return "" if found is None else durations.format_duration(found)
+def format_age(since: str, now: str) -> str:
+    """Return the time between two times: `3h5m`; "" if unknown."""
+    result = elapsed_s(since, now)
+    return "" if result is None else durations.format_duration(result)
 
 
-def length(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """`2h30m`."""
     return durations.format_duration(seconds)
 
 
-def seconds(where: str, given: str) -> float:
+def parse_seconds(path: str, granted: str) -> float:
     """`90s`, `30m`, `2h`. Raises BadInput, naming where it was given."""
     try:
-        return crd.seconds(given)
+        return crd.seconds(granted)
     except ValueError as error:
-        raise errors.BadInput(where, str(error)) from error
+        raise errors.BadInput(path, str(error)) from error
 
 
-def several(found: Iterable[str], most: int = 3) -> str:
+def format_names(result: Iterable[str], most: int = 3) -> str:
     """`a, b, c and 4 more`."""
-    names = [*found]
+    names = [*result]
     shown = ", ".join(names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown
 
 
-def part(one: model.Part) -> str:
-    """How much of the GPU a claim has: `whole`, `1g.10gb`, `20Gi 25%`."""
-    if one.mode == "mig":
-        return one.profile
-    if one.mode in {"mps", "time-slicing"}:
-        return f"{memory(one.memory)} {one.compute}%"
-    return one.mode
+def format_part(part: model.Part) -> str:
+    """Return the GPU part of a claim: `whole`, `1g.10gb`, `20Gi 25%`."""
+    if part.mode == "mig":
+        return part.profile
+    if part.mode in {"mps", "time-slicing"}:
+        return f"{format_memory(part.memory)} {part.compute}%"
+    return part.mode
 
 
-def kept(entry: model.Kept) -> str:
-    """`gang train`, `pod team/a until 2026-11-22T12:00:00Z`."""
+def format_kept(entry: model.Kept) -> str:
+    """Return the holder and end: `gang train`, `pod team/a until 2026-11-22T12:00:00Z`."""
     return f"{entry.holder} until {entry.until}" if entry.until else entry.holder
 
 
-def use(one: model.Use | None, at: str) -> str:
+def format_use(use: model.Use | None, now: str) -> str:
     """`93%`, `idle 2h30m`; "" where it is not known."""
-    if one is None:
+    if use is None:
         return ""
-    if one.idle_since:
-        return f"idle {age(one.idle_since, at)}"
-    return "" if one.utilization is None else f"{one.utilization}%"
+    if use.idle_since:
+        return f"idle {format_age(use.idle_since, now)}"
+    return "" if use.utilization is None else f"{use.utilization}%"
 
 
-def taints(found: Sequence[model.Taint]) -> str:
+def format_taints(taints: Sequence[model.Taint]) -> str:
     """`ration.dev/xid=79`."""
-    return ", ".join(f"{one.key}={one.value}" if one.value else one.key for one in found)
+    return ", ".join(f"{taint.key}={taint.value}" if taint.value else taint.key for taint in taints)
 
 
-def bar(gpu: model.Gpu, width: int = 16) -> str:
+def format_bar(gpu: model.Gpu, width: int = 16) -> str:
     """A GPU as a bar: what is given out, the idle of it lighter."""
     cells = [_EMPTY] * width
-    for one in gpu.parts:
-        if one.admin:
+    for part in gpu.parts:
+        if part.admin:
             continue
-        begin = one.start * width // model.WHOLE_BAR
-        end = max((one.start + one.width) * width // model.WHOLE_BAR, begin + 1)
-        mark = _IDLE if one.use and one.use.idle_since else _FULL
+        begin = part.start * width // model.WHOLE_BAR
+        end = max((part.start + part.width) * width // model.WHOLE_BAR, begin + 1)
+        mark = _IDLE if part.use and part.use.idle_since else _FULL
         cells[begin:end] = mark * (min(end, width) - begin)
     return "".join(cells)
 
 
-def share(of: int, whole: int) -> str:
+def format_share(amount: int, whole: int) -> str:
     """`20Gi/79.6Gi`."""
-    return f"{memory(of)}/{memory(whole)}"
+    return f"{format_memory(amount)}/{format_memory(whole)}"

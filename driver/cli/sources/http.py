@@ -9,7 +9,7 @@ _TIMEOUT = urllib3.Timeout(connect=4.0, read=15.0)
 _SCHEMES = ("http://", "https://")
 
 
-class Web:
+class PageClient:
     """A server at a base URL. Raises BadInput for what is no URL of one."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -26,11 +26,11 @@ class Web:
         try:
             answer = self._pool.request("GET", self._url + path, headers=self._headers)
         except urllib3.exceptions.HTTPError as error:
-            told = f"{self._url}: {_reason(error)}"
-            raise errors.Unreachable(0, cli_errors.CONTROLLER, told) from error
+            message = f"{self._url}: {_reason(error)}"
+            raise errors.Unreachable(0, cli_errors.CONTROLLER, message) from error
         return answer.status, answer.data
 
 
 def _reason(error: Exception) -> str:
-    """What the system said, without the library's words around it."""
+    """Return the system's message without the library's around it."""
     return str(error).rpartition(": ")[2] or type(error).__name__

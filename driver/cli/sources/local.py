@@ -49,8 +49,8 @@ _KINDS: Sequence[tuple[str, gvr.Resource, tuple[str, ...]]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
-    """What is needed, by kind, and of which namespace ("": all).
+class ReadScope:
+    """Kinds to read, and their namespace ("": all).
 
     Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
     are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
@@ -70,41 +70,41 @@ class Scope:
         return f"{of_node[kind]}={self.node}" if self.node and kind in of_node else ""
 
 
-def of_cluster(
-    kube: client.KubeClient, driver: str, scope: Scope, time: clock.Clock, tell: Tell
+def read_cluster(
+    kube: client.KubeClient, driver: str, scope: ReadScope, time: clock.Clock, tell: Tell
 ) -> catalog.Reports:
-    """Of the live cluster, as far as the caller may see it; `tell` is told what is read.
+    """Read the live cluster, as far as the caller may; `tell` receives progress.
 
     Raises:
-        ApiError: a kind that is needed may not be listed, or the server was not reached.
+        ApiError: a needed kind may not be listed, or the server was not reached.
     """
-    found: list[Raw] = []
+    result: list[Raw] = []
     missing: list[str] = []
-    for kind, one, versions in _KINDS:
+    for kind, resource, versions in _KINDS:
         if scope.reads and kind not in scope.reads:
             continue
-        tell(f"reading {one.plural}")
+        tell(f"reading {resource.plural}")
         try:
-            found += _listed(kube, kind, [replace(one, version=v) for v in versions], scope)
+            result += _listed(kube, kind, [replace(resource, version=v) for v in versions], scope)
         except errors.Forbidden as error:
             if kind in scope.needed:
                 raise
-            missing.append(f"{one.plural}: {error.message}")
-    for kind, one in () if scope.reads else _REFINING:
+            missing.append(f"{resource.plural}: {error.message}")
+    for kind, resource in () if scope.reads else _REFINING:
         with contextlib.suppress(errors.Forbidden):
-            found += _listed(kube, kind, [one], scope)
+            result += _listed(kube, kind, [resource], scope)
     if SHAPES in scope.reads:
         tell("reading kinds of node")
         try:
-            found += node_shapes.listed(kube, scope.home)
+            result += node_shapes.list_documents(kube, scope.home)
         except errors.Forbidden as error:
             missing.append(f"kinds of node: {error.message}")
-    all_pods = not scope.namespace and not any(one.startswith("pods:") for one in missing)
+    all_pods = not scope.namespace and not any(resource.startswith("pods:") for resource in missing)
     possible = _possible(free_gpus=scope.free_gpus, all_pods=all_pods)
-    return _reading(found, driver, missing, clock.rfc3339(time.now()), possible)
+    return _reading(result, driver, missing, clock.rfc3339(time.now()), possible)
 
 
-def of_file(
+def read_file(
     source: str, driver: str, time: clock.Clock, *, free_gpus: bool = False
 ) -> catalog.Reports:
     """Read a dump: a file, a folder or standard input (`-`). Raises BadInput."""
@@ -118,43 +118,43 @@ def of_file(
 
 
 def _listed(
-    kube: client.KubeClient, kind: str, versions: Iterable[gvr.Resource], scope: Scope
+    kube: client.KubeClient, kind: str, versions: Iterable[gvr.Resource], scope: ReadScope
 ) -> list[Raw]:
     """Under the first version that the server has; nothing where it has none."""
-    for one in versions:
+    for resource in versions:
         try:
-            items = _everywhere(kube, kind, one, scope)
+            items = _everywhere(kube, kind, resource, scope)
         except errors.NotFound:
             continue
-        return [{"apiVersion": one.api_version, "kind": kind, **item} for item in items]
+        return [{"apiVersion": resource.api_version, "kind": kind, **item} for item in items]
     return []
 
 
 def _everywhere(
-    kube: client.KubeClient, kind: str, one: gvr.Resource, scope: Scope
+    kube: client.KubeClient, kind: str, resource: gvr.Resource, scope: ReadScope
 ) -> Sequence[Raw]:
-    """Of all namespaces where that is wanted and allowed, else of the one that is meant."""
+    """List all namespaces if wanted and allowed, else the selected one."""
     fields_of = scope.fields(kind)
     if kind == "ResourceSlice":
-        return kube.list(one, limit=_SLICES, field_selector=fields_of).items
+        return kube.list(resource, limit=_SLICES, field_selector=fields_of).items
     if kind not in _NAMESPACED or not scope.namespace:
-        return kube.list(one, field_selector=fields_of).items
+        return kube.list(resource, field_selector=fields_of).items
     try:
-        return kube.list(one).items
+        return kube.list(resource).items
     except errors.Forbidden:
-        return kube.list(one, namespace=scope.namespace).items
+        return kube.list(resource, namespace=scope.namespace).items
 
 
 def _reading(
     raw: Sequence[Raw], driver: str, missing: Sequence[str], time: str, possible: Possible
 ) -> catalog.Reports:
-    unfolded = [entry for entry in dump.unfold(raw) if isinstance(entry, Mapping)]
+    unfolded = [entry for entry in dump.expand_lists(raw) if isinstance(entry, Mapping)]
     read = dump.read(unfolded)
     problems = [*missing, *map(str, read.problems)]
     teams = _parsed(unfolded, "Queue", queues.parse, problems)
     held = _parsed(unfolded, "Reservation", reservations.parse, problems)
-    objects = objects_of(driver, read.caches, teams, held)
-    kinds = node_shapes.read(unfolded, driver, problems)
+    objects = build_objects(driver, read.caches, teams, held)
+    kinds = node_shapes.parse_documents(unfolded, driver, problems)
     problems += _plans(objects, time) or possible(objects)
     return catalog.Reports(
         read_model.ClusterModel(replace(objects, missing=tuple(problems), shapes=kinds)),
@@ -199,13 +199,13 @@ def _possible(*, free_gpus: bool, all_pods: bool) -> Possible:
     return possible
 
 
-def objects_of(
+def build_objects(
     driver: str,
     caches: cluster_state.CachedObjects,
     teams: Iterable[queues.Queue],
-    kept: Iterable[reservations.Reservation],
+    reservation_list: Iterable[reservations.Reservation],
 ) -> read_model.Objects:
-    """What deciding looks at, with queues and reservations beside it."""
+    """Return the objects of scheduling, with queues and reservations."""
     return read_model.Objects(
         driver=driver,
         nodes=caches.nodes,
@@ -214,20 +214,20 @@ def objects_of(
         claims=caches.claims,
         pods=caches.pods,
         rules=caches.rules,
-        queues={one.key: one for one in teams},
-        reservations={one.key: one for one in kept},
+        queues={team.key: team for team in teams},
+        reservations={team.key: team for team in reservation_list},
     )
 
 
-def _parsed(known: Iterable[Raw], kind: str, parse: Any, problems: list[str]) -> list[Any]:  # noqa: ANN401 - of any kind
-    """Those that can be read; of the others is told why not."""
-    made = []
-    for one in known:
-        if one.get("kind") != kind:
+def _parsed(current: Iterable[Raw], kind: str, parse: Any, problems: list[str]) -> list[Any]:  # noqa: ANN401 - of any kind
+    """Return the readable objects; report why others are not."""
+    built = []
+    for item in current:
+        if item.get("kind") != kind:
             continue
         try:
-            made.append(parse(one))
+            built.append(parse(item))
         except errors.BadInput as error:
-            name = fields.text(fields.mapping(one, "metadata"), "name")
+            name = fields.text(fields.mapping(item, "metadata"), "name")
             problems.append(f"{kind} {name}: {error}")
-    return made
+    return built

@@ -19,29 +19,31 @@ NAMES = ("ration-controller-node-shapes", "ration-controller-node-shapes-seen")
 _KIND, _KEY_END = "NodeShapes", ".json.gz"
 
 
-def listed(kube: client.KubeClient, namespace: str) -> Sequence[Raw]:
+def list_documents(kube: client.KubeClient, namespace: str) -> Sequence[Raw]:
     """The ConfigMaps, as far as they are there. Raises ApiError."""
-    found: list[Raw] = []
+    result: list[Raw] = []
     for name in NAMES:
         try:
-            one = kube.get(gvr.CONFIG_MAPS, name, namespace)
+            item = kube.get(gvr.CONFIG_MAPS, name, namespace)
         except errors.NotFound:
             continue
-        found.append({"apiVersion": "v1", "kind": "ConfigMap", **one})
-    return found
+        result.append({"apiVersion": "v1", "kind": "ConfigMap", **item})
+    return result
 
 
-def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status.ShapeStatus | None:
-    """By the ConfigMaps among objects; None where none of them has a document."""
-    maps = [one for one in known if one.get("kind") == "ConfigMap"]
-    for one in maps:
-        namespace = fields.text(fields.mapping(one, "metadata"), "namespace")
-        for where, text in fields.mapping(one, "data").items():
+def parse_documents(
+    current: Iterable[Raw], driver: str, problems: list[str]
+) -> shape_status.ShapeStatus | None:
+    """Parse the ConfigMaps among objects; None if none has a document."""
+    maps = [map_ for map_ in current if map_.get("kind") == "ConfigMap"]
+    for map_ in maps:
+        namespace = fields.text(fields.mapping(map_, "metadata"), "namespace")
+        for path, text in fields.mapping(map_, "data").items():
             document = _document(str(text))
             if document is None:
                 continue
             try:
-                shapes = node_shapes.read(document, where)
+                shapes = node_shapes.read(document, path)
             except errors.BadInput as error:
                 problems.append(str(error))
                 continue
@@ -50,23 +52,23 @@ def read(known: Iterable[Raw], driver: str, problems: list[str]) -> shape_status
 
 
 def _document(text: str) -> Mapping[str, object] | None:
-    """What a text is a document of; None: of something else."""
+    """Return the document in a text; None for something else."""
     if _KIND not in text:
         return None
     try:
-        found = yaml_files.parse_document(text, "data", _KIND)
+        result = yaml_files.parse_document(text, "data", _KIND)
     except errors.BadInput:
         return None
-    return found if found.get("kind") == _KIND else None
+    return result if result.get("kind") == _KIND else None
 
 
 def _seen(
     maps: Iterable[Raw], problems: list[str]
 ) -> Iterator[tuple[str, observed_shapes.ObservedShape]]:
-    for one in maps:
-        if fields.text(fields.mapping(one, "metadata"), "name") != NAMES[1]:
+    for map_ in maps:
+        if fields.text(fields.mapping(map_, "metadata"), "name") != NAMES[1]:
             continue
-        for key, text in fields.mapping(one, "binaryData").items():
+        for key, text in fields.mapping(map_, "binaryData").items():
             try:
                 yield (
                     key.removesuffix(_KEY_END),

@@ -27,7 +27,7 @@ _NOT_FOUND = 404
 _LEASE = "ration-controller"
 
 
-class From(enum.StrEnum):
+class SourceKind(enum.StrEnum):
     """Values of `--source`."""
 
     AUTO = "auto"
@@ -51,7 +51,7 @@ Server = Annotated[
     ),
 ]
 Whence = Annotated[
-    From,
+    SourceKind,
     typer.Option(
         "--source",
         help="controller: its API, through the API server (pods/portforward); cluster: the objects "
@@ -64,7 +64,7 @@ DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ReadOptions:
     """What was asked, in the options' own order: the command line is made of these fields."""
 
     namespace: cluster.Namespace = None
@@ -74,25 +74,25 @@ class Asking:
     kubeconfig: cluster.Kubeconfig = None
     dump: Dump = None
     server: Server = None
-    whence: Whence = From.AUTO
+    whence: Whence = SourceKind.AUTO
     home: Home = "ration-system"
     page_port: Port = 8081
     driver_name: DriverName = names.DRIVER
 
-    def watched(self) -> "Asking":
+    def watched(self) -> "ReadOptions":
         """The same, with --watch."""
         return replace(self, watch=True)
 
-    def of_namespace(self) -> str:
+    def in_namespace(self) -> str:
         """The namespace that is meant, as kubectl means it; "" for all."""
         if self.dump is not None and self.namespace is None:
             return ""
-        found = cluster.namespace_of(
+        result = cluster.resolve_namespace(
             self.namespace, self.kubeconfig, everywhere=self.all_namespaces
         )
-        return found or ""
+        return result or ""
 
-    def of_named(self) -> str:
+    def namespace_of_named(self) -> str:
         """The namespace that was named; "" for all where none was."""
         return "" if self.all_namespaces else self.namespace or ""
 
@@ -105,28 +105,28 @@ class Asking:
         node: str = "",
         free_gpus: bool = False,
     ) -> None:
-        """Print what is made of the documents; `needed` are kinds without which there are none.
+        """Print the answer of the documents; without the `needed` kinds there are none.
 
         Where objects are read, only those `beside` them are (None: all), and of only one `node`.
         With `free_gpus` the answer calls GPUs free. What was not seen is below an answer that is
         watched.
         """
         reads = frozenset() if beside is None else frozenset((*needed, *beside))
-        with cli_errors.told():
-            opened = Opened(self, Wants(frozenset(needed), reads, node, free_gpus))
+        with cli_errors.exit_on_error():
+            opened = OpenSource(self, Needs(frozenset(needed), reads, node, free_gpus))
 
             def current() -> out.Answer:
-                shown = answer(opened.ask())
+                shown = answer(opened.read())
                 notes = opened.notes if self.watch else ()
                 return replace(shown, parts=(*shown.parts, *notes))
 
-            cli_watch.show(current, self.output, watch=self.watch)
+            cli_watch.print_answers(current, self.output, watch=self.watch)
             for note in () if self.watch and self.output.is_for_people else opened.notes:
                 typer.echo(note, err=True)
 
 
-class Wants(NamedTuple):
-    """Which kinds of objects a command cannot do without, which it reads, and of which node.
+class Needs(NamedTuple):
+    """Kinds of objects that a command needs, which it reads, and of which node.
 
     With `free_gpus` it calls GPUs free.
     """
@@ -155,11 +155,11 @@ def progress() -> Iterator[Callable[[str], None]]:
             sys.stderr.flush()
 
 
-class Opened:
+class OpenSource:
     """The source that the options name, asked anew at every call."""
 
-    def __init__(self, asked: Asking, wants: Wants) -> None:
-        self._asked = asked
+    def __init__(self, read_options: ReadOptions, wants: Needs) -> None:
+        self._asked = read_options
         self._wants = wants
         self._remote = self._controller()
         self.missing: tuple[str, ...] = ()
@@ -169,44 +169,53 @@ class Opened:
         """Lines on what was not seen, for people."""
         return tuple(f"not seen: {text}" for text in self.missing)
 
-    def ask(self) -> source.Source:
-        """As of now. Raises ApiError, BadInput."""
+    def read(self) -> source.Source:
+        """Read the current documents. Raises ApiError, BadInput."""
         if self._remote is not None:
             return self._remote
         from driver.cli.sources import local  # noqa: PLC0415 - the selectors' compiler is slow
 
-        asked, time = self._asked, clock.SystemClock()
-        if asked.dump is not None:
+        read_options, time = self._asked, clock.SystemClock()
+        if read_options.dump is not None:
             free_gpus = self._wants.free_gpus
-            found = local.of_file(asked.dump, asked.driver_name, time, free_gpus=free_gpus)
+            result = local.read_file(
+                read_options.dump, read_options.driver_name, time, free_gpus=free_gpus
+            )
         else:
-            kube = cluster.connect_new_enough(asked.kubeconfig)
+            kube = cluster.connect_supported(read_options.kubeconfig)
             wants = self._wants
-            scope = local.Scope(
-                wants.needed, asked.of_named(), wants.reads, wants.node, asked.home, wants.free_gpus
+            scope = local.ReadScope(
+                wants.needed,
+                read_options.namespace_of_named(),
+                wants.reads,
+                wants.node,
+                read_options.home,
+                wants.free_gpus,
             )
             with progress() as tell:
-                found = local.of_cluster(kube, asked.driver_name, scope, time, tell)
-        self.missing = found.cluster.objects.missing
-        return found
+                result = local.read_cluster(kube, read_options.driver_name, scope, time, tell)
+        self.missing = result.cluster.objects.missing
+        return result
 
     def _controller(self) -> source.Source | None:
         """The controller's API, where it is asked for or can be had. Raises ApiError."""
-        asked = self._asked
-        url = asked.server or os.environ.get("RATION_SERVER", "")
-        if asked.dump is not None or asked.whence is From.CLUSTER:
+        read_options = self._asked
+        url = read_options.server or os.environ.get("RATION_SERVER", "")
+        if read_options.dump is not None or read_options.whence is SourceKind.CLUSTER:
             return None
         if url:
             from driver.cli.sources import http as source_http  # noqa: PLC0415 - as above
             from driver.cli.sources import remote  # noqa: PLC0415 - as above
 
-            return remote.Remote(source_http.Web(url, os.environ.get("RATION_TOKEN", "")).get)
+            return remote.Remote(
+                source_http.PageClient(url, os.environ.get("RATION_TOKEN", "")).get
+            )
         try:
             return self._through_the_server()
         except errors.ApiError as error:
-            if asked.whence is From.CONTROLLER:
+            if read_options.whence is SourceKind.CONTROLLER:
                 raise errors.Unreachable(
-                    0, cli_errors.CONTROLLER, cli_errors.line(error)
+                    0, cli_errors.CONTROLLER, cli_errors.error_line(error)
                 ) from error
             return None
 
@@ -216,55 +225,57 @@ class Opened:
         from driver.kube import gvr  # noqa: PLC0415
         from driver.kube.http import port_forward  # noqa: PLC0415
 
-        asked = self._asked
-        kube = cluster.connect(asked.kubeconfig).with_timeout(4.0)
-        found = kube.get(gvr.LEASES, _LEASE, asked.home)
+        read_options = self._asked
+        kube = cluster.connect(read_options.kubeconfig).with_timeout(4.0)
+        result = kube.get(gvr.LEASES, _LEASE, read_options.home)
         # The pod's name, and what is new in every process.
-        holder = str(found.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]
+        holder = str(result.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]
         if not holder:
             raise errors.Unreachable(0, cli_errors.CONTROLLER, "no controller leads")
-        config = cluster.named(asked.kubeconfig)
-        made = remote.Remote(port_forward.Tunnel(config, asked.home, holder, asked.page_port).get)
-        made.fleet()
-        return made
+        config = cluster.resolve_kubeconfig(read_options.kubeconfig)
+        through_the_server = remote.Remote(
+            port_forward.Tunnel(config, read_options.home, holder, read_options.page_port).get
+        )
+        through_the_server.fleet()
+        return through_the_server
 
 
 def command(run: Callable[..., None]) -> Callable[..., None]:
     """A command of the options of `Asking` and its own: `run(asking, **own)`."""
     shared = [
         inspect.Parameter(
-            one.name,
+            field.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=one.default,
-            annotation=Asking.__annotations__[one.name],
+            default=field.default,
+            annotation=ReadOptions.__annotations__[field.name],
         )
-        for one in fields(Asking)
+        for field in fields(ReadOptions)
     ]
     own = [*inspect.signature(run).parameters.values()][1:]
-    known = {one.name for one in shared}
+    current = {field.name for field in shared}
 
     @functools.wraps(run)
     def made(**given: Any) -> None:  # noqa: ANN401 - as typer reads them
-        asked = Asking(**{key: given.pop(key) for key in [*given] if key in known})
-        run(asked, **given)
+        read_options = ReadOptions(**{key: given.pop(key) for key in [*given] if key in current})
+        run(read_options, **given)
 
     made.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    made.__annotations__ = {one.name: one.annotation for one in [*own, *shared]}
+    made.__annotations__ = {field.name: field.annotation for field in [*own, *shared]}
     return made
 
 
-def nodes(
-    of: source.Source, name: str, wanted: selection.NodeFilter = selection.ANY
+def matching_nodes(
+    reports: source.Source, name: str, node_filter: selection.NodeFilter = selection.ANY
 ) -> tuple[model.Node, ...]:
     """The node of a name, or with "" those that are wanted. Raises NotFound."""
     if not name:
-        return of.nodes(node_filter=wanted).items
-    one = of.node(name)
-    if one is None:
-        raise missing(f"no node {name} publishes GPUs of Ration")
-    return (one,)
+        return reports.nodes(node_filter=node_filter).items
+    node = reports.node(name)
+    if node is None:
+        raise not_found(f"no node {name} publishes GPUs of Ration")
+    return (node,)
 
 
-def missing(told: str) -> errors.NotFound:
-    """What was named is not there."""
-    return errors.NotFound(_NOT_FOUND, "NotFound", told)
+def not_found(message: str) -> errors.NotFound:
+    """Return the error for a missing object."""
+    return errors.NotFound(_NOT_FOUND, "NotFound", message)

@@ -38,9 +38,9 @@ class Remote:
         node_filter: selection.NodeFilter = selection.ANY,
     ) -> model.Nodes:
         """Nodes with GPUs."""
-        asked = {"name": node_filter.name, "product": node_filter.product}
-        asked |= {"mode": node_filter.mode, "health": node_filter.health}
-        return self._list(model.Nodes, "nodes", asked, part)
+        requested = {"name": node_filter.name, "product": node_filter.product}
+        requested |= {"mode": node_filter.mode, "health": node_filter.health}
+        return self._list(model.Nodes, "nodes", requested, part)
 
     def node(self, name: str) -> model.Node | None:
         """One node with GPUs."""
@@ -83,14 +83,14 @@ class Remote:
         return self._must(model.Shapes, "shapes")
 
     def _must(self, kind: type[T], path: str) -> T:
-        found = self._one(kind, path)
-        if found is None:
+        result = self._one(kind, path)
+        if result is None:
             raise errors.NotFound(_MISSING, cli_errors.CONTROLLER, f"there is no /api/v1/{path}")
-        return found
+        return result
 
     def _one(self, kind: type[T], path: str, query: Mapping[str, str] | None = None) -> T | None:
-        told = {key: value for key, value in (query or {}).items() if value}
-        tail = f"?{urllib.parse.urlencode(told)}" if told else ""
+        message = {key: value for key, value in (query or {}).items() if value}
+        tail = f"?{urllib.parse.urlencode(message)}" if message else ""
         code, body = self._get(f"/api/v1/{path}{tail}")
         if code == _MISSING:
             return None
@@ -109,18 +109,18 @@ class Remote:
         self, kind: type[P], path: str, query: Mapping[str, str], part: selection.PageRequest
     ) -> P:
         """All of a list where all is wanted, part by part."""
-        asked = {**query, "limit": str(part.limit), "continue": part.after}
-        found = self._one(kind, path, asked)
-        if found is None:
+        requested = {**query, "limit": str(part.limit), "continue": part.after}
+        result = self._one(kind, path, requested)
+        if result is None:
             raise errors.NotFound(_MISSING, cli_errors.CONTROLLER, f"there is no /api/v1/{path}")
-        items: list[Any] = [*found.items]  # type: ignore[attr-defined]
-        while found.next and part == selection.ALL:
-            more = self._one(kind, path, {**asked, "continue": found.next})
+        items: list[Any] = [*result.items]  # type: ignore[attr-defined]
+        while result.next and part == selection.ALL:
+            more = self._one(kind, path, {**requested, "continue": result.next})
             if more is None:
                 break
-            found = more
+            result = more
             items += more.items  # type: ignore[attr-defined]
-        return found.model_copy(update={"items": tuple(items)})
+        return result.model_copy(update={"items": tuple(items)})
 
 
 def _quoted(key: str) -> str:
@@ -128,11 +128,11 @@ def _quoted(key: str) -> str:
 
 
 def _words(body: bytes) -> str:
-    """What the controller said: `{"error": ...}`, or the first line of anything else."""
+    """Return the controller's message: `{"error": ...}`, or the first line."""
     try:
-        told = json.loads(body)
+        message = json.loads(body)
     except ValueError:
-        told = None
-    if isinstance(told, dict) and isinstance(told.get("error"), str):
-        return str(told["error"])
+        message = None
+    if isinstance(message, dict) and isinstance(message.get("error"), str):
+        return str(message["error"])
     return body.decode(errors="replace").strip().partition("\n")[0][:200]

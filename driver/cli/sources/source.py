@@ -1,4 +1,4 @@
-"""Where documents come from: the controller's API, or the API server's objects by themselves."""
+"""Sources of documents: the controller's API, or the API server's objects by themselves."""
 
 from typing import Protocol
 

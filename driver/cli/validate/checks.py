@@ -32,20 +32,20 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
-    """What is wrong with an object; `certain` false: it may be right, and looks wrong."""
+class ObjectProblem:
+    """Problem of an object; `certain` false: it may be right, and looks wrong."""
 
     file: str
     object: str
-    told: str
+    message: str
     certain: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class ValidationResult:
     """`checked` objects were looked at; `passed` counts those that hold nothing of ours."""
 
-    problems: tuple[Problem, ...]
+    problems: tuple[ObjectProblem, ...]
     checked: int
     passed: int
 
@@ -54,24 +54,28 @@ _Said = tuple[tuple[str, ...], tuple[str, ...]]
 """What is certainly wrong with an object, and what may be."""
 
 
-def judge(sources: Iterable[Source], driver: str = names.DRIVER) -> Verdict:
-    """What there is to say of all of them; DeviceClasses and templates among them are known."""
-    found = [Source(one.file, obj) for one in sources for obj in dump.unfold([one.document])]
-    judging = _Judging(driver, [one.document for one in found])
-    problems: list[Problem] = []
+def check_sources(sources: Iterable[Source], driver: str = names.DRIVER) -> ValidationResult:
+    """Return all problems; DeviceClasses and templates among the files are known."""
+    result = [
+        Source(source.file, obj)
+        for source in sources
+        for obj in dump.expand_lists([source.document])
+    ]
+    judging = _Judging(driver, [source.document for source in result])
+    problems: list[ObjectProblem] = []
     checked = 0
-    for one in found:
-        said = judging.of(one.document)
-        if said is None:
+    for source in result:
+        message = judging.of(source.document)
+        if message is None:
             continue
         checked += 1
-        called = name_of(one.document)
-        problems += (Problem(one.file, called, text) for text in said[0])
-        problems += (Problem(one.file, called, text, certain=False) for text in said[1])
-    return Verdict(tuple(problems), checked, len(found) - checked)
+        called = object_name(source.document)
+        problems += (ObjectProblem(source.file, called, text) for text in message[0])
+        problems += (ObjectProblem(source.file, called, text, certain=False) for text in message[1])
+    return ValidationResult(tuple(problems), checked, len(result) - checked)
 
 
-def name_of(obj: object) -> str:
+def object_name(obj: object) -> str:
     """`ResourceClaim team/gpus`, as far as it says so itself."""
     if not isinstance(obj, Mapping):
         return "document"
@@ -86,7 +90,7 @@ class _Judging:
     """With what is known from the files themselves."""
 
     def __init__(self, driver: str, everything: Iterable[object]) -> None:
-        objects = [one for one in everything if isinstance(one, Mapping)]
+        objects = [item for item in everything if isinstance(item, Mapping)]
         self._known = configs.ClusterFacts(
             driver, {**standard_classes.device_classes(driver), **_classes(objects)}
         )
@@ -108,15 +112,15 @@ class _Judging:
         return self._of_workload(obj, kind)
 
     def _of_dra(self, kind: admission_review.ObjectKind, obj: fields.Raw) -> _Said | None:
-        found = validation_claims.check(kind, obj, self._known)
+        findings = validation_claims.check(kind, obj, self._known)
         try:
             part = opaque.claim_part(kind, obj)
             if part is None:
                 return None
-            more = () if found.problems else tuple(_part(kind, part))
+            more = () if findings.problems else tuple(_part(kind, part))
         except errors.BadInput as problem:
-            more = () if found.problems else (str(problem),)
-        return (*found.problems, *more), found.warnings
+            more = () if findings.problems else (str(problem),)
+        return (*findings.problems, *more), findings.warnings
 
     def _of_workload(self, obj: fields.Raw, kind: str) -> _Said | None:
         if kind == "Pod":
@@ -130,7 +134,7 @@ class _Judging:
         return self._of_pod(template, obj)
 
     def _of_pod(self, pod: fields.Raw, obj: fields.Raw) -> _Said | None:
-        """What its containers cannot have together, of the claims and templates in the files."""
+        """Check which claims its containers cannot use together, by the files' templates."""
         try:
             entries = pods.claim_references(pod)
         except errors.BadInput as problem:
@@ -138,9 +142,14 @@ class _Judging:
         if not entries:
             return None
         within = _namespace(obj)
-        parts = {one.name: self._parts.get((one.kind, within, one.source)) for one in entries}
-        found = pods.check(pod, {k: v for k, v in parts.items() if v is not None}, self._known)
-        return found.problems, found.warnings
+        parts = {
+            claim_reference.name: self._parts.get(
+                (claim_reference.kind, within, claim_reference.source)
+            )
+            for claim_reference in entries
+        }
+        findings = pods.check(pod, {k: v for k, v in parts.items() if v is not None}, self._known)
+        return findings.problems, findings.warnings
 
 
 def _told(read: Callable[[fields.Raw], None], obj: fields.Raw) -> _Said:
@@ -153,9 +162,9 @@ def _told(read: Callable[[fields.Raw], None], obj: fields.Raw) -> _Said:
 
 def _queue(obj: fields.Raw) -> None:
     _unknown(obj, ("apiVersion", "kind", "metadata", "spec", "status"))
-    found = queues.parse(obj)
+    queue = queues.parse(obj)
     for name in ("gpus", "memory", "compute"):
-        least, most = getattr(found.deserved, name), getattr(found.limit, name)
+        least, most = getattr(queue.deserved, name), getattr(queue.limit, name)
         if least is not None and most is not None and most < least:
             raise errors.BadInput(f"spec.limit.{name}", "is less than what is deserved")
 
@@ -164,9 +173,9 @@ def _reservation(obj: fields.Raw) -> None:
     _unknown(obj, ("apiVersion", "kind", "metadata", "spec", "status"))
     for text in _beyond(reservations.parse(obj).spec):
         raise errors.BadInput(text, "is not weighed: nothing could be reserved")
-    wanted = fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")
-    for where, why in _selectors(wanted, "spec.devices", nested=True):
-        raise errors.BadInput(where, why)
+    desired = fields.mapping(fields.mapping(obj, "spec"), "devices", "spec")
+    for path, why in _selectors(desired, "spec.devices", nested=True):
+        raise errors.BadInput(path, why)
 
 
 def _document(obj: fields.Raw) -> None:
@@ -187,61 +196,63 @@ _CRDS: Mapping[tuple[str, str], Callable[[fields.Raw], None]] = {
 }
 
 
-def _unknown(obj: fields.Raw, known: tuple[str, ...]) -> None:
+def _unknown(obj: fields.Raw, current: tuple[str, ...]) -> None:
     for key in obj:
-        if key not in known:
-            raise errors.BadInput(key, "is not a field", f"one of {', '.join(known)}")
+        if key not in current:
+            raise errors.BadInput(key, "is not a field", f"one of {', '.join(current)}")
 
 
 def _part(kind: admission_review.ObjectKind, part: opaque.ConfigPart) -> Iterator[str]:
-    """Beyond configuration: what is asked can be read, is weighed, and its selectors compile."""
+    """Yield problems beyond configuration: unreadable or unsupported requests, selectors."""
     if not part.is_class:
-        asked = configs.parse_requests(part)
-        if not asked:
+        requests = configs.parse_requests(part)
+        if not requests:
             yield f"{part.at}.requests: is empty; expected a request"
         if kind.version == "v1":
-            told = _beyond(dra_requests.parse(part.raw))
-            yield from (f"{one}: is not weighed: the claim would not be allocated" for one in told)
-    for where, problem in _selectors(part.raw, part.at, nested=not part.is_class):
-        yield str(errors.BadInput(where, problem))
+            message = _beyond(dra_requests.parse(part.raw))
+            yield from (
+                f"{item}: is not weighed: the claim would not be allocated" for item in message
+            )
+    for path, problem in _selectors(part.raw, part.at, nested=not part.is_class):
+        yield str(errors.BadInput(path, problem))
 
 
 def _beyond(spec: dra_requests.ClaimSpec) -> Iterator[str]:
     yield from spec.unsupported
-    for one in (way for asked in spec.requests for way in (asked, *asked.alternatives)):
-        yield from (f"request {one.name}, {text}" for text in one.unsupported)
+    for item in (way for request in spec.requests for way in (request, *request.alternatives)):
+        yield from (f"request {item.name}, {text}" for text in item.unsupported)
 
 
-def _selectors(raw: fields.Raw, at: str, *, nested: bool) -> Iterator[tuple[str, str]]:
-    """Where an expression stands that does not compile, and why."""
-    for path, one in _selecting(raw, at) if nested else ((at, raw),):
-        for where, entry in fields.objects(one, "selectors", path):
-            cel = fields.mapping(entry, "cel", where)
-            text = fields.required_text(cel, "expression", f"{where}.cel")
-            found = selector.compile_selector(text)
-            if isinstance(found, selector.UnusableSelector):
-                yield f"{where}.cel.expression", found.why
+def _selectors(raw: fields.Raw, field_path: str, *, nested: bool) -> Iterator[tuple[str, str]]:
+    """Yield the path of each expression that does not compile, and why."""
+    for path, item in _selecting(raw, field_path) if nested else ((field_path, raw),):
+        for location, entry in fields.objects(item, "selectors", path):
+            cel = fields.mapping(entry, "cel", location)
+            text = fields.required_text(cel, "expression", f"{location}.cel")
+            result = selector.compile_selector(text)
+            if isinstance(result, selector.UnusableSelector):
+                yield f"{location}.cel.expression", result.why
 
 
-def _selecting(raw: fields.Raw, at: str) -> Iterator[tuple[str, fields.Raw]]:
+def _selecting(raw: fields.Raw, field_path: str) -> Iterator[tuple[str, fields.Raw]]:
     """Whatever of a claim has selectors, in all versions of the API."""
-    for path, one in fields.objects(raw, "requests", at):
-        yield path, one
-        yield f"{path}.exactly", fields.mapping(one, "exactly", path)
-        yield from fields.objects(one, "firstAvailable", path)
+    for path, item in fields.objects(raw, "requests", field_path):
+        yield path, item
+        yield f"{path}.exactly", fields.mapping(item, "exactly", path)
+        yield from fields.objects(item, "firstAvailable", path)
 
 
 def _classes(objects: Iterable[fields.Raw]) -> dict[str, device_classes.DeviceClass]:
-    found: dict[str, device_classes.DeviceClass] = {}
+    device_class: dict[str, device_classes.DeviceClass] = {}
     for obj in objects:
         if obj.get("kind") != opaque.CLASS:
             continue
         try:
-            one = device_classes.parse(obj)
+            item = device_classes.parse(obj)
         except errors.BadInput:
             continue  # it is told where it is checked
-        found[one.name] = one
-    return found
+        device_class[item.name] = item
+    return device_class
 
 
 def _parts(
@@ -265,5 +276,5 @@ def _parts(
 
 def _namespace(obj: fields.Raw) -> str:
     meta = obj.get("metadata")
-    found = meta.get("namespace") if isinstance(meta, Mapping) else None
-    return str(found or dump.NAMESPACE)
+    result = meta.get("namespace") if isinstance(meta, Mapping) else None
+    return str(result or dump.NAMESPACE)

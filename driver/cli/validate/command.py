@@ -38,35 +38,37 @@ def show(
     # Loaded where something is checked: the selectors' compiler takes half a second.
     from driver.cli.validate import checks  # noqa: PLC0415
 
-    with cli_errors.told():
-        found = [
+    with cli_errors.exit_on_error():
+        sources = [
             checks.Source(name, document)
             for path in file
-            for name, read in yaml_input.files(path)
+            for name, read in yaml_input.read_files(path)
             for document in read
         ]
-    verdict = checks.judge(found, driver_name)
-    out.show_answer(answer(verdict), output)
+    verdict = checks.check_sources(sources, driver_name)
+    out.show_answer(build_answer(verdict), output)
     raise typer.Exit(
-        cli_errors.NO if any(one.certain for one in verdict.problems) else cli_errors.DONE
+        cli_errors.NO
+        if any(object_problem.certain for object_problem in verdict.problems)
+        else cli_errors.DONE
     )
 
 
-def answer(verdict: "checks.Verdict") -> out.Answer:
-    """As it is printed."""
+def build_answer(verdict: "checks.ValidationResult") -> out.Answer:
+    """Return the printed answer."""
     rows = [
         {
-            "state": _STATES[one.certain],
-            "file": one.file,
-            "object": one.object,
-            "problem": one.told,
+            "state": _STATES[object_problem.certain],
+            "file": object_problem.file,
+            "object": object_problem.object,
+            "problem": object_problem.message,
         }
-        for one in verdict.problems
+        for object_problem in verdict.problems
     ]
-    wrong = sum(one.certain for one in verdict.problems)
-    told = f"{verdict.checked} checked, {verdict.passed} with nothing of ours: {wrong} wrong"
+    wrong = sum(object_problem.certain for object_problem in verdict.problems)
+    message = f"{verdict.checked} checked, {verdict.passed} with nothing of ours: {wrong} wrong"
     doubtful = len(rows) - wrong
-    told += f", {doubtful} doubtful" if doubtful else ""
+    message += f", {doubtful} doubtful" if doubtful else ""
     styles = {"wrong": "red", "doubtful": "yellow"}
     columns = (
         out.Column("STATE", styles=styles),
@@ -74,4 +76,4 @@ def answer(verdict: "checks.Verdict") -> out.Answer:
     )
     table = out.Table(columns, [tuple(row.values()) for row in rows])
     document = {"checked": verdict.checked, "passed": verdict.passed, "problems": rows}
-    return out.Answer(document, (table, told))
+    return out.Answer(document, (table, message))

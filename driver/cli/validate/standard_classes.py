@@ -20,11 +20,11 @@ _KINDS = (
 
 
 def device_classes(driver: str) -> dict[str, dra_device_classes.DeviceClass]:
-    """By name. Another driver name has classes of other names, which are not known."""
+    """Return the standard classes by name; those of another driver name are unknown."""
     if driver != names.DRIVER:
         return {}
-    found = [_of(name, kind, sharing) for name, kind, sharing in _KINDS]
-    return {one.name: one for one in (*found, _slice())}
+    result = [_of(name, kind, sharing) for name, kind, sharing in _KINDS]
+    return {device_class.name: device_class for device_class in (*result, _slice())}
 
 
 def _of(name: str, kind: str, sharing: str) -> dra_device_classes.DeviceClass:

@@ -31,7 +31,7 @@ def test_all_that_deciding_looks_at_is_read_and_nothing_is_written(
 ) -> None:
     seen = cluster_state.read(None, api.kubeconfig(tmp_path))
     caches = seen.dump.caches
-    assert (seen.unseen, seen.dump.problems, dict(seen.dump.ignored)) == ((), (), {})
+    assert (seen.unreadable, seen.dump.problems, dict(seen.dump.ignored)) == ((), (), {})
     assert [[*kind] for kind in (caches.nodes, caches.classes, caches.claims, caches.pods)] == [
         ["node-a"],
         ["gpu.ration.dev"],
@@ -47,7 +47,7 @@ def test_what_may_not_be_seen_and_is_seldom_needed_is_told(
 ) -> None:
     api.faults.add(faults.Answer(403), lambda one: "persistentvolume" in one.path, times=2)
     seen = cluster_state.read(None, api.kubeconfig(tmp_path))
-    assert [one.partition(":")[0] for one in seen.unseen] == [
+    assert [one.partition(":")[0] for one in seen.unreadable] == [
         "persistentvolumeclaims",
         "persistentvolumes",
     ]
@@ -59,7 +59,7 @@ def test_a_kind_that_the_server_does_not_have_is_empty(
 ) -> None:
     api.faults.add(faults.Answer(404), lambda one: "devicetaintrules" in one.path, times=2)
     seen = cluster_state.read(None, api.kubeconfig(tmp_path))
-    assert (seen.unseen, dict(seen.dump.caches.rules)) == ((), {})
+    assert (seen.unreadable, dict(seen.dump.caches.rules)) == ((), {})
 
 
 def test_without_the_right_to_see_nodes_there_is_nothing_to_decide_on(

@@ -21,7 +21,7 @@ NEW = "1.37"
 def test_the_chart_installs_what_the_plan_says(case: migrations.Case, tmp_path: Path) -> None:
     made = case.plan()
     values = tmp_path / "values.yaml"
-    values.write_text(render.files(made)["values.yaml"])
+    values.write_text(render.plan_files(made)["values.yaml"])
     found = rendered.objects(f"--values={values}", f"--kube-version={NEW}.1")
     rendered.check(found, NEW)
 
@@ -52,7 +52,7 @@ def test_the_chart_installs_what_the_plan_says(case: migrations.Case, tmp_path: 
 def test_the_webhook_is_told_the_plans_classes(case: migrations.Case, tmp_path: Path) -> None:
     made = case.plan(scheduler=False)
     values = tmp_path / "values.yaml"
-    values.write_text(render.files(made)["values.yaml"])
+    values.write_text(render.plan_files(made)["values.yaml"])
     webhook = rendered.one(rendered.objects(f"--values={values}"), "Deployment", "ration-admission")
     (container,) = webhook["spec"]["template"]["spec"]["containers"]
     given = [one for one in container["args"] if "$(" not in one]

@@ -20,7 +20,7 @@ def test_alone_jobs_flow_through_a_teams_part_one_after_another() -> None:
 
 def test_large_jobs_are_gangs_of_pods_with_a_nodes_gpus() -> None:
     made = fairness.job(row("a", 7.0, 24, 1.0), priority=1)
-    assert (len(made.tasks), made.leaf, made.at, made.lasts, made.priority) == (
+    assert (len(made.tasks), made.leaf, made.at, made.duration_s, made.priority) == (
         3,
         "LM",
         7.0,

@@ -39,5 +39,5 @@ def test_help_names_every_command() -> None:
 
 
 def test_brackets_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
-    output.show([{"found": "spec.devices[0] is [bold] no markup"}], output.Format.TABLE)
+    output.show_rows([{"found": "spec.devices[0] is [bold] no markup"}], output.Format.TABLE)
     assert "spec.devices[0] is [bold] no markup" in capsys.readouterr().out

@@ -82,7 +82,7 @@ def test_each_failure_is_one_line_and_its_code(
     line: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with pytest.raises(typer.Exit) as ended, cli_errors.told():
+    with pytest.raises(typer.Exit) as ended, cli_errors.exit_on_error():
         raise error
     assert ended.value.exit_code == code
     assert capsys.readouterr().err == f"{line}\n"

@@ -64,7 +64,7 @@ def test_main_prints_the_version_that_typer_prints(
 
 
 def test_names_of_commands_are_completed_with_their_summaries() -> None:
-    group = lazy.Loading()
+    group = lazy.LazyGroup()
     items = group.shell_complete(None, "wh")
     assert [(one.value, one.help) for one in items] == [("who", catalog.COMMANDS["who"].summary)]
     assert group.commands == {}

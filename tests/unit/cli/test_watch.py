@@ -24,7 +24,7 @@ def answers(*given: int | BaseException) -> Callable[[], output.Answer]:
 
 
 def test_without_watch_it_is_asked_once(capsys: pytest.CaptureFixture[str]) -> None:
-    cli_watch.show(answers(1), output.Format.TABLE, watch=False)
+    cli_watch.print_answers(answers(1), output.Format.TABLE, watch=False)
     assert capsys.readouterr().out == "n is 1\n"
 
 
@@ -32,7 +32,7 @@ def test_only_changes_are_drawn_again_every_two_seconds(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     time = fake_clock.FakeClock()
-    cli_watch.show(answers(1, 1, 2, 2, 3), output.Format.TABLE, watch=True, time=time)
+    cli_watch.print_answers(answers(1, 1, 2, 2, 3), output.Format.TABLE, watch=True, time=time)
     assert capsys.readouterr().out == "n is 1\n\nn is 2\n\nn is 3\n"
     assert set(time.waits) == {2.0}
 
@@ -41,16 +41,18 @@ def test_json_is_one_document_a_line_and_yaml_a_stream(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     time = fake_clock.FakeClock()
-    cli_watch.show(answers(1, 2), output.Format.JSON, watch=True, time=time)
+    cli_watch.print_answers(answers(1, 2), output.Format.JSON, watch=True, time=time)
     assert capsys.readouterr().out == '{"n":1}\n{"n":2}\n'
-    cli_watch.show(answers(1, 2), output.Format.YAML, watch=True, time=time)
+    cli_watch.print_answers(answers(1, 2), output.Format.YAML, watch=True, time=time)
     assert capsys.readouterr().out == "n: 1\n---\nn: 2\n"
 
 
 def test_a_server_that_goes_away_later_is_told_and_waited_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    cli_watch.show(answers(1, AWAY, 2), output.Format.JSON, watch=True, time=fake_clock.FakeClock())
+    cli_watch.print_answers(
+        answers(1, AWAY, 2), output.Format.JSON, watch=True, time=fake_clock.FakeClock()
+    )
     shown = capsys.readouterr()
     assert shown.out == '{"n":1}\n{"n":2}\n'
     assert shown.err.count("\n") == 1
@@ -59,4 +61,4 @@ def test_a_server_that_goes_away_later_is_told_and_waited_for(
 
 def test_a_server_that_was_never_there_is_a_failure() -> None:
     with pytest.raises(errors.Unreachable):
-        cli_watch.show(answers(AWAY), output.Format.TABLE, watch=True)
+        cli_watch.print_answers(answers(AWAY), output.Format.TABLE, watch=True)

@@ -1,4 +1,4 @@
-"""What `ration doctor` makes of what it was shown. Pure: facts in, findings out."""
+"""Checks of `ration doctor`. Pure: facts in, findings out."""
 
 from collections.abc import Callable, Iterable
 from typing import Final

@@ -1,4 +1,4 @@
-"""Whether our components are of one version, and may do what they have to do."""
+"""Checks that Ration's components have one version and the rights they need."""
 
 from collections.abc import Iterator, Mapping
 from typing import Final
@@ -31,18 +31,20 @@ NEEDED: Final[Mapping[str, tuple[tuple[str, str, str], ...]]] = {
 
 def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
     """All pods of the chart run one image."""
-    if isinstance(seen.pods, facts.Unseen):
+    if isinstance(seen.pods, facts.Unreadable):
         return  # `pods` has told
     by_image: dict[str, set[str]] = {}
-    for one in seen.pods:
-        component = facts.labels(one).get(COMPONENT, "")
-        for _, container in fields.objects(fields.mapping(one, "spec"), "containers"):
+    for pod in seen.pods:
+        component = facts.labels(pod).get(COMPONENT, "")
+        for _, container in fields.objects(fields.mapping(pod, "spec"), "containers"):
             if component in _ALL:
                 by_image.setdefault(fields.text(container, "image"), set()).add(component)
     if len(by_image) > 1:
-        told = "; ".join(f"{one}: {', '.join(sorted(by_image[one]))}" for one in sorted(by_image))
+        message = "; ".join(
+            f"{pod}: {', '.join(sorted(by_image[pod]))}" for pod in sorted(by_image)
+        )
         fix = f"an upgrade goes on, or got stuck: kubectl -n {seen.namespace} get pods"
-        text = f"components are of several images: {told}"
+        text = f"components are of several images: {message}"
         yield findings.Finding("versions", findings.State.WRONG, text, fix)
     elif by_image:
         (image,) = by_image
@@ -52,17 +54,17 @@ def versions(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def rights(seen: facts.Facts) -> Iterator[findings.Finding]:
     """The accounts of the components have the rights that these cannot do without."""
-    if isinstance(seen.given, facts.Unseen):
-        text = f"not looked at: {findings.unseen('rights', seen.given).told}"
+    if isinstance(seen.given, facts.Unreadable):
+        text = f"not looked at: {findings.unreadable_finding('rights', seen.given).message}"
         yield findings.Finding("rights", findings.State.NOTE, text)
         return
-    missing = [one for one in seen.given if not one.given]
-    for one in missing:
-        who = f"system:serviceaccount:{seen.namespace}:{one.account}"
-        text = f"{one.component} may not {one.right}"
-        fix = f"helm upgrade puts its ClusterRole back; {one.right.question} --as {who}"
+    missing = [right for right in seen.given if not right.given]
+    for right in missing:
+        who = f"system:serviceaccount:{seen.namespace}:{right.account}"
+        text = f"{right.component} may not {right.right}"
+        fix = f"helm upgrade puts its ClusterRole back; {right.right.question} --as {who}"
         yield findings.Finding("rights", findings.State.WRONG, text, fix)
     if seen.given and not missing:
-        components = sorted({one.component for one in seen.given})
+        components = sorted({right.component for right in seen.given})
         text = f"{' and '.join(components)} may do what they have to"
         yield findings.Finding("rights", findings.State.FINE, text)

@@ -1,4 +1,4 @@
-"""Whether somebody allocates, and whether the chart's pods are ready."""
+"""Checks that a controller allocates, and that the chart's pods are ready."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -16,30 +16,31 @@ _APART = dt.timedelta(seconds=30)
 
 def lease(seen: facts.Facts) -> Iterator[findings.Finding]:
     """A controller leads, and has said so lately."""
-    if isinstance(seen.leases, facts.Unseen):
-        yield findings.unseen("controller", seen.leases)
+    if isinstance(seen.leases, facts.Unreadable):
+        yield findings.unreadable_finding("controller", seen.leases)
         return
-    found = next((one for one in seen.leases if facts.name(one) == LEASE), None)
-    where = f"in namespace {seen.namespace}"
-    spec = fields.mapping(found, "spec") if found is not None else {}
+    result = next((item for item in seen.leases if facts.name(item) == LEASE), None)
+    path = f"in namespace {seen.namespace}"
+    spec = fields.mapping(result, "spec") if result is not None else {}
     holder = fields.text(spec, "holderIdentity")
     if not holder:
-        yield _nobody(seen, f"no controller leads {where}")
+        yield _nobody(seen, f"no controller leads {path}")
         return
     age = seen.now - _time(fields.text(spec, "renewTime"))
     lasts = dt.timedelta(seconds=fields.integer(spec, "leaseDurationSeconds", default=15))
     if age > lasts + _APART:
-        text = f"{holder}, which led {where}, was last heard of {_ago(age)} ago"
+        text = f"{holder}, which led {path}, was last heard of {_ago(age)} ago"
         yield findings.Finding("controller", findings.State.WRONG, text, _logs(seen, "controller"))
     else:
         yield findings.Finding("controller", findings.State.FINE, f"{holder} leads")
 
 
 def _nobody(seen: facts.Facts, text: str) -> findings.Finding:
-    """That matters where devices wait for a controller."""
-    slices = () if isinstance(seen.slices, facts.Unseen) else seen.slices
+    """Return the finding for a missing leader; a failure where devices wait for a controller."""
+    slices = () if isinstance(seen.slices, facts.Unreadable) else seen.slices
     waiting = any(
-        facts.attribute(one, names.ATTR_ALLOCATOR) == "controller" for one in facts.devices(slices)
+        facts.attribute(device, names.ATTR_ALLOCATOR) == "controller"
+        for device in facts.devices(slices)
     )
     if not waiting:
         return findings.Finding(
@@ -56,29 +57,29 @@ def _nobody(seen: facts.Facts, text: str) -> findings.Finding:
 
 def pods(seen: facts.Facts) -> Iterator[findings.Finding]:
     """Every pod of the chart is ready."""
-    if isinstance(seen.pods, facts.Unseen):
-        yield findings.unseen("pods", seen.pods)
+    if isinstance(seen.pods, facts.Unreadable):
+        yield findings.unreadable_finding("pods", seen.pods)
         return
-    ours = [one for one in seen.pods if facts.labels(one).get(_COMPONENT) in _COMPONENTS]
+    ours = [pod for pod in seen.pods if facts.labels(pod).get(_COMPONENT) in _COMPONENTS]
     if not ours:
         text = f"no pod of the chart in namespace {seen.namespace}"
         fix = "installed elsewhere: --namespace"
         yield findings.Finding("pods", findings.State.NOTE, text, fix)
     for component in _COMPONENTS:
-        of = [one for one in ours if facts.labels(one)[_COMPONENT] == component]
-        late = sorted(facts.name(one) for one in of if not _is_ready(one))
+        owner = [pod for pod in ours if facts.labels(pod)[_COMPONENT] == component]
+        late = sorted(facts.name(pod) for pod in owner if not _is_ready(pod))
         if late:
-            text = f"{component}: {len(late)} of {len(of)} not ready: {', '.join(late[:5])}"
+            text = f"{component}: {len(late)} of {len(owner)} not ready: {', '.join(late[:5])}"
             yield findings.Finding("pods", findings.State.WRONG, text, _logs(seen, component))
-        elif of:
-            yield findings.Finding("pods", findings.State.FINE, f"{component}: {len(of)} ready")
+        elif owner:
+            yield findings.Finding("pods", findings.State.FINE, f"{component}: {len(owner)} ready")
 
 
 def _is_ready(pod: fields.Raw) -> bool:
     status = fields.mapping(pod, "status")
     return fields.text(status, "phase") == "Succeeded" or any(
-        one.get("type") == "Ready" and one.get("status") == "True"
-        for _, one in fields.objects(status, "conditions")
+        item.get("type") == "Ready" and item.get("status") == "True"
+        for _, item in fields.objects(status, "conditions")
     )
 
 

@@ -1,4 +1,4 @@
-"""What the checks are shown: objects as the API server wrote them, or why there are none."""
+"""Facts for the checks: objects as the API server wrote them, or why there are none."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Mapping
@@ -11,8 +11,8 @@ from driver.resources import fields
 
 
 @dataclass(frozen=True, slots=True)
-class Unseen:
-    """What could not be looked at. `right` is what a caller needs for it: `list nodes`."""
+class Unreadable:
+    """Objects that could not be read. `right` is what a caller needs for it: `list nodes`."""
 
     right: str
     problem: str
@@ -22,7 +22,7 @@ class Unseen:
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """Whether the account of a component may do something."""
+    """Right of a component's account, and whether it is granted."""
 
     component: str
     account: str
@@ -30,7 +30,7 @@ class Right:
     given: bool
 
 
-Listing: TypeAlias = tuple[fields.Raw, ...] | Unseen
+Listing: TypeAlias = tuple[fields.Raw, ...] | Unreadable
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Facts:
     driver: str
     namespace: str
     now: dt.datetime
-    version: str | Unseen
+    version: str | Unreadable
     nodes: Listing
     slices: Listing
     classes: Listing
@@ -55,7 +55,7 @@ class Facts:
     webhooks: Listing
     node: str = ""
     events: Listing = ()
-    given: tuple[Right, ...] | Unseen = ()
+    given: tuple[Right, ...] | Unreadable = ()
     gates: Mapping[str, bool] = field(default_factory=dict)
 
 
@@ -71,8 +71,8 @@ def labels(obj: fields.Raw) -> Mapping[str, str]:
 
 def devices(slices: Iterable[fields.Raw]) -> Iterator[fields.Raw]:
     """The devices of slices, in order."""
-    for one in slices:
-        for _, device in fields.objects(fields.mapping(one, "spec"), "devices"):
+    for slice_ in slices:
+        for _, device in fields.objects(fields.mapping(slice_, "spec"), "devices"):
             yield device
 
 
@@ -81,11 +81,11 @@ def attribute(device: fields.Raw, key: str) -> str:
     return fields.text(fields.mapping(fields.mapping(device, "attributes"), key), "string")
 
 
-def is_given(device: fields.Raw) -> bool:
-    """Whether the device is somebody's to allocate: monitors are not."""
+def is_allocatable(device: fields.Raw) -> bool:
+    """Return whether the device can be allocated: monitors cannot."""
     return attribute(device, names.ATTR_TYPE) != names.TYPE_MONITOR
 
 
 def taints(device: fields.Raw) -> frozenset[str]:
     """The keys of a device's taints."""
-    return frozenset(fields.text(one, "key") for _, one in fields.objects(device, "taints"))
+    return frozenset(fields.text(item, "key") for _, item in fields.objects(device, "taints"))

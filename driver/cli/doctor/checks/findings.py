@@ -1,4 +1,4 @@
-"""What a check found: one line, with what to do about it."""
+"""Findings of checks: one line, with a remedy."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,33 +30,33 @@ class Finding:
 
     check: str
     state: State
-    told: str
+    message: str
     fix: str = ""
     where: str = "cluster"
 
     def row(self) -> dict[str, str]:
-        """As it is printed."""
+        """Return the printed row."""
         return {
             "state": self.state.value,
             "where": self.where,
             "check": self.check,
-            "found": self.told,
+            "found": self.message,
             "fix": self.fix,
         }
 
 
-def unseen(check: str, what: facts.Unseen) -> Finding:
+def unreadable_finding(check: str, unreadable: facts.Unreadable) -> Finding:
     """A check that could not be made."""
-    if what.forbidden:
-        fix = f"ask for the right: kubectl auth can-i {what.right}"
-        return Finding(check, State.UNSEEN, f"you may not {what.right}", fix)
+    if unreadable.forbidden:
+        fix = f"ask for the right: kubectl auth can-i {unreadable.right}"
+        return Finding(check, State.UNSEEN, f"you may not {unreadable.right}", fix)
     fix = "check the kubeconfig, and that the API server can be reached"
-    return Finding(check, State.UNSEEN, what.problem, fix)
+    return Finding(check, State.UNSEEN, unreadable.problem, fix)
 
 
-def verdict(found: Iterable[Finding]) -> Exit:
+def exit_code(findings: Iterable[Finding]) -> Exit:
     """Something wrong outweighs what was not seen."""
-    states = {one.state for one in found}
+    states = {finding.state for finding in findings}
     if State.WRONG in states:
         return Exit.WRONG
     return Exit.UNSEEN if State.UNSEEN in states else Exit.FINE

@@ -1,4 +1,4 @@
-"""What only the node itself can tell: where the driver is, its device files, cgroups, CDI."""
+"""Checks on the node itself: the driver's root, device files, cgroups, CDI."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ class Host:
 
     name: str
     driver: str | None
-    looked: str
+    searched: str
     devices: Mapping[str, Numbers]
     links: frozenset[str]
     unified: bool
@@ -46,18 +46,18 @@ def _driver(host: Host) -> Iterator[findings.Finding]:
         yield findings.Finding("driver root", findings.State.FINE, text, where=host.name)
         return
     fix = "install the NVIDIA driver, or name where it is: driverRoot in the chart's values"
-    text = f"no NVIDIA driver: {host.looked}"
+    text = f"no NVIDIA driver: {host.searched}"
     yield findings.Finding("driver root", findings.State.WRONG, text, fix, host.name)
 
 
 def _devices(host: Host) -> Iterator[findings.Finding]:
-    missing = [one for one in _CONTROL if one not in host.devices]
+    missing = [device for device in _CONTROL if device not in host.devices]
     if not missing:
-        gpus = sum(1 for one in host.devices if re.fullmatch(r"nvidia\d+", one))
+        gpus = sum(1 for device in host.devices if re.fullmatch(r"nvidia\d+", device))
         text = f"/dev/nvidiactl, /dev/nvidia-uvm, and {gpus} GPUs"
         yield findings.Finding("device files", findings.State.FINE, text, where=host.name)
         return
-    text = f"there is no {' and no '.join(f'/dev/{one}' for one in missing)}"
+    text = f"there is no {' and no '.join(f'/dev/{device}' for device in missing)}"
     fix = "nvidia-modprobe -c 0 -u; is the kernel module loaded (lsmod)?"
     yield findings.Finding("device files", findings.State.WRONG, text, fix, host.name)
 
@@ -92,8 +92,8 @@ def _cgroups(host: Host) -> Iterator[findings.Finding]:
         fix = "make both systemd: cgroupDriver of the kubelet, SystemdCgroup of containerd's runc"
         yield findings.Finding("cgroups", findings.State.WRONG, text, fix, host.name)
         return
-    told = kubelet or runtime or "not told by the kubelet's configuration"
-    text = f"cgroup {version}, driver {told}"
+    message = kubelet or runtime or "not told by the kubelet's configuration"
+    text = f"cgroup {version}, driver {message}"
     yield findings.Finding("cgroups", findings.State.FINE, text, where=host.name)
 
 
@@ -125,12 +125,12 @@ def _hooks(host: Host) -> Iterator[findings.Finding]:
 
 
 def _kubelet_driver(host: Host) -> str:
-    found = re.search(r"^cgroupDriver:\s*\"?(\w+)", host.kubelet or "", re.MULTILINE)
-    return found[1] if found else ""
+    result = re.search(r"^cgroupDriver:\s*\"?(\w+)", host.kubelet or "", re.MULTILINE)
+    return result[1] if result else ""
 
 
 def _containerd_driver(host: Host) -> str:
-    found = re.search(r"^\s*SystemdCgroup\s*=\s*(true|false)", host.containerd or "", re.MULTILINE)
-    if found is None:
+    result = re.search(r"^\s*SystemdCgroup\s*=\s*(true|false)", host.containerd or "", re.MULTILINE)
+    if result is None:
         return ""
-    return "systemd" if found[1] == "true" else "cgroupfs"
+    return "systemd" if result[1] == "true" else "cgroupfs"

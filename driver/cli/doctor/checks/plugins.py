@@ -11,33 +11,33 @@ _MIG_MANAGER = ("nvidia-mig-manager",)
 
 def device_plugins(seen: facts.Facts) -> Iterator[findings.Finding]:
     """A DaemonSet of NVIDIA's device plugin: harmless where its nodes are not Ration's."""
-    if isinstance(seen.daemon_sets, facts.Unseen):
-        yield findings.unseen("device plugin", seen.daemon_sets)
+    if isinstance(seen.daemon_sets, facts.Unreadable):
+        yield findings.unreadable_finding("device plugin", seen.daemon_sets)
         return
-    for one, count in _running(seen.daemon_sets, _DEVICE_PLUGIN):
-        text = f"DaemonSet {one} runs on {count} nodes; Ration publishes nothing beside it"
+    for item, count in _running(seen.daemon_sets, _DEVICE_PLUGIN):
+        text = f"DaemonSet {item} runs on {count} nodes; Ration publishes nothing beside it"
         fix = "on Ration's nodes: label nvidia.com/gpu.deploy.device-plugin=false"
         yield findings.Finding("device plugin", findings.State.NOTE, text, fix)
 
 
 def mig_managers(seen: facts.Facts) -> Iterator[findings.Finding]:
     """A DaemonSet of the MIG manager, which undoes MIG instances that Ration made."""
-    if isinstance(seen.daemon_sets, facts.Unseen):
+    if isinstance(seen.daemon_sets, facts.Unreadable):
         return  # `device_plugins` has told
-    for one, count in _running(seen.daemon_sets, _MIG_MANAGER):
-        text = f"DaemonSet {one} runs on {count} nodes; it changes GPUs when their label changes"
+    for item, count in _running(seen.daemon_sets, _MIG_MANAGER):
+        text = f"DaemonSet {item} runs on {count} nodes; it changes GPUs when their label changes"
         fix = "on Ration's nodes: label nvidia.com/gpu.deploy.mig-manager=false"
         yield findings.Finding("mig manager", findings.State.NOTE, text, fix)
 
 
-def _running(found: tuple[fields.Raw, ...], names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
-    """Those of that name which have pods somewhere, as `namespace/name` and on how many nodes."""
-    for one in found:
-        name = facts.name(one)
-        told = (name, *facts.labels(one).values())
-        if not any(word.startswith(names) for word in told):
+def _running(result: tuple[fields.Raw, ...], names: tuple[str, ...]) -> Iterator[tuple[str, int]]:
+    """Yield DaemonSets of that name with pods, as `namespace/name` and number of nodes."""
+    for item in result:
+        name = facts.name(item)
+        message = (name, *facts.labels(item).values())
+        if not any(word.startswith(names) for word in message):
             continue
-        count = fields.integer(fields.mapping(one, "status"), "currentNumberScheduled")
+        count = fields.integer(fields.mapping(item, "status"), "currentNumberScheduled")
         if count:
-            namespace = fields.text(fields.mapping(one, "metadata"), "namespace")
+            namespace = fields.text(fields.mapping(item, "metadata"), "namespace")
             yield f"{namespace}/{name}", count

@@ -1,4 +1,4 @@
-"""Whether the cluster is one that Ration can work in."""
+"""Checks that Ration can work in the cluster."""
 
 from collections.abc import Iterator
 
@@ -23,8 +23,8 @@ _FEATURES = "DRAPartitionableDevices, DRAConsumableCapacity and DRADeviceTaints"
 
 def version(seen: facts.Facts) -> Iterator[findings.Finding]:
     """At or above the floor (D17)."""
-    if isinstance(seen.version, facts.Unseen):
-        yield findings.unseen("kubernetes", seen.version)
+    if isinstance(seen.version, facts.Unreadable):
+        yield findings.unreadable_finding("kubernetes", seen.version)
         return
     old = version_support.check_version(seen.version)
     if old is None:
@@ -36,22 +36,24 @@ def version(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def api(seen: facts.Facts) -> Iterator[findings.Finding]:
     """resource.k8s.io/v1 is served."""
-    if not isinstance(seen.classes, facts.Unseen):
+    if not isinstance(seen.classes, facts.Unreadable):
         yield findings.Finding("api", findings.State.FINE, "resource.k8s.io/v1 is served")
     elif seen.classes.missing:
         fix = "Kubernetes 1.34 or later, without --runtime-config switching resource.k8s.io/v1 off"
         yield findings.Finding("api", findings.State.WRONG, "resource.k8s.io/v1 is not served", fix)
     else:
-        yield findings.unseen("api", seen.classes)
+        yield findings.unreadable_finding("api", seen.classes)
 
 
 def classes(seen: facts.Facts) -> Iterator[findings.Finding]:
     """Claims have a DeviceClass of this driver to name."""
-    if isinstance(seen.classes, facts.Unseen):
+    if isinstance(seen.classes, facts.Unreadable):
         return  # `api` has told
     quoted = (f'"{seen.driver}"', f"'{seen.driver}'")
     ours = sorted(
-        facts.name(one) for one in seen.classes if any(name in str(one["spec"]) for name in quoted)
+        facts.name(class_)
+        for class_ in seen.classes
+        if any(name in str(class_["spec"]) for name in quoted)
     )
     if ours:
         yield findings.Finding("classes", findings.State.FINE, f"DeviceClasses {', '.join(ours)}")
@@ -63,15 +65,16 @@ def classes(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def features(seen: facts.Facts) -> Iterator[findings.Finding]:
     """No field of the slices was dropped by a feature gate that is off (D17)."""
-    if isinstance(seen.slices, facts.Unseen):
-        yield findings.unseen("features", seen.slices)
+    if isinstance(seen.slices, facts.Unreadable):
+        yield findings.unreadable_finding("features", seen.slices)
         return
-    given = [one for one in facts.devices(seen.slices) if facts.is_given(one)]
-    ours = [one for one in given if facts.attribute(one, names.ATTR_ALLOCATOR)]
+    gates_on = [device for device in facts.devices(seen.slices) if facts.is_allocatable(device)]
+    ours = [device for device in gates_on if facts.attribute(device, names.ATTR_ALLOCATOR)]
     untainted = [
-        one
-        for one in ours
-        if facts.attribute(one, names.ATTR_ALLOCATOR) == "controller" and not facts.taints(one)
+        device
+        for device in ours
+        if facts.attribute(device, names.ATTR_ALLOCATOR) == "controller"
+        and not facts.taints(device)
     ]
     fix = f"switch on the feature gates {_FEATURES} in the API server, scheduler and kubelet"
     if untainted:
@@ -80,7 +83,7 @@ def features(seen: facts.Facts) -> Iterator[findings.Finding]:
             "controller's"
         )
         yield findings.Finding("features", findings.State.WRONG, text, fix)
-    elif ours and not any("consumesCounters" in one for one in ours):
+    elif ours and not any("consumesCounters" in device for device in ours):
         text = "sharing is off: devices are published without counters (event SharingOff)"
         yield findings.Finding("features", findings.State.WRONG, text, fix)
     elif ours:
@@ -91,14 +94,14 @@ def features(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 def gates(seen: facts.Facts) -> Iterator[findings.Finding]:
     """Feature gates that the API server says are off; where it does not tell, nothing is said."""
-    off = [one for one, given in seen.gates.items() if not given]
-    for one in off:
-        if one in _GATES:
-            text = f"feature gate {one} is off in the API server: no {_GATES[one]}"
-            fix = f"--feature-gates={one}=true for kube-apiserver, kube-scheduler and kubelets"
+    off = [item for item, gates_on in seen.gates.items() if not gates_on]
+    for item in off:
+        if item in _GATES:
+            text = f"feature gate {item} is off in the API server: no {_GATES[item]}"
+            fix = f"--feature-gates={item}=true for kube-apiserver, kube-scheduler and kubelets"
             yield findings.Finding("feature gates", findings.State.WRONG, text, fix)
-        elif one in _EXTRA_GATES:
-            text = f"feature gate {one} is off in the API server: {_EXTRA_GATES[one]}"
+        elif item in _EXTRA_GATES:
+            text = f"feature gate {item} is off in the API server: {_EXTRA_GATES[item]}"
             yield findings.Finding("feature gates", findings.State.NOTE, text)
     if seen.gates and not {*off} & {*_GATES}:
         text = "those that Ration needs are on in the API server"

@@ -1,4 +1,4 @@
-"""Whether the admission webhook's callers can trust it."""
+"""Checks that the admission webhook's callers can trust it."""
 
 import base64
 import binascii
@@ -20,16 +20,18 @@ _FIX = (
 
 def certificates(seen: facts.Facts) -> Iterator[findings.Finding]:
     """Each configuration of ours has certificates of authorities that hold today."""
-    if isinstance(seen.webhooks, facts.Unseen):
-        yield findings.unseen("webhook", seen.webhooks)
+    if isinstance(seen.webhooks, facts.Unreadable):
+        yield findings.unreadable_finding("webhook", seen.webhooks)
         return
-    ours = [one for one in seen.webhooks if any(_bundles(one))]
+    ours = [webhook for webhook in seen.webhooks if any(_bundles(webhook))]
     if not ours:
         text = "no admission webhook: configurations are refused on the nodes only"
         yield findings.Finding("webhook", findings.State.NOTE, text)
-    for one in ours:
-        problems = sorted({p for _, bundle in _bundles(one) if (p := problem(bundle, seen.now))})
-        text = f"{fields.text(one, 'kind', default='configuration')} {facts.name(one)}"
+    for webhook in ours:
+        problems = sorted(
+            {p for _, bundle in _bundles(webhook) if (p := problem(bundle, seen.now))}
+        )
+        text = f"{fields.text(webhook, 'kind', default='configuration')} {facts.name(webhook)}"
         if problems:
             yield findings.Finding(
                 "webhook", findings.State.WRONG, f"{text}: {'; '.join(problems)}", _FIX
@@ -39,23 +41,23 @@ def certificates(seen: facts.Facts) -> Iterator[findings.Finding]:
 
 
 def problem(bundle: str, now: dt.datetime) -> str | None:
-    """What is wrong with a `caBundle`, base64 of PEM; None where one of it holds now."""
+    """Return what is wrong with a `caBundle`, base64 of PEM; None if a certificate is valid."""
     if not bundle:
         return "caBundle is empty"
     try:
-        found = x509.load_pem_x509_certificates(base64.b64decode(bundle, validate=True))
+        result = x509.load_pem_x509_certificates(base64.b64decode(bundle, validate=True))
     except (binascii.Error, ValueError) as e:
         return f"caBundle is no certificate ({e})"
-    if any(one.not_valid_before_utc <= now <= one.not_valid_after_utc for one in found):
+    if any(item.not_valid_before_utc <= now <= item.not_valid_after_utc for item in result):
         return None
-    last = max(one.not_valid_after_utc for one in found)
+    last = max(item.not_valid_after_utc for item in result)
     if last < now:
         return f"caBundle expired on {last:%Y-%m-%d %H:%M} UTC"
     return "caBundle is not valid yet"
 
 
 def _bundles(configuration: fields.Raw) -> Iterator[tuple[str, str]]:
-    for at, one in fields.objects(configuration, "webhooks"):
-        if fields.text(one, "name", at).endswith(_OURS):
-            caller = fields.mapping(one, "clientConfig", at)
-            yield fields.text(one, "name", at), fields.text(caller, "caBundle", at)
+    for path, item in fields.objects(configuration, "webhooks"):
+        if fields.text(item, "name", path).endswith(_OURS):
+            caller = fields.mapping(item, "clientConfig", path)
+            yield fields.text(item, "name", path), fields.text(caller, "caBundle", path)

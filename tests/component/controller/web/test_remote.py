@@ -16,7 +16,7 @@ R = pages.a_reading()
 @pytest.fixture
 def far() -> Iterator[remote.Remote]:
     with pages.served(pages.an_application(pages.Fixed(R))) as port:
-        yield remote.Remote(source_http.Web(f"http://localhost:{port}", "").get)
+        yield remote.Remote(source_http.PageClient(f"http://localhost:{port}", "").get)
 
 
 def test_every_report_comes_over_as_it_is(far: remote.Remote) -> None:

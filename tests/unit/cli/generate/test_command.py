@@ -53,7 +53,7 @@ def test_what_is_written_has_nothing_wrong_with_it(flags: str) -> None:
     answer = generate(flags)
     assert answer.exit_code == 0
     found = [validate_checks.Source("-", one) for one in yaml.safe_load_all(answer.stdout)]
-    verdict = validate_checks.judge(found)
+    verdict = validate_checks.check_sources(found)
     assert (verdict.problems, verdict.checked) == ((), len(found))
 
 

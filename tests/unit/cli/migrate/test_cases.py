@@ -4,13 +4,13 @@ import pytest
 
 from driver.api import offerings
 from driver.cli.migrate import plan, render
-from driver.cli.migrate.findings import Fate
+from driver.cli.migrate.findings import SettingFate
 from tests import migrations
 
 EACH = pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
 
 
-def told(made: plan.Plan, fate: Fate) -> set[str]:
+def told(made: plan.Plan, fate: SettingFate) -> set[str]:
     within = {
         f"{one.name}: {f.path}" for one in made.configs for f in one.findings if f.fate is fate
     }
@@ -46,8 +46,8 @@ def test_what_pods_ask_for_has_its_class(case: migrations.Case) -> None:
 
 
 @EACH
-@pytest.mark.parametrize("fate", [Fate.UNKNOWN, Fate.CHANGED, Fate.DROPPED])
-def test_what_loses_its_meaning_is_told(case: migrations.Case, fate: Fate) -> None:
+@pytest.mark.parametrize("fate", [SettingFate.UNKNOWN, SettingFate.CHANGED, SettingFate.DROPPED])
+def test_what_loses_its_meaning_is_told(case: migrations.Case, fate: SettingFate) -> None:
     assert told(case.plan(), fate) == set(case.expected.get(fate.value, []))
 
 
@@ -77,7 +77,7 @@ def test_nodes_and_what_is_open_are_told(case: migrations.Case) -> None:
 @EACH
 def test_the_text_names_every_setting_and_every_node(case: migrations.Case) -> None:
     made = case.plan()
-    text = render.text(made)
+    text = render.plan_text(made)
     assert all(one.path in text and one.text in text for one in made.findings)
     assert all(f"kubectl cordon {one.node.name}" in text for one in made.turns)
     assert all(one.new_key in text for one in made.replacements)

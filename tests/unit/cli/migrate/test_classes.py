@@ -102,10 +102,12 @@ def test_by_kube_scheduler_a_shared_parts_name_has_a_class_beside_the_profiles()
 
 def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
     for operator in (False, True):
-        made = plan.make(
-            config_files.find({"c": "version: v1"}), None, plan.Options(operator=operator)
+        made = plan.build_plan(
+            config_files.read_configs({"c": "version: v1"}),
+            None,
+            plan.PlanOptions(operator=operator),
         )
-        text = render.text(made)
+        text = render.plan_text(made)
         assert "ration.dev/taken-over=true" in text
         assert "ration.dev/taken-over-" in text
         away = (
@@ -113,7 +115,7 @@ def test_the_way_back_undoes_every_label_of_the_takeover() -> None:
         )
         assert f"{away}={'false' if operator else 'true'}" in text
         assert (f"{away}=true" if operator else f"{away}-") in text
-        assert ("device-plugin-values.yaml" in render.files(made)) is not operator
+        assert ("device-plugin-values.yaml" in render.plan_files(made)) is not operator
 
 
 def one_of(kind: faces.Kind, resource: str, *, scheduler: bool) -> classes.Replacement:

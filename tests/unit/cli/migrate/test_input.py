@@ -34,35 +34,39 @@ def test_what_the_device_plugin_would_refuse_is_refused_with_its_place(
     text: str, words: str
 ) -> None:
     with pytest.raises(errors.BadInput) as refused:
-        plan.make(config_files.find({"old.yaml": text}), None, plan.Options())
+        plan.build_plan(config_files.read_configs({"old.yaml": text}), None, plan.PlanOptions())
     assert words in str(refused.value)
 
 
 def test_a_default_that_is_not_there_is_refused() -> None:
     with pytest.raises(errors.BadInput, match="nope is no configuration here"):
-        plan.make(config_files.find({"a": "version: v1"}), None, plan.Options(default="nope"))
+        plan.build_plan(
+            config_files.read_configs({"a": "version: v1"}), None, plan.PlanOptions(default="nope")
+        )
 
 
 def test_two_configurations_without_a_name_are_refused() -> None:
     with pytest.raises(errors.BadInput, match="another configuration config"):
-        config_files.find({"a": "version: v1\n---\nversion: v1"})
+        config_files.read_configs({"a": "version: v1\n---\nversion: v1"})
 
 
 def test_two_configurations_of_one_name_are_refused() -> None:
     one = "kind: ConfigMap\nmetadata: {name: a}\ndata: {x: 'version: v1'}"
     with pytest.raises(errors.BadInput, match="another configuration x"):
-        config_files.find({"a": one, "b": one})
+        config_files.read_configs({"a": one, "b": one})
 
 
 def test_a_configmap_that_is_named_and_not_given_is_asked_for() -> None:
     values = "config: {name: elsewhere}\nmigStrategy: none"
-    made = plan.make(config_files.find({"values.yaml": values}), None, plan.Options())
+    made = plan.build_plan(
+        config_files.read_configs({"values.yaml": values}), None, plan.PlanOptions()
+    )
     assert any("ConfigMap elsewhere" in one for one in made.open)
 
 
 def test_other_keys_of_a_configmap_are_named() -> None:
     text = "kind: ConfigMap\nmetadata: {name: a}\ndata: {x: ''}\nbinaryData: {y: AA==}"
-    (note,) = config_files.find({"a": text}).notes
+    (note,) = config_files.read_configs({"a": text}).notes
     assert (note.path, note.fate) == ("binaryData", "unknown")
 
 

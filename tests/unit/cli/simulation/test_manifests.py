@@ -19,7 +19,7 @@ def workload(kind: str, version: str = "apps/v1", name: str = "web", **spec: Any
 def names_of(*documents: Any) -> list[str]:
     found = manifests.read(documents)
     assert not found.problems, [str(one) for one in found.problems]
-    return [one.pod.name for one in found.wanted]
+    return [one.pod.name for one in found.workloads]
 
 
 @pytest.mark.parametrize("kind", ["Deployment", "ReplicaSet", "StatefulSet", "Sandbox"])
@@ -71,7 +71,7 @@ def test_a_leader_worker_set_is_groups_of_a_leader_and_workers() -> None:
     gpu = {"resourceClaims": [{"name": "gpu", "resourceClaimTemplateName": "eight"}]}
     group = {"size": 3, "leaderTemplate": a_template(), "workerTemplate": a_template(**gpu)}
     one = workload("LeaderWorkerSet", "lws/v1", "llm", replicas=2, leaderWorkerTemplate=group)
-    found = manifests.read([one]).wanted
+    found = manifests.read([one]).workloads
     assert [(pod.pod.name, len(pod.templates)) for pod in found] == [
         ("llm-0", 0),
         ("llm-0-1", 1),
@@ -81,7 +81,7 @@ def test_a_leader_worker_set_is_groups_of_a_leader_and_workers() -> None:
         ("llm-1-2", 1),
     ]
     del group["leaderTemplate"]
-    assert all(pod.templates == {"gpu": "eight"} for pod in manifests.read([one]).wanted)
+    assert all(pod.templates == {"gpu": "eight"} for pod in manifests.read([one]).workloads)
 
 
 def test_a_pod_is_one_by_its_own_name_or_one_that_is_drawn() -> None:
@@ -101,7 +101,7 @@ def test_a_list_is_what_is_in_it_and_pods_keep_the_order_of_the_files() -> None:
 
 def test_a_daemon_set_is_left_out_with_a_note() -> None:
     found = manifests.read([workload("DaemonSet", template=a_template())])
-    assert (found.wanted, found.notes) == (
+    assert (found.workloads, found.notes) == (
         (),
         ("DaemonSet web: has a pod on each node, left out",),
     )
@@ -124,14 +124,14 @@ def test_requests_that_are_not_told_are_the_limits() -> None:
     resources = {"limits": {"cpu": "2", "memory": "1Gi"}, "requests": {"cpu": "1"}}
     containers = [{"name": "main", "resources": resources}]
     job = workload("Deployment", template={"spec": {"containers": containers}})
-    (one,) = manifests.read([job]).wanted
+    (one,) = manifests.read([job]).workloads
     assert one.pod.requests == {"cpu": 1000, "memory": 1 << 30}
 
 
 def test_namespaces_are_as_told_and_pods_of_two_may_share_a_name() -> None:
     job = workload("Job", "batch/v1", template=a_template())
     other = {**job, "metadata": {"name": "web", "namespace": "team"}}
-    found = manifests.read([job, other], namespace="mine").wanted
+    found = manifests.read([job, other], namespace="mine").workloads
     assert [one.pod.key for one in found] == ["mine/web-0", "team/web-0"]
     assert len({one.pod.uid for one in found}) == 2
 

@@ -35,12 +35,12 @@ def test_a_list_of_pods_is_read_with_its_times() -> None:
     assert part.pod == openb.Pod(6000, 128, 1, 460, ("T4", "V100M16"))
     assert (alone.pod.gpus, alone.pod.milli, alone.pod.demand) == (0, 0, 0)
     assert [one.created for one in (whole, part, alone)] == [0.0, 5.0, 7.0]
-    assert [one.lasts for one in (whole, part, alone)] == [90.0, 100.0, 1.0]
+    assert [one.duration_s for one in (whole, part, alone)] == [90.0, 100.0, 1.0]
 
 
 def test_times_may_be_absent() -> None:
     (row,) = openb.read_pods("name,cpu_milli,memory_mib,num_gpu,gpu_milli\np,1,1,1,1000\n", "f")
-    assert (row.created, row.lasts) == (None, None)
+    assert (row.created, row.duration_s) == (None, None)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
     ]
     assert devices == ["gpu-0", "gpu-0-mps", "gpu-1", "gpu-1-mps"]
     assert all(isinstance(one, slices.Slice) for one in caches.slices.values())
-    at = scheduler.Desk.of(worlds.DRIVER, caches, worlds.DECIDING)
+    at = scheduler.SimulatedScheduler.from_caches(worlds.DRIVER, caches, worlds.DECIDING)
     maker = openb.Maker()
     shape = openb.Pod(1, 1, 1, 600, ("T4",))
     answers = []
@@ -87,14 +87,14 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
         at.add(task.claims)
         answers.append(at.decide(task.pod))
     assert [type(one) for one in answers] == [
-        scheduler.Bound,
+        scheduler.BoundPod,
         allocator_types.Unschedulable,
-        scheduler.Bound,
+        scheduler.BoundPod,
     ]
 
 
 def test_a_trace_is_replayed_in_its_own_time() -> None:
-    at = scheduler.Desk.of(
+    at = scheduler.SimulatedScheduler.from_caches(
         worlds.DRIVER,
         openb.caches(openb.read_nodes(NODES, "f")),
         worlds.DECIDING,
@@ -102,9 +102,9 @@ def test_a_trace_is_replayed_in_its_own_time() -> None:
     )
     maker = openb.Maker()
     rows = openb.read_pods(PODS, "f")
-    tasks = [maker.task(one.name, one.pod, one.created or 0.0, one.lasts) for one in rows]
+    tasks = [maker.task(one.name, one.pod, one.created or 0.0, one.duration_s) for one in rows]
     report = replay.Replay(at).run(tasks)
-    assert [one.left for one in report.fates] == [90.0, 105.0, 8.0]
+    assert [one.departed for one in report.fates] == [90.0, 105.0, 8.0]
     assert [(one.at, one.used) for one in report.course] == [
         (0.0, 1000),
         (5.0, 1460),

@@ -36,7 +36,7 @@ def a_talkative_pod() -> RAW:
 
 
 def test_nothing_of_a_pod_is_kept_that_does_not_decide() -> None:
-    assert SECRET not in json.dumps(redaction.stripped(a_talkative_pod()))
+    assert SECRET not in json.dumps(redaction.strip(a_talkative_pod()))
 
 
 def test_a_stripped_pod_is_read_as_the_whole_one() -> None:
@@ -44,7 +44,7 @@ def test_a_stripped_pod_is_read_as_the_whole_one() -> None:
     pod["metadata"]["labels"] = {names.QUEUE_LABEL: "vision", names.GANG_LABEL: "train"}
     pod["metadata"]["annotations"] |= {names.GANG_SIZE: "4", names.MAX_RUN_TIME: "30m"}
     pod["spec"] |= {"preemptionPolicy": "Never", "activeDeadlineSeconds": 60}
-    short = redaction.stripped(pod)
+    short = redaction.strip(pod)
     assert short is not None
     assert dump.read([short]).caches.pods == dump.read([pod]).caches.pods
 
@@ -56,7 +56,7 @@ def test_a_claim_keeps_who_has_what_and_nothing_its_driver_says() -> None:
     claim = objects.a_claim(status={**status, "devices": [{"data": SECRET}]})
     claim["metadata"]["annotations"] = {"a": SECRET, "resource.kubernetes.io/pod-claim-name": "gpu"}
     raw = {"kind": "ResourceClaim", "apiVersion": "resource.k8s.io/v1", **claim}
-    short = redaction.stripped(raw)
+    short = redaction.strip(raw)
     assert short is not None
     assert SECRET not in json.dumps(short)
     (before,) = dump.read([{**raw, "status": status}]).caches.claims.values()
@@ -68,7 +68,7 @@ def test_a_class_keeps_the_policies_it_orders() -> None:
     found = objects.a_class()
     found["metadata"]["annotations"] = {"a": SECRET, names.POLICIES_ANNOTATION: "spread"}
     raw = {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **found}
-    short = redaction.stripped(raw)
+    short = redaction.strip(raw)
     assert short is not None
     assert SECRET not in json.dumps(short)
     assert dump.read([short]).caches.classes == dump.read([raw]).caches.classes
@@ -83,7 +83,7 @@ def test_the_picture_of_stripped_objects_is_that_of_the_whole_ones() -> None:
         {"kind": "DeviceClass", "apiVersion": "resource.k8s.io/v1", **objects.a_class()},
         a_talkative_pod(),
     ]
-    short = [redaction.stripped(one) for one in found]
+    short = [redaction.strip(one) for one in found]
     drawn = [
         drawing.shown(cluster_state.build("gpu.ration.dev", dump.read(one).caches))
         for one in (found, [one for one in short if one is not None])
@@ -93,5 +93,5 @@ def test_the_picture_of_stripped_objects_is_that_of_the_whole_ones() -> None:
 
 
 def test_kinds_that_decide_nothing_are_not_kept_at_all() -> None:
-    assert redaction.stripped({"kind": "Secret", "data": {"a": SECRET}}) is None
+    assert redaction.strip({"kind": "Secret", "data": {"a": SECRET}}) is None
     assert {*redaction._KINDS} == {*dump.KINDS}

@@ -7,13 +7,13 @@ from tests import objects, worlds
 from tests.properties import drawing
 from tests.replays import a_desk, a_pod_alone, a_task, node_of, run
 
-NONE_LEAVES = replay.Rule(wait=False, leave=False)
+NONE_LEAVES = replay.ReplayRule(wait=False, leave=False)
 
 
 def test_a_pod_that_fits_nowhere_waits_until_one_leaves() -> None:
     fates = run(a_desk({"node-a": 1}), a_task("one", lasts=10.0), a_task("two", at=4.0))
-    assert (fates["one"].placed, fates["one"].left, fates["one"].waited) == (0.0, 10.0, 0.0)
-    assert (fates["two"].placed, fates["two"].waited, fates["two"].left) == (10.0, 6.0, None)
+    assert (fates["one"].placed, fates["one"].departed, fates["one"].waited) == (0.0, 10.0, 0.0)
+    assert (fates["two"].placed, fates["two"].waited, fates["two"].departed) == (10.0, 6.0, None)
 
 
 def test_those_that_wait_are_tried_in_the_order_in_which_they_came() -> None:
@@ -55,9 +55,9 @@ def test_one_that_never_fits_is_told_why() -> None:
 
 
 def test_with_no_waiting_what_does_not_fit_at_once_is_never_placed() -> None:
-    rule = replay.Rule(wait=False)
+    rule = replay.ReplayRule(wait=False)
     fates = run(a_desk({"node-a": 1}), a_task("one", lasts=5.0), a_task("two", at=1.0), rule=rule)
-    assert (fates["one"].left, fates["two"].placed) == (5.0, None)
+    assert (fates["one"].departed, fates["two"].placed) == (5.0, None)
 
 
 def test_with_no_leaving_nothing_ends_however_long_it_lasts() -> None:
@@ -65,9 +65,9 @@ def test_with_no_leaving_nothing_ends_however_long_it_lasts() -> None:
         a_desk({"node-a": 1}),
         a_task("one", lasts=5.0),
         a_task("two", at=9.0),
-        rule=replay.Rule(wait=True, leave=False),
+        rule=replay.ReplayRule(wait=True, leave=False),
     )
-    assert (fates["one"].left, fates["two"].placed) == (None, None)
+    assert (fates["one"].departed, fates["two"].placed) == (None, None)
 
 
 def test_what_leaves_at_a_time_makes_room_for_what_comes_then_but_those_that_wait_go_first() -> (
@@ -82,7 +82,7 @@ def test_what_leaves_at_a_time_makes_room_for_what_comes_then_but_those_that_wai
 
 def test_a_pod_that_lasts_no_time_comes_and_goes() -> None:
     fates = run(a_desk({"node-a": 1}), a_task("one", lasts=0.0), a_task("two", lasts=0.0))
-    assert [(one.placed, one.left) for one in fates.values()] == [(0.0, 0.0), (0.0, 0.0)]
+    assert [(one.placed, one.departed) for one in fates.values()] == [(0.0, 0.0), (0.0, 0.0)]
 
 
 def test_the_course_tells_what_is_in_use_at_each_moment() -> None:
@@ -90,11 +90,11 @@ def test_the_course_tells_what_is_in_use_at_each_moment() -> None:
     report = replay.Replay(a_desk({"node-a": 2})).run(tasks)
     full = gpu_usage.FULL
     assert report.course == (
-        replay.Moment(0.0, 2 * full, 1, 0),
-        replay.Moment(5.0, 2 * full, 1, 1),
-        replay.Moment(6.0, 2 * full, 1, 2),
-        replay.Moment(10.0, 2 * full, 2, 0),
-        replay.Moment(20.0, full, 1, 0),
+        replay.UsageSample(0.0, 2 * full, 1, 0),
+        replay.UsageSample(5.0, 2 * full, 1, 1),
+        replay.UsageSample(6.0, 2 * full, 1, 2),
+        replay.UsageSample(10.0, 2 * full, 2, 0),
+        replay.UsageSample(20.0, full, 1, 0),
     )
     assert (report.capacity, report.most, report.used, report.placed) == (
         2 * full,
@@ -139,7 +139,7 @@ def test_a_claim_that_two_tasks_share_is_counted_once_and_free_with_the_last() -
 
 def test_what_asks_no_device_is_left_out_and_does_not_wait() -> None:
     fates = run(a_desk({"node-a": 1}), a_pod_alone("one"), a_task("two"))
-    assert isinstance(fates["one"].answer, scheduler.Aside)
+    assert isinstance(fates["one"].answer, scheduler.Skipped)
     assert (fates["one"].placed, fates["two"].placed) == (None, 0.0)
 
 

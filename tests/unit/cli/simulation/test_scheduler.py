@@ -10,7 +10,7 @@ from tests.replays import a_desk, a_pod_alone, a_task, devices
 FOREIGN = "tpu.example.com"
 
 
-def sat_down(at: scheduler.Desk, name: str, gpus: int = 1) -> scheduler.Answer:
+def sat_down(at: scheduler.SimulatedScheduler, name: str, gpus: int = 1) -> scheduler.Answer:
     task = a_task(name, gpus)
     at.add(task.claims)
     return at.decide(task.pod)
@@ -44,9 +44,9 @@ def test_what_leaves_is_free_and_all_is_as_it_was() -> None:
     task = a_task("one", 2)
     at.add(task.claims)
     bound = at.decide(task.pod)
-    assert isinstance(bound, scheduler.Bound)
+    assert isinstance(bound, scheduler.BoundPod)
     assert drawing.shown(at.view) != before
-    at.leave(bound)
+    at.remove_pod(bound)
     at.drop(task.claims)
     assert drawing.shown(at.view) == before
 
@@ -54,24 +54,24 @@ def test_what_leaves_is_free_and_all_is_as_it_was() -> None:
 def test_pods_that_share_a_claim_go_where_it_is_and_the_last_frees_it() -> None:
     at = a_desk({"node-a": 1, "node-b": 1}, objects.claim("both"))
     first, second = (at.decide(objects.pod(name, "both")) for name in ("one", "two"))
-    assert isinstance(first, scheduler.Bound)
-    assert isinstance(second, scheduler.Bound)
+    assert isinstance(first, scheduler.BoundPod)
+    assert isinstance(second, scheduler.BoundPod)
     assert first.placement.node == second.placement.node
-    assert ([one.name for one in first.made], second.made) == (["both"], ())
-    at.leave(first)
+    assert ([one.name for one in first.allocations], second.allocations) == (["both"], ())
+    at.remove_pod(first)
     assert isinstance(sat_down(at, "three", 2), allocator_types.Unschedulable)
-    (both,) = at.claims_of(second.pod)
+    (both,) = at.pod_claims(second.pod)
     assert [one.name for one in both.consumers] == ["two"]
-    at.leave(second)
-    (both,) = at.claims_of(second.pod)
+    at.remove_pod(second)
+    (both,) = at.pod_claims(second.pod)
     assert (both.allocation, both.consumers) == (None, ())
 
 
 def test_claims_are_written_as_the_scheduler_leaves_them_without_a_hold() -> None:
     at = a_desk({"node-a": 1})
     bound = sat_down(at, "one")
-    assert isinstance(bound, scheduler.Bound)
-    (claim,) = bound.made
+    assert isinstance(bound, scheduler.BoundPod)
+    (claim,) = bound.allocations
     assert claim.consumers == (claims.Consumer("", "pods", "one", objects.uid_of("one")),)
     assert claim.allocation is not None
     assert claim.allocation.stamped == scheduler.STAMP
@@ -79,31 +79,31 @@ def test_claims_are_written_as_the_scheduler_leaves_them_without_a_hold() -> Non
 
 def test_a_pod_whose_claim_is_not_there_waits_for_it() -> None:
     answer = a_desk({"node-a": 1}).decide(objects.pod("one", "later"))
-    assert answer == scheduler.Aside("waits for claim later")
+    assert answer == scheduler.Skipped("waits for claim later")
 
 
 def test_a_pod_whose_claim_was_not_made_yet_names_its_entry() -> None:
     entry = {"name": "gpu", "resourceClaimTemplateName": "one-gpu"}
     answer = a_desk({"node-a": 1}).decide(objects.pod("one", resourceClaims=[entry]))
-    assert answer == scheduler.Aside("waits for the claim of its entry gpu")
+    assert answer == scheduler.Skipped("waits for the claim of its entry gpu")
 
 
 def test_pods_without_a_claim_are_the_schedulers_and_do_not_matter() -> None:
     answer = a_desk({"node-a": 1}).decide(a_pod_alone("one").pod)
-    assert isinstance(answer, scheduler.Aside)
+    assert isinstance(answer, scheduler.Skipped)
     assert not answer.matters
 
 
 def test_pods_without_a_claim_are_placed_where_that_is_asked() -> None:
     answer = a_desk({"node-a": 1}, every_pod=True).decide(a_pod_alone("one").pod)
-    assert isinstance(answer, scheduler.Bound)
-    assert (answer.placement.node, answer.made) == ("node-a", ())
+    assert isinstance(answer, scheduler.BoundPod)
+    assert (answer.placement.node, answer.allocations) == ("node-a", ())
 
 
 def test_a_pod_without_a_claim_that_has_its_node_takes_of_it() -> None:
     at = a_desk({"node-a": 8})
     answer = at.decide(a_pod_alone("busy", nodeName="node-a", containers=asking_cpu("8")).pod)
-    assert isinstance(answer, scheduler.Aside)
+    assert isinstance(answer, scheduler.Skipped)
     assert isinstance(sat_down(at, "one"), allocator_types.Unschedulable)
 
 
@@ -114,7 +114,7 @@ def test_devices_of_another_driver_are_left_to_kube_scheduler() -> None:
     foreign = objects.claim("tpu", objects.a_request(deviceClassName=FOREIGN))
     at.add([foreign])
     answer = at.decide(objects.pod("one", "tpu"))
-    assert isinstance(answer, scheduler.Aside)
+    assert isinstance(answer, scheduler.Skipped)
     assert (answer.matters, "kube-scheduler allocates tpu" in answer.why) == (True, True)
 
 
@@ -133,7 +133,7 @@ def test_of_two_claims_that_of_another_driver_is_left_and_told() -> None:
     at = a_desk({"node-a": 1}, found_classes=[objects.device_class(), other])
     at.add([objects.claim("gpu"), objects.claim("tpu", objects.a_request(deviceClassName=FOREIGN))])
     answer = at.decide(objects.pod("one", "gpu", "tpu"))
-    assert isinstance(answer, scheduler.Bound)
+    assert isinstance(answer, scheduler.BoundPod)
     assert (devices(answer), answer.others) == (["gpu-0"], ("tpu",))
 
 
@@ -141,7 +141,7 @@ def test_another_gate_is_waited_for_and_our_own_is_not() -> None:
     at = a_desk({"node-a": 1})
     at.add([objects.claim("claim")])
     gated = objects.pod("one", schedulingGates=[{"name": "example.com/quota"}])
-    assert at.decide(gated) == scheduler.Aside("waits for its scheduling gate example.com/quota")
+    assert at.decide(gated) == scheduler.Skipped("waits for its scheduling gate example.com/quota")
     ours = objects.pod("two", schedulingGates=[{"name": names.ALLOCATION_GATE}])
     assert devices(at.decide(ours)) == ["gpu-0"]
 
@@ -151,7 +151,7 @@ def test_a_claim_that_is_being_deleted_is_waited_for() -> None:
     gone["metadata"]["deletionTimestamp"] = "2026-11-22T09:00:00Z"
     at = a_desk({"node-a": 1}, claims.parse(gone))
     answer = at.decide(objects.pod("one"))
-    assert answer == scheduler.Aside("waits for claim, which is being deleted")
+    assert answer == scheduler.Skipped("waits for claim, which is being deleted")
 
 
 def test_what_the_cluster_has_given_already_is_taken() -> None:

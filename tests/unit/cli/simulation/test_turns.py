@@ -14,15 +14,15 @@ def run(
     *found: queues.Queue,
     until: float = float("inf"),
     **manner: object,
-) -> dict[str, turns.Fate]:
+) -> dict[str, turns.JobFate]:
     by = engine.QueueEngine(worlds.DRIVER)
     for one in found:
         by.set_queue(one.name, one)
-    sim = turns.Turns(replays.a_desk(sizes), by, turns.Manner(**manner))  # type: ignore[arg-type]
+    sim = turns.JobScheduler(replays.a_desk(sizes), by, turns.JobRules(**manner))  # type: ignore[arg-type]
     return {fate.job.name: fate for fate in sim.run(jobs, until)}
 
 
-def started(fates: dict[str, turns.Fate]) -> dict[str, float | None]:
+def started(fates: dict[str, turns.JobFate]) -> dict[str, float | None]:
     return {name: fate.started for name, fate in fates.items()}
 
 
@@ -128,9 +128,9 @@ def test_how_long_a_job_was_the_oldest_of_its_queue_is_known() -> None:
 def test_a_job_may_run_from_the_beginning() -> None:
     by = engine.QueueEngine(worlds.DRIVER)
     by.set_queue("a", queue("a"))
-    sim = turns.Turns(replays.a_desk({"a": 1}), by)
-    assert sim.put_running(a_job("there", "a", lasts=4))
-    assert not sim.put_running(a_job("waits", "a", lasts=4))
+    sim = turns.JobScheduler(replays.a_desk({"a": 1}), by)
+    assert sim.set_running(a_job("there", "a", lasts=4))
+    assert not sim.set_running(a_job("waits", "a", lasts=4))
     found = {fate.job.name: fate for fate in sim.run([])}
     assert started(found) == {"there": 0, "waits": 4}
     assert by.usage("a").gpus == 0
@@ -144,7 +144,7 @@ def test_all_that_ran_is_given_back(backfill: bool) -> None:  # noqa: FBT001 - a
         a_job(f"j{n}", "q" if n % 2 else "", gpus=1 + n % 8, at=n / 3, lasts=1 + n % 5)
         for n in range(40)
     ]
-    found = turns.Turns(at, by, turns.Manner(backfill=backfill)).run(jobs)
+    found = turns.JobScheduler(at, by, turns.JobRules(backfill=backfill)).run(jobs)
     assert all(fate.ended is not None for fate in found)
     assert by.usage("q").gpus == by.usage("").gpus == 0
     assert not any(at.view.used_devices(pool) for pool in at.view.pools.values())

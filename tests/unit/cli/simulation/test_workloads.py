@@ -28,10 +28,10 @@ def a_pod(name: str = "pod", template: str = "one-gpu", **spec: Any) -> objects.
     }
 
 
-def make(there: list[Any], *created: Any) -> workloads.Made:
+def make(there: list[Any], *created: Any) -> workloads.WorkloadSet:
     wanted = manifests.read(created)
     assert not wanted.problems
-    return workloads.make(wanted, dump.read(there))
+    return workloads.build_workloads(wanted, dump.read(there))
 
 
 def raw(kind: str, obj: objects.Raw, version: str = DRA) -> objects.Raw:
@@ -56,7 +56,7 @@ def test_a_template_of_the_files_goes_before_one_of_the_cluster() -> None:
 
 def test_a_pod_without_its_template_is_told_so() -> None:
     made = make([], a_pod(template="none"))
-    assert made.lacking == {
+    assert made.missing == {
         "default/pod": "waits for its claim: no ResourceClaimTemplate default/none"
     }
     assert made.tasks[0].claims == ()

@@ -29,7 +29,7 @@ def read(folder: Path, found: list[fleets.Raw], *, free_gpus: bool) -> list[str]
     file = folder / "dump.json"
     file.write_text(json.dumps({"kind": "List", "apiVersion": "v1", "items": found}))
     time = clock.FakeClock()
-    reports = local.of_file(str(file), "gpu.ration.dev", time, free_gpus=free_gpus)
+    reports = local.read_file(str(file), "gpu.ration.dev", time, free_gpus=free_gpus)
     return [*reports.cluster.objects.missing]
 
 

@@ -31,7 +31,7 @@ def seen(text: str, key: str = "h100-8.json.gz") -> dict[str, Any]:
 
 def read(*found: dict[str, Any]) -> tuple[shape_status.ShapeStatus | None, list[str]]:
     problems: list[str] = []
-    return node_shapes.read(found, names.DRIVER, problems), problems
+    return node_shapes.parse_documents(found, names.DRIVER, problems), problems
 
 
 def test_without_a_document_there_is_none() -> None:

@@ -23,30 +23,30 @@ ANY = selection.ANY
 RUN = CliRunner()
 Ask = Callable[[], output.Answer]
 ANSWERS: dict[str, Ask] = {
-    "devices": lambda: devices.answer(FLEET, "", ANY),
-    "devices-of-a-node": lambda: devices.answer(FLEET, "gpu-1", ANY),
-    "devices-unhealthy": lambda: devices.answer(
+    "devices": lambda: devices.build_answer(FLEET, "", ANY),
+    "devices-of-a-node": lambda: devices.build_answer(FLEET, "gpu-1", ANY),
+    "devices-unhealthy": lambda: devices.build_answer(
         FLEET, "", selection.NodeFilter(health="unhealthy")
     ),
-    "who": lambda: who.answer(FLEET, "", ""),
-    "who-of-a-namespace": lambda: who.answer(FLEET, "", "nlp"),
-    "who-of-a-gpu": lambda: who.answer(FLEET, f"gpu-1/{fleets.gpu('gpu-1', 2)}", ""),
-    "claims": lambda: claims.answer(FLEET, ""),
-    "claims-of-a-namespace": lambda: claims.answer(FLEET, "batch"),
-    "nodes": lambda: nodes.answer(DEMAND),
-    "nodes-without-a-document": lambda: nodes.answer(FLEET),
-    "queues": lambda: queues.answer(FLEET),
-    "idle": lambda: idle.answer(FLEET, "", 600.0),
-    "top": lambda: top.answer(FLEET, "", busy=False),
-    "top-busy": lambda: top.answer(FLEET, "gpu-1", busy=True),
-    "explain-pod-waiting": lambda: explain_text.pod(EXPLAINED, "nlp/big").answer,
-    "explain-pod-running": lambda: explain_text.pod(FLEET, "vision/train").answer,
-    "explain-pod-gated": lambda: explain_text.pod(FLEET, "batch/gated").answer,
-    "explain-pod-without-its-claim": lambda: explain_text.pod(FLEET, "dev/lost").answer,
-    "explain-claim": lambda: explain_text.claim(FLEET, "nlp/serve").answer,
-    "explain-claim-waiting": lambda: explain_text.claim(FLEET, "nlp/big").answer,
-    "explain-node": lambda: explain_text.node(FLEET, "gpu-1").answer,
-    "explain-node-cordoned": lambda: explain_text.node(FLEET, "gpu-3").answer,
+    "who": lambda: who.build_answer(FLEET, "", ""),
+    "who-of-a-namespace": lambda: who.build_answer(FLEET, "", "nlp"),
+    "who-of-a-gpu": lambda: who.build_answer(FLEET, f"gpu-1/{fleets.gpu('gpu-1', 2)}", ""),
+    "claims": lambda: claims.build_answer(FLEET, ""),
+    "claims-of-a-namespace": lambda: claims.build_answer(FLEET, "batch"),
+    "nodes": lambda: nodes.build_answer(DEMAND),
+    "nodes-without-a-document": lambda: nodes.build_answer(FLEET),
+    "queues": lambda: queues.build_answer(FLEET),
+    "idle": lambda: idle.build_answer(FLEET, "", 600.0),
+    "top": lambda: top.build_answer(FLEET, "", busy=False),
+    "top-busy": lambda: top.build_answer(FLEET, "gpu-1", busy=True),
+    "explain-pod-waiting": lambda: explain_text.explain_pod(EXPLAINED, "nlp/big").text,
+    "explain-pod-running": lambda: explain_text.explain_pod(FLEET, "vision/train").text,
+    "explain-pod-gated": lambda: explain_text.explain_pod(FLEET, "batch/gated").text,
+    "explain-pod-without-its-claim": lambda: explain_text.explain_pod(FLEET, "dev/lost").text,
+    "explain-claim": lambda: explain_text.explain_claim(FLEET, "nlp/serve").text,
+    "explain-claim-waiting": lambda: explain_text.explain_claim(FLEET, "nlp/big").text,
+    "explain-node": lambda: explain_text.explain_node(FLEET, "gpu-1").text,
+    "explain-node-cordoned": lambda: explain_text.explain_node(FLEET, "gpu-3").text,
 }
 
 
@@ -180,9 +180,9 @@ def test_a_kubeconfig_that_is_not_there_is_told(tmp_path: Path) -> None:
 
 def test_what_needs_less_than_half_of_what_it_has_is_told_what_would_do() -> None:
     gib = 1 << 30
-    assert idle.suggested(40 * gib, 6 * gib) == 8 * gib
-    assert idle.suggested(40 * gib, 20 * gib) == 0
-    assert idle.suggested(40 * gib, None) == 0
+    assert idle.suggest_memory(40 * gib, 6 * gib) == 8 * gib
+    assert idle.suggest_memory(40 * gib, 20 * gib) == 0
+    assert idle.suggest_memory(40 * gib, None) == 0
 
 
 def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
@@ -192,7 +192,7 @@ def test_why_a_kind_of_node_rests_is_said_at_length() -> None:
     found = catalog.Reports(
         read_model.ClusterModel(dataclasses.replace(known, shapes=rests)), fleets.AT
     )
-    shown = text_of(nodes.answer(found), wide=True).splitlines()
+    shown = text_of(nodes.build_answer(found), wide=True).splitlines()
     assert shown[2].split()[0] == "h100-1"
     assert shown[2].endswith("is left alone for a while")
     assert " yes " in shown[2]

@@ -62,11 +62,11 @@ def test_a_class_of_the_files_says_what_it_selects() -> None:
     claim = objects.a_claim("c", objects.a_request(deviceClassName="mine"), config=[config])
     dra = {"apiVersion": "resource.k8s.io/v1"}
     documents = [{**dra, "kind": "DeviceClass", **mine}, {**dra, "kind": "ResourceClaim", **claim}]
-    (problem,) = validate_checks.judge(
+    (problem,) = validate_checks.check_sources(
         [validate_checks.Source("f", one) for one in documents]
     ).problems
     assert problem.object == "ResourceClaim default/c"
-    assert "request gpu got a device for MigDeviceConfig" in problem.told
+    assert "request gpu got a device for MigDeviceConfig" in problem.message
 
 
 @pytest.mark.parametrize("folder", sorted((ROOT / "examples").iterdir()))

@@ -15,7 +15,7 @@ GIB = 1 << 30
 
 def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
     known = worlds.caches(found_slices=found, found_claims=held)
-    objects_of = local.objects_of(names.DRIVER, known, (), ())
+    objects_of = local.build_objects(names.DRIVER, known, (), ())
     return fleet.figures(reports.node_documents(read_model.ClusterModel(objects_of)))
 
 

@@ -165,7 +165,7 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
     (pod,) = (one for one in found.waiting().items if one.name != "one")
     whole = found.pod(pod.key)
     assert whole is not None
-    (text,) = explain_text.pod(found, pod.key).answer.parts
+    (text,) = explain_text.explain_pod(found, pod.key).text.parts
     assert isinstance(text, str)
     return whole, text
 

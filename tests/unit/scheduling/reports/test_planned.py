@@ -57,22 +57,22 @@ def test_kept_gpus_are_not_free_and_say_for_whom_and_until_when(world: World) ->
 
 
 def test_devices_shows_them(world: World) -> None:
-    found = devices.answer(reports(world).read(), "", selection.NodeFilter(mode="kept"))
+    found = devices.build_answer(reports(world).read(), "", selection.NodeFilter(mode="kept"))
     rows = found.parts[0].rows  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(f"pod default/large until {end(world)}" in row for row in rows)
 
 
 def test_who_shows_them(world: World) -> None:
-    found = who.answer(reports(world).read(), "", "")
+    found = who.build_answer(reports(world).read(), "", "")
     rows = [row for row in found.parts[0].rows if "kept" in row]  # type: ignore[union-attr]
     assert len(rows) == 6
     assert all(row[0] == "pod default/large" and f"until {end(world)}" in row for row in rows)
-    assert who.answer(reports(world).read(), "", "elsewhere").document == []
+    assert who.build_answer(reports(world).read(), "", "elsewhere").document == []
 
 
 def test_queues_shows_them_at_the_queue_of_the_pod(world: World) -> None:
-    (row,) = queues.answer(reports(world).read()).parts[0].rows  # type: ignore[union-attr]
+    (row,) = queues.build_answer(reports(world).read()).parts[0].rows  # type: ignore[union-attr]
     assert f"6 until {end(world)}" in row
 
 

@@ -9,25 +9,25 @@ from tests import objects
 from tests.fakes import doctored
 
 State = findings.State
-FORBIDDEN = facts.Unseen("list nodes", "API server: 403", forbidden=True)
+FORBIDDEN = facts.Unreadable("list nodes", "API server: 403", forbidden=True)
 
 
 def test_where_all_is_well_nothing_is_wrong_and_nothing_is_to_be_done() -> None:
     found = checks.run(doctored.healthy())
     assert {one.state for one in found} == {State.FINE, State.NOTE}
     assert {one.fix for one in found} == {""}
-    assert findings.verdict(found) is findings.Exit.FINE
+    assert findings.exit_code(found) is findings.Exit.FINE
 
 
 @pytest.mark.parametrize("version", ["v1.36.3", "v1.35.9"])
 def test_a_server_below_the_floor_is_wrong(version: str) -> None:
     one = doctored.found("kubernetes", version=version)
-    assert (one.state, one.told) == (State.WRONG, f"Kubernetes is {version}, below 1.36.4")
+    assert (one.state, one.message) == (State.WRONG, f"Kubernetes is {version}, below 1.36.4")
     assert "upgrade" in one.fix
 
 
 def test_without_the_api_group_it_is_told_once() -> None:
-    missing = facts.Unseen("list deviceclasses", "API server: 404", missing=True)
+    missing = facts.Unreadable("list deviceclasses", "API server: 404", missing=True)
     told = doctored.states(classes=missing, slices=missing)
     assert told["api"] == "wrong"
     assert "classes" not in told
@@ -45,7 +45,7 @@ def test_devices_without_counters_say_that_sharing_is_off() -> None:
     device = doctored.a_device()
     del device["consumesCounters"]
     one = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
-    assert (one.state, one.told[:14]) == (State.WRONG, "sharing is off")
+    assert (one.state, one.message[:14]) == (State.WRONG, "sharing is off")
     assert "DRAPartitionableDevices" in one.fix
 
 
@@ -54,7 +54,7 @@ def test_the_controllers_devices_without_taints_are_taken_by_kube_scheduler() ->
     del device["taints"]
     one = doctored.found("features", slices=(objects.a_slice("node-a", [device]),))
     assert one.state is State.WRONG
-    assert one.told.startswith("the API server drops the devices' taints")
+    assert one.message.startswith("the API server drops the devices' taints")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ def test_a_controller_leads_and_said_so_lately(
 ) -> None:
     one = doctored.found("controller", leases=(lease,))
     assert one.state is state
-    assert words in one.told
+    assert words in one.message
 
 
 def test_where_kube_scheduler_allocates_no_controller_is_missed() -> None:
@@ -84,13 +84,13 @@ def test_where_kube_scheduler_allocates_no_controller_is_missed() -> None:
 def test_a_lease_that_never_was_renewed_is_old() -> None:
     lease = doctored.a_lease()
     del lease["spec"]["renewTime"]
-    assert doctored.found("controller", leases=(lease,)).told.endswith("ages ago")
+    assert doctored.found("controller", leases=(lease,)).message.endswith("ages ago")
 
 
 def test_pods_that_are_not_ready_are_named_with_where_to_look() -> None:
     late = doctored.a_pod("kubeletplugin", ready=False)
     found = checks.run(doctored.healthy(pods=(late, doctored.a_pod("controller"))))
-    told = {one.told: one for one in found if one.check == "pods"}
+    told = {one.message: one for one in found if one.check == "pods"}
     one = told["kubeletplugin: 1 of 1 not ready: ration-kubeletplugin-1"]
     assert one.state is State.WRONG
     assert one.fix.startswith("kubectl -n ration-system logs -l ")
@@ -112,7 +112,7 @@ def test_a_webhook_needs_an_authority_that_holds() -> None:
     past = doctored.a_bundle(doctored.NOW - dt.timedelta(days=1))
     one = doctored.found("webhook", webhooks=(doctored.a_webhook(past),))
     assert one.state is State.WRONG
-    assert "caBundle expired on 2026-11-21" in one.told
+    assert "caBundle expired on 2026-11-21" in one.message
 
 
 def test_an_authority_of_tomorrow_does_not_hold_today() -> None:
@@ -153,11 +153,11 @@ def test_components_of_the_gpu_operator_are_worth_knowing_where_they_run() -> No
 def test_what_may_not_be_seen_is_told_with_the_right_it_takes(what: str, check: str) -> None:
     found = checks.run(doctored.healthy(**{what: FORBIDDEN}))
     (one,) = (one for one in found if one.check == check)
-    assert (one.state, one.told) == (State.UNSEEN, "you may not list nodes")
+    assert (one.state, one.message) == (State.UNSEEN, "you may not list nodes")
     assert one.fix == "ask for the right: kubectl auth can-i list nodes"
-    assert findings.verdict(found) is findings.Exit.UNSEEN
+    assert findings.exit_code(found) is findings.Exit.UNSEEN
 
 
 def test_something_wrong_outweighs_what_was_not_seen() -> None:
     found = checks.run(doctored.healthy(version="v1.36.3", pods=FORBIDDEN))
-    assert findings.verdict(found) is findings.Exit.WRONG
+    assert findings.exit_code(found) is findings.Exit.WRONG

@@ -22,12 +22,12 @@ def a_pod(component: str, image: str) -> doctored.Object:
 def test_components_of_several_images_are_wrong() -> None:
     pods = (a_pod("controller", "ration:1"), a_pod("kubeletplugin", "ration:2"))
     one = doctored.found("versions", pods=pods)
-    assert (one.state, one.told) == (
+    assert (one.state, one.message) == (
         State.WRONG,
         "components are of several images: ration:1: controller; ration:2: kubeletplugin",
     )
     one = doctored.found("versions", pods=pods[:1])
-    assert (one.state, one.told) == (State.FINE, "all components are of image ration:1")
+    assert (one.state, one.message) == (State.FINE, "all components are of image ration:1")
 
 
 def test_a_right_that_lacks_is_named_with_how_to_see_it() -> None:
@@ -38,7 +38,7 @@ def test_a_right_that_lacks_is_named_with_how_to_see_it() -> None:
         facts.Right("kubeletplugin", "ration-kubeletplugin", GET_NODES, given=False),
     )
     one = doctored.found("rights", given=answers)
-    assert (one.state, one.told) == (State.WRONG, "kubeletplugin may not get nodes")
+    assert (one.state, one.message) == (State.WRONG, "kubeletplugin may not get nodes")
     assert one.fix.endswith(
         "can-i get nodes --as system:serviceaccount:ration-system:ration-kubeletplugin"
     )
@@ -46,7 +46,7 @@ def test_a_right_that_lacks_is_named_with_how_to_see_it() -> None:
 
 
 def test_who_may_not_ask_about_rights_is_told_and_nothing_is_wrong() -> None:
-    unseen = facts.Unseen("create subjectaccessreviews", "API server: 403", forbidden=True)
+    unseen = facts.Unreadable("create subjectaccessreviews", "API server: 403", forbidden=True)
     assert doctored.found("rights", given=unseen).state is State.NOTE
 
 
@@ -70,7 +70,7 @@ def test_feature_gates_are_told_where_the_server_tells_them() -> None:
     assert "feature gates" not in doctored.states()
     on = {"DRAPartitionableDevices": True, "DRADeviceTaintRules": False}
     states = {
-        one.told: one.state
+        one.message: one.state
         for one in checks.run(doctored.healthy(gates=on))
         if one.check == "feature gates"
     }
@@ -104,4 +104,4 @@ def test_a_node_without_devices_says_what_its_plugin_says() -> None:
     )
     node = doctored.a_node("node-a", labels={"nvidia.com/gpu.present": "true"})
     one = doctored.found("devices", nodes=(node,), slices=(), events=told)
-    assert one.told == "nothing is published: DriverNotReady: new"
+    assert one.message == "nothing is published: DriverNotReady: new"

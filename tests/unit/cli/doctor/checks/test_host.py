@@ -29,7 +29,7 @@ def a_host(folder: Path, *, links: bool = True, kubelet: str = "systemd") -> Pat
 
 
 def found(folder: Path) -> dict[str, findings.Finding]:
-    seen = node_itself.look(
+    seen = node_itself.collect_host(
         folder, "auto", "gpu-1", lambda path: NUMBERS.get(path.name), toolkits.ask
     )
     return {one.check: one for one in host.examine(seen)}
@@ -38,37 +38,37 @@ def found(folder: Path) -> dict[str, findings.Finding]:
 def test_a_node_as_it_should_be(tmp_path: Path) -> None:
     told = found(a_host(tmp_path))
     assert {one.state for one in told.values()} == {State.FINE}
-    assert told["driver root"].told == "the driver's libraries are below /"
-    assert told["device files"].told == "/dev/nvidiactl, /dev/nvidia-uvm, and 1 GPUs"
-    assert told["cgroups"].told == "cgroup v1, driver systemd"
+    assert told["driver root"].message == "the driver's libraries are below /"
+    assert told["device files"].message == "/dev/nvidiactl, /dev/nvidia-uvm, and 1 GPUs"
+    assert told["cgroups"].message == "cgroup v1, driver systemd"
     assert {one.where for one in told.values()} == {"gpu-1"}
 
 
 def test_a_hook_program_is_told_with_its_version_or_why_it_is_not_used(tmp_path: Path) -> None:
     root = a_host(tmp_path)
-    assert found(root)["cdi hook"].told == "no nvidia-cdi-hook; none is needed"
+    assert found(root)["cdi hook"].message == "no nvidia-cdi-hook; none is needed"
     program = root / "usr/bin/nvidia-cdi-hook"
     program.parent.mkdir(parents=True)
     program.write_text("NVIDIA CDI Hook version 1.18.1\n")
     told = found(root)["cdi hook"]
-    assert (told.state, told.told) == (State.FINE, "/usr/bin/nvidia-cdi-hook 1.18.1 is used")
+    assert (told.state, told.message) == (State.FINE, "/usr/bin/nvidia-cdi-hook 1.18.1 is used")
     program.write_text("NVIDIA CDI Hook version 1.16.2\n")
     told = found(root)["cdi hook"]
     assert told.state is State.WRONG
-    assert "is version 1.16.2; expected 1.17.8 or newer" in told.told
+    assert "is version 1.16.2; expected 1.17.8 or newer" in told.message
     assert "update" in told.fix
 
 
 def test_without_links_containers_lose_their_gpu(tmp_path: Path) -> None:
     one = found(a_host(tmp_path, links=False))["dev char"]
     assert (one.state, "create-dev-char-symlinks" in one.fix) == (State.WRONG, True)
-    assert one.told.startswith("/dev/char lacks links to nvidia-uvm, nvidia0, nvidiactl: ")
+    assert one.message.startswith("/dev/char lacks links to nvidia-uvm, nvidia0, nvidiactl: ")
 
 
 def test_with_cgroupfs_nobody_misses_the_links_but_the_drivers_disagree(tmp_path: Path) -> None:
     told = found(a_host(tmp_path, links=False, kubelet="cgroupfs"))
     assert told["dev char"].state is State.NOTE
-    assert (told["cgroups"].state, told["cgroups"].told) == (
+    assert (told["cgroups"].state, told["cgroups"].message) == (
         State.WRONG,
         "the kubelet's cgroup driver is cgroupfs, containerd's systemd",
     )
@@ -79,7 +79,7 @@ def test_the_device_files_of_a_driver_container_count(tmp_path: Path) -> None:
     (tmp_path / "dev/char").mkdir(parents=True)
     told = found(tmp_path)
     assert inside.is_dir()
-    assert told["driver root"].told == "the driver's libraries are below /run/nvidia/driver"
+    assert told["driver root"].message == "the driver's libraries are below /run/nvidia/driver"
     assert told["device files"].state is State.FINE
     assert told["dev char"].state is State.WRONG
 

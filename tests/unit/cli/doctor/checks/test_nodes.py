@@ -20,7 +20,7 @@ def wrong(**other: Any) -> dict[str, findings.Finding]:
 
 def test_a_node_that_publishes_says_how_much_and_for_whom() -> None:
     found = checks.run(doctored.healthy())
-    told = {one.check: one.told for one in found if one.where == "node-a"}
+    told = {one.check: one.message for one in found if one.where == "node-a"}
     assert told == {
         "devices": "1 device, generation 1",
         "allocator": "controller allocates",
@@ -31,7 +31,7 @@ def test_a_node_that_publishes_says_how_much_and_for_whom() -> None:
 def test_a_node_without_any_sign_of_a_gpu_is_left_out() -> None:
     empty = objects.a_slice("node-a", [])
     one = doctored.found("nodes", slices=(empty,))
-    assert one.told == "no node shows a GPU"
+    assert one.message == "no node shows a GPU"
 
 
 @pytest.mark.parametrize("label", gpu_nodes.LABELS)
@@ -39,12 +39,12 @@ def test_a_node_that_is_said_to_have_gpus_and_publishes_none_is_wrong(label: str
     key, _, value = label.partition("=")
     nodes = (doctored.a_node(labels={key: value or "nvidia-l4"}),)
     one = wrong(nodes=nodes, slices=())["devices"]
-    assert one.told == "nothing is published"
+    assert one.message == "nothing is published"
     assert one.fix == "kubectl describe node node-a: its events say why"
     one = wrong(nodes=nodes, slices=(), pods=())["devices"]
     assert "kubeletPlugin.nodeSelector" in one.fix
     one = wrong(nodes=nodes, slices=(objects.a_slice("node-a", []),))["devices"]
-    assert one.told == "no device is published (generation 1)"
+    assert one.message == "no device is published (generation 1)"
 
 
 def test_a_node_that_the_chart_leaves_out_for_its_labels_is_told_the_label() -> None:
@@ -68,7 +68,7 @@ def test_the_node_that_was_asked_about_is_told_of_whatever_it_has() -> None:
 
 def test_a_pool_that_lacks_a_slice_is_wrong() -> None:
     part = objects.a_slice("node-a", [doctored.a_device()], resourceSliceCount=2)
-    assert wrong(slices=(part,))["devices"].told.startswith("1 of 2 slices of generation 1")
+    assert wrong(slices=(part,))["devices"].message.startswith("1 of 2 slices of generation 1")
 
 
 def test_slices_of_an_older_generation_do_not_count() -> None:
@@ -80,14 +80,14 @@ def test_slices_of_an_older_generation_do_not_count() -> None:
 def test_another_driver_of_the_name_is_wrong() -> None:
     theirs = strangers.a_slice(names.DRIVER, "node-a", "theirs")
     one = wrong(slices=(theirs,))["driver name"]
-    assert one.told == "another driver publishes under the same name: theirs"
+    assert one.message == "another driver publishes under the same name: theirs"
     assert one.fix.endswith("kubectl delete resourceslices theirs")
 
 
 def test_a_device_plugin_alone_is_wrong_and_beside_ours_worth_knowing() -> None:
     nodes = (doctored.a_node(resources={"nvidia.com/gpu": "8"}),)
     one = wrong(nodes=nodes, slices=())["device plugin"]
-    assert one.told == "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"
+    assert one.message == "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"
     assert "nvidia.com/gpu.deploy.device-plugin=false" in one.fix
     assert doctored.found("device plugin", nodes=nodes).state is State.NOTE
 
@@ -98,7 +98,7 @@ def test_a_mig_manager_at_work_is_wrong_and_one_that_may_be_worth_knowing() -> N
     labels["nvidia.com/mig.config.state"] = "success"
     one = doctored.found("mig manager", nodes=(doctored.a_node(labels=labels),))
     assert one.state is State.NOTE
-    assert "nvidia.com/mig.config=all-1g.10gb" in one.told
+    assert "nvidia.com/mig.config=all-1g.10gb" in one.message
 
 
 def test_devices_kept_back_for_their_mig_mode_are_told_with_who_may_keep_it() -> None:
@@ -106,7 +106,7 @@ def test_devices_kept_back_for_their_mig_mode_are_told_with_who_may_keep_it() ->
     slices = (objects.a_slice("node-a", [doctored.a_device(), kept]),)
     one = doctored.found("mig mode", slices=slices)
     assert (one.state, one.where) == (State.NOTE, "node-a")
-    assert one.told.startswith("1 device kept back: another NVML client holds a GPU")
+    assert one.message.startswith("1 device kept back: another NVML client holds a GPU")
     assert one.fix.startswith("end what reads the GPUs of this node for good")
     labels = {"nvidia.com/gpu.deploy.dcgm-exporter": "true"}
     nodes = (doctored.a_node(labels=labels),)
@@ -131,14 +131,14 @@ def test_the_label_and_what_is_published_agree(
     device = doctored.a_device("gpu-0", "controller", *taints)
     one = doctored.found("allocator", nodes=nodes, slices=(objects.a_slice("node-a", [device]),))
     assert one.state is state
-    assert one.told.startswith(words)
+    assert one.message.startswith(words)
 
 
 def test_gpus_that_are_not_healthy_are_told_in_the_nodes_own_words() -> None:
     node = doctored.a_node()
     condition = {"type": names.NODE_CONDITION, "status": "False", "message": "gpu-0: lost"}
     node["status"]["conditions"].append(condition)
-    assert wrong(nodes=(node,))["health"].told == "gpu-0: lost"
+    assert wrong(nodes=(node,))["health"].message == "gpu-0: lost"
 
 
 @pytest.mark.parametrize(

@@ -92,7 +92,7 @@ def report(found: catalog.Reports) -> tuple[model.Pod, str]:
     """The pod of the JSON API, and as `ration explain pod` prints it."""
     pod = found.pod(KEY)
     assert pod is not None
-    (text,) = explain_text.pod(found, KEY).answer.parts
+    (text,) = explain_text.explain_pod(found, KEY).text.parts
     assert isinstance(text, str)
     return pod, " ".join(text.split())
 
