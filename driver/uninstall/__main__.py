@@ -28,7 +28,7 @@ def stop(  # noqa: PLR0913 - the options of a command
     *,
     on_demand: Annotated[
         bool,
-        typer.Option("--wait_nodes-on-demand", help="it asked for wait_nodes, and marked them"),
+        typer.Option("--nodes-on-demand", help="it requested nodes, and marked them"),
     ] = False,
 ) -> None:
     """Before: refuse while claims are in use, stop the controller, let go of all claims."""
@@ -46,7 +46,7 @@ def sweep(  # noqa: PLR0913 - the options of a command
     kubeconfig: Kubeconfig = None,
     *,
     seen_shapes: Annotated[
-        str, typer.Option("--seen-shapes", help="ConfigMap of what wait_nodes were seen to have")
+        str, typer.Option("--seen-shapes", help="ConfigMap of what nodes were seen to have")
     ] = "",
 ) -> None:
     """After: delete what the release's processes made."""
@@ -55,12 +55,12 @@ def sweep(  # noqa: PLR0913 - the options of a command
     hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
 
 
-@app.command()
+@app.command("nodes")
 def wait_nodes(
     driver: Driver,
     namespace: Namespace,
     selector: Selector,
-    daemon_set: Annotated[str, typer.Option("--daemon-set", help="that clears the wait_nodes")],
+    daemon_set: Annotated[str, typer.Option("--daemon-set", help="that clears the nodes")],
     seconds: Annotated[float, typer.Option("--seconds", help="longest wait")] = 60.0,
     kubeconfig: Kubeconfig = None,
 ) -> None:
