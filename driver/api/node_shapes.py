@@ -183,7 +183,7 @@ def read(document: Mapping[str, object], path: str) -> NodeShapes:
     """Read the document.
 
     Raises:
-        BadInput: what is wrong, at which path under `where`.
+        BadInput: what is wrong, at which path under `path`.
     """
     return validation.read(NodeShapes, document, path)
 

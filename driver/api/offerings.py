@@ -86,7 +86,7 @@ def read(document: Mapping[str, object], path: str) -> NodeOfferings:
     """Read the document.
 
     Raises:
-        BadInput: what is wrong, at which path under `where`.
+        BadInput: what is wrong, at which path under `path`.
     """
     return validation.read(NodeOfferings, document, path)
 

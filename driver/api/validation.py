@@ -17,7 +17,7 @@ def read(model: type[M], document: Mapping[str, object], location: str) -> M:
     """A document as its model.
 
     Raises:
-        BadInput: what is wrong, at which path under `where`.
+        BadInput: what is wrong, at which path under `location`.
     """
     try:
         return model.model_validate(document)

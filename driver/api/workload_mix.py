@@ -76,6 +76,6 @@ def read(document: Mapping[str, object], path: str) -> UsualWorkloads:
     """Read the document.
 
     Raises:
-        BadInput: what is wrong, at which path under `where`.
+        BadInput: what is wrong, at which path under `path`.
     """
     return validation.read(UsualWorkloads, document, path)

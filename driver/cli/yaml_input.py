@@ -49,7 +49,7 @@ def load(text: str, path: str) -> list[Any]:
     """The YAML (or JSON) documents of a text, empty ones left out.
 
     Raises:
-        BadInput: it is none, or a key stands twice; it names `where` and the line.
+        BadInput: it is none, or a key stands twice; it names `path` and the line.
     """
     try:
         # JSON is YAML, and read a hundred times as fast for itself.

@@ -32,8 +32,8 @@ class PostDelete:
         self._clock = time
         self._say = say
 
-    def run(self, done: Mapping[gvr.Resource, str]) -> None:
-        """Delete slices, the controller's Reservations, unused templates, and what is `made`.
+    def run(self, objects: Mapping[gvr.Resource, str]) -> None:
+        """Delete slices, the controller's Reservations, unused templates, and `objects`.
 
         That is one object of each kind in the release's namespace, "": none. Raises ApiError.
         """
@@ -46,7 +46,7 @@ class PostDelete:
         result = self._kube.list(gvr.RESOURCE_SLICES, field_selector=selector).items
         gone = sum(self._delete(gvr.RESOURCE_SLICES, item) for item in result)
         namespace = self._release.namespace
-        for kind, name in done.items():
+        for kind, name in objects.items():
             if name:
                 self._delete(kind, {"metadata": {"name": name, "namespace": namespace}})
         held = self._sweep_reservations()

@@ -27,7 +27,7 @@ _FORBIDDEN = 403
 
 
 class DuplicateKey(dict[str, object]):
-    """A JSON object in which `twice` stood twice."""
+    """A JSON object in which `key` stands twice."""
 
     key: str = ""
 

@@ -1,4 +1,4 @@
-"""`handling.World` on the API server: what changes seldom is cached, a pod's claims are read."""
+"""`verdicts.ClusterReader` on the API server: caches what seldom changes, reads a pod's claims."""
 
 from collections.abc import Callable, Mapping
 

@@ -79,8 +79,8 @@ def _state(pod: model.Pod) -> str:
     return f"{pod.state}{location}"
 
 
-def _facts(*found: tuple[str, str]) -> Iterator[str]:
-    for name, value in found:
+def _facts(*facts: tuple[str, str]) -> Iterator[str]:
+    for name, value in facts:
         if value:
             yield f"  {name + ':':<10} {value}"
 

@@ -190,7 +190,7 @@ def read(body: Mapping[str, object], location: str) -> Config:
     """Read one configuration.
 
     Raises:
-        BadInput: what the device plugin would refuse too, at which path below `where`.
+        BadInput: what the device plugin would refuse too, at which path below `location`.
     """
     try:
         return Config.model_validate(body)

@@ -19,7 +19,7 @@ from driver.scheduling.queues import gpu_usage
 class Task:
     """A pod that comes `at` a moment, in seconds, with the claims made for it alone.
 
-    It ends `lasts` seconds after it was placed; None: never.
+    It ends `duration_s` seconds after it was placed; None: never.
     """
 
     pod: pods.Pod

@@ -25,7 +25,7 @@ _NOWHERE: Mapping[ids.NodeName, str] = {}
 
 @dataclass(frozen=True, slots=True)
 class BoundPod:
-    """A pod has a node; `made` are the claims that were allocated for it.
+    """A pod has a node; `allocations` are the claims that were allocated for it.
 
     Without any, its claims had been allocated before, or it has none. `others` are claims that
     kube-scheduler has yet to allocate.

@@ -1,7 +1,7 @@
 """Jobs that come and go and have their turns by queues, in their own time. Pure.
 
-The order is the controller's (`queueing.engine`), each pod is placed as the controller places it
-(`desk`), and the clock is the simulation's: seconds, and nothing waits for them.
+The order is the controller's (`queues.engine`), each pod is placed as the controller places it
+(`scheduler`), and the clock is the simulation's: seconds, and nothing waits for them.
 """
 
 import heapq
@@ -21,7 +21,7 @@ _KEPT = "kept for the first in line"
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """Pods that run together or not at all, all alike; a queue's. It `lasts` so long once started.
+    """Pods that run together or not at all, all alike; a queue's. `duration_s`: from its start.
 
     When it comes is its first task's `at`, how important it is, its first pod's priority.
     """

@@ -33,7 +33,7 @@ _KINDS = {
 class WorkloadSet:
     """The cluster with what is created in it, and the tasks.
 
-    `lacking` says, by pod, of which template there is no claim to be made.
+    `missing` names, by pod, the template of which no claim can be made.
     """
 
     caches: cluster_state.CachedObjects

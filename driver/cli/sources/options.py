@@ -1,6 +1,6 @@
-"""The options that every command shares which looks, and the source that they name.
+"""The options that all read commands share, and the source that they name.
 
-A command takes an `Asking` first; `command` gives it these options beside its own.
+A command takes `ReadOptions` first; `command` gives it these options beside its own.
 """
 
 import contextlib
@@ -65,7 +65,7 @@ DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
-    """What was asked, in the options' own order: the command line is made of these fields."""
+    """The shared options, in the order of the command line, which is made of these fields."""
 
     namespace: cluster.Namespace = None
     all_namespaces: cluster.AllNamespaces = False
@@ -241,7 +241,7 @@ class OpenSource:
 
 
 def command(run: Callable[..., None]) -> Callable[..., None]:
-    """A command of the options of `Asking` and its own: `run(asking, **own)`."""
+    """Return a command of the options of `ReadOptions` and its own: `run(options, **own)`."""
     shared = [
         inspect.Parameter(
             field.name,

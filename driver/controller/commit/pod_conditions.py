@@ -19,7 +19,7 @@ _INTERVAL_S = 1.0
 
 
 class ConditionWriter:
-    """`waits` and `settled` from any thread; `run` is a thread's target."""
+    """`report_pending` and `report_allocated` from any thread; `run` is a thread's target."""
 
     def __init__(self, hand: ports.Writer, time: clock.Clock) -> None:
         self._writer = hand

@@ -20,7 +20,7 @@ Put = tuple[store.Store[Any], Callable[[Any, Any], None]]
 
 
 class SnapshotUpdater:
-    """Call `attach` before the reflectors run, and `apply` before every decision."""
+    """Call `register` before the reflectors run, and `apply` before every decision."""
 
     def __init__(
         self, caches: stores.Stores, shown: cluster_state.ClusterState, gangs: gang_index.GangIndex

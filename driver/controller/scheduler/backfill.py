@@ -2,7 +2,7 @@
 
 Later work uses them only if it declares that it ends before (EASY: Lifka, JSSPP 1995), so small
 work passes large work without delaying it. Without known end times nothing is reserved, except
-in rounds for a pod past its starvation bound (`backfill_plan.Rules`).
+in rounds for a pod past its starvation bound (`backfill_plan.BackfillRules`).
 """
 
 import datetime as dt

@@ -117,9 +117,9 @@ class Pod:
 
     `asked_again` is what the annotation `names.PREPARE_AGAIN` says, "" without one; `movable` says
     whether `names.DEFRAG` is true, `preemptible` whether `names.PREEMPTIBLE` is. `preempts`: not by
-    its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large
-    it says that is, unread, as are the annotations `asks`. `most_s` is how long it says it runs at
-    most, `started` when it did.
+    its preemptionPolicy Never. `gang` is the name of its gang or PodGroup, `gang_size` how large it
+    says that is, unread, as are `scheduling_annotations`. `max_runtime_s` is how long it says it
+    runs at most, `started` when it did.
     """
 
     namespace: str
@@ -159,7 +159,7 @@ class Pod:
     max_runtime_s: float | None = None
     started: str = ""
     on_fault: str = ""
-    has_requests: Mapping[str, str] = field(default_factory=dict)
+    scheduling_annotations: Mapping[str, str] = field(default_factory=dict)
     pending: PendingCondition | None = None
 
     @property
@@ -234,7 +234,7 @@ def parse(obj: fields.Raw) -> Pod:
         max_runtime_s=_most_s(spec, annotations),
         started=fields.text(status, "startTime", "status"),
         on_fault=str(annotations.get(names.ON_FAULT, "")),
-        has_requests={key: str(annotations[key]) for key in _ASKS if key in annotations},
+        scheduling_annotations={key: str(annotations[key]) for key in _ASKS if key in annotations},
         pending=_waits(status),
     )
 

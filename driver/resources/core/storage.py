@@ -13,7 +13,7 @@ Topology = tuple[tuple[tuple[str, frozenset[str]], ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class StorageClass:
-    """The way in which volumes are made; `waits` is volumeBindingMode WaitForFirstConsumer."""
+    """Provisioning of volumes; `waits_for_consumer`: volumeBindingMode WaitForFirstConsumer."""
 
     name: str
     provisioner: str
@@ -50,7 +50,7 @@ class CSIDriver:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """The largest volume of a class that can be made for some nodes; `most` is in bytes."""
+    """The largest volume of a class that can be made for some nodes; `max_size` is in bytes."""
 
     key: ids.Key
     storage_class: str

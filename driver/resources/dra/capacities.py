@@ -8,7 +8,7 @@ from driver.resources.dra import interning
 
 Raw = dict[str, object]
 Unit = Callable[[int], quantities.Quantity]
-"""How an amount is written: `quantity.of_bytes` or `quantity.of_units`."""
+"""How an amount is written: `quantities.from_bytes` or `quantities.from_units`."""
 
 
 @dataclass(frozen=True, slots=True)

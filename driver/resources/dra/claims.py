@@ -94,8 +94,8 @@ class Consumer:
 class Claim:
     """A ResourceClaim as the driver needs it.
 
-    `said` is what drivers say of its devices. `pod_claim` is the pod's own name for a claim that
-    was made for it of a template.
+    `device_statuses` is what drivers report of its devices. `pod_claim` is the pod's own name for a
+    claim that was made for it of a template.
     """
 
     namespace: str

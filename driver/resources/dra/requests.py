@@ -28,7 +28,7 @@ _ASK = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """`count` devices of a class. `everything` is allocationMode All.
+    """`count` devices of a class. `all_devices` is allocationMode All.
 
     One with `alternatives` is `firstAvailable`: the first of them that can be had is taken, and
     nothing else is said of the request itself. Alternatives are named `request/subrequest`.

@@ -1,1 +1,1 @@
-"""From discovered GPUs to devices, taints and ResourceSlices."""
+"""Conversion of discovered GPUs to devices, taints and ResourceSlices."""

@@ -117,7 +117,8 @@ def _declared_size(members: Sequence[pods.Pod]) -> int | None:
 def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
     required, preferred = (
         _common_value(
-            f"metadata.annotations[{key}]", (member.has_requests.get(key, "") for member in members)
+            f"metadata.annotations[{key}]",
+            (member.scheduling_annotations.get(key, "") for member in members),
         )
         for key in (names.TOPOLOGY_REQUIRED, names.TOPOLOGY_PREFERRED)
     )
@@ -130,7 +131,7 @@ def _topology(members: Sequence[pods.Pod]) -> topology.Topology:
 def _timeout_s(members: Sequence[pods.Pod]) -> float:
     path = f"metadata.annotations[{names.GANG_TIMEOUT}]"
     text = _common_value(
-        path, (member.has_requests.get(names.GANG_TIMEOUT, "") for member in members)
+        path, (member.scheduling_annotations.get(names.GANG_TIMEOUT, "") for member in members)
     )
     try:
         return crd.seconds(text) or TIMEOUT_S

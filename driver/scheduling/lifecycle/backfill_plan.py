@@ -91,7 +91,7 @@ class Sentence(NamedTuple):
 
 
 def parse_plan_sentence(message: str) -> Sentence | None:
-    """Read the sentence that begins with `OWN` out of a condition's message."""
+    """Read the sentence that begins with `PLAN_SENTENCE` out of a condition's message."""
     match = _PLAN_PATTERN.search(message)
     return Sentence(match["until"], match["gpus"]) if match else None
 

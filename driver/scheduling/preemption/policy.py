@@ -166,12 +166,14 @@ class PreemptionPolicy:
             eligibility = self._evaluated[victim.key] = self._evaluate(victim)
         return eligibility
 
-    def loss_floors(self, found: Iterable[victims.Victim]) -> list[int]:
+    def loss_floors(self, candidates: Iterable[victims.Victim]) -> list[int]:
         """Return a quick lower bound of each victim's loss; it may be ineligible."""
         now, idle = self._now, self._queues.queue_state
         if not self._has_idle:
-            return [victim.lost_at(now) for victim in found]
-        return [0 if idle(victim.pods[0].pod).is_idle else victim.lost_at(now) for victim in found]
+            return [victim.lost_at(now) for victim in candidates]
+        return [
+            0 if idle(victim.pods[0].pod).is_idle else victim.lost_at(now) for victim in candidates
+        ]
 
     def may_evict(self, candidates: Iterable[VictimEligibility]) -> bool:
         """Return whether all of these may be evicted together; then every subset may as well."""

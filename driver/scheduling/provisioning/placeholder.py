@@ -53,7 +53,7 @@ class Placeholder:
     @property
     def demand(self) -> str:
         """Key of the demand."""
-        return self.pod.has_requests.get(names.PLACEHOLDER_FOR, "")
+        return self.pod.scheduling_annotations.get(names.PLACEHOLDER_FOR, "")
 
     @property
     def node(self) -> ids.NodeName | None:

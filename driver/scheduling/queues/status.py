@@ -33,7 +33,7 @@ def render(
 ) -> Raw:
     """Return the status of a queue, or (None) of one that is not accepted for a fault.
 
-    `before` is the current status: a condition that did not change keeps its time.
+    `previous` is the current status: a condition that did not change keeps its time.
     """
     conditions = [_accepted(fault)]
     shown: Raw = {"observedGeneration": generation}

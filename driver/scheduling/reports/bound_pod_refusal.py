@@ -23,7 +23,7 @@ _FREE_DEVICES = "its devices are free there, and the controller allocates them"
 class Refusal:
     """The result of the pod's own node in a `text`, with the nearest fit there.
 
-    `fits`: its devices are free there, and nothing known keeps them from the pod.
+    `has_free_devices`: its devices are free there, and nothing known keeps them from the pod.
     """
 
     result: allocator_types.Unschedulable

@@ -1,7 +1,7 @@
 """Read model of a cluster, with cached lookups. Pure.
 
-A `Seen` never changes. A successor takes over what did not change: of a thousand nodes only those
-with other slice objects are parsed anew.
+A `ClusterModel` never changes. A successor takes over what did not change: of a thousand nodes only
+those with other slice objects are parsed anew.
 """
 
 import functools

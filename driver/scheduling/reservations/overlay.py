@@ -10,7 +10,7 @@ from driver.scheduling.snapshot import snapshot
 
 
 class WithoutReservations(snapshot_overlay.WithoutHolders):
-    """Snapshot without some holders; with `only`, of these nodes alone."""
+    """Snapshot without some holders; with `node_names`, of these nodes alone."""
 
     def __init__(
         self,

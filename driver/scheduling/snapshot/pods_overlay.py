@@ -82,7 +82,7 @@ class PopulationOverlay:
         return self._base.nominated_pods(node)
 
     def cached(self, key: Hashable, make: Callable[[], T]) -> T:
-        """The value of a key, made once as long as `mark` stays."""
+        """Return the value of a key, made once as long as `revision` stays."""
         return self._cache.get(self.revision, key, make)
 
     def cached_by_nodes(self, key: Hashable, make: Callable[[], T]) -> T:

@@ -160,7 +160,7 @@ def _doubts(way: CandidateWay, settings: Sequence[v1alpha1.Config]) -> Iterator[
     if requested:
         yield (
             f"request {way.name}: whether its devices can have strategy {requested[0]} depends on "
-            f"what class {way.requests.device_class or 'they are of'} gives it"
+            f"what class {way.request.device_class or 'they are of'} gives it"
         )
 
 
@@ -171,11 +171,11 @@ def _of_class(
 
     That is for whoever writes the class to mend, and may be mended before the claim is allocated.
     """
-    device_class = (cluster_facts.classes or {}).get(way.requests.device_class)
+    device_class = (cluster_facts.classes or {}).get(way.request.device_class)
     for opaque in device_class.configs if device_class else ():
         if opaque.get("driver") != cluster_facts.driver:
             continue
-        path = f"class {way.requests.device_class}"
+        path = f"class {way.request.device_class}"
         try:
             parameters = fields.mapping(opaque, "parameters", path)
             result = decode.decode_config(parameters, path, from_class=True)
@@ -217,7 +217,7 @@ def _users(
 
 def _amounts(configured: Configured) -> Iterator[str]:
     """The memory that is asked of a device, and the limits for it."""
-    for name, amount in configured.way.requests.minimums.items():
+    for name, amount in configured.way.request.minimums.items():
         if name.rpartition("/")[2] == names.CAP_MEMORY:
             yield amount.text
     if isinstance(configured.config.sharing, v1alpha1.MpsSharing):

@@ -52,7 +52,7 @@ def daemon_devices(outcome: configs.RequestOutcome) -> v1alpha1.Mps | None:
 
 def _settings(configured: configs.Configured) -> v1alpha1.Mps | None:
     alone = (
-        configured.way.face in {Face.WHOLE, Face.MIG} and not configured.way.requests.admin_access
+        configured.way.face in {Face.WHOLE, Face.MIG} and not configured.way.request.admin_access
     )
     sharing = configured.config.sharing
     return sharing.mps if alone and isinstance(sharing, v1alpha1.MpsSharing) else None
@@ -69,8 +69,8 @@ def _own(request_outcomes: Sequence[configs.RequestOutcome]) -> ClaimDaemon:
         if settings is None:
             continue
         way = request_outcome.sure[0].way
-        complete &= not way.requests.all_devices
-        many = 1 if way.requests.all_devices else min(way.count, claims.MAX_RESULTS)
+        complete &= not way.request.all_devices
+        many = 1 if way.request.all_devices else min(way.count, claims.MAX_RESULTS)
         devices += ((_device(way, len(devices) + path), settings) for path in range(many))
     return ClaimDaemon(tuple(devices), complete)
 

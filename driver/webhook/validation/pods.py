@@ -137,7 +137,7 @@ def _devices(claim: _Claim, requested: str, outcome: configs.RequestOutcome) -> 
     path = f"claim {claim.name}, request {requested}"
     share, own = way.face is Face.MPS, mps.daemon_devices(outcome) is not None
     subject = _SHARE if share else f"a {way.face} under MPS" if own else _OUTSIDE
-    for _ in range(1 if way.requests.all_devices else min(way.count, 2)):
+    for _ in range(1 if way.request.all_devices else min(way.count, 2)):
         yield _Device(subject, claim.key if own else None, path)
 
 
@@ -146,7 +146,7 @@ def _boundless(claim: _Claim) -> Iterator[str]:
         ways = (
             configured.way for configured in outcome.sure if configured.way.face is Face.TIME_SLICED
         )
-        if any(not _has_memory(way.requests.minimums) for way in ways):
+        if any(not _has_memory(way.request.minimums) for way in ways):
             yield (
                 f"claim {claim.name}, request {requested}: a time-sliced share without an amount "
                 "of memory counts as one share's, and nothing holds the program to it; say "

@@ -44,15 +44,15 @@ _TYPES = {
 
 @dataclass(frozen=True, slots=True)
 class CandidateWay:
-    """One way of a request with what it gets; `everything` and `admin` as in the request.
+    """One way of a request with what it gets; `request` is the request itself.
 
-    `named`: its selectors demand our driver, or an attribute of it.
+    `is_named`: its selectors demand our driver, or an attribute of it.
     """
 
     name: str
     face: Face
     count: int
-    requests: dra_requests.Request
+    request: dra_requests.Request
     is_named: bool = False
 
     @property
@@ -64,7 +64,7 @@ class CandidateWay:
 def candidate_ways(
     request: dra_requests.Request, device_class: Classes, driver: str
 ) -> tuple[CandidateWay, ...]:
-    """The ways of a request, in their order. `known` are the classes that could be looked up."""
+    """The ways of a request, in their order. `device_class` finds a class by its name."""
     return tuple(_way(item, device_class, driver) for item in request.alternatives_or_self)
 
 

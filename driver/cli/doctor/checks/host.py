@@ -13,13 +13,13 @@ _CONTROL = ("nvidiactl", "nvidia-uvm")
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """What was found below a node's root.
+    """Files and settings below a node's root.
 
-    `driver` is where the driver is, or None, and `looked` what each place lacks. `devices` are the
-    driver's device files with their numbers, `links` the names in `/dev/char`. `unified`: cgroup
-    v2. `kubelet` and `containerd` are the texts of their configurations, None where there is none
-    to be read. `hooks` are the programs that run as root for containers: path, version, and why
-    the plugin does not use it ("" where it does).
+    `driver` is where the driver is, or None, and `searched` what each place lacks. `devices` are
+    the driver's device files with their numbers, `links` the names in `/dev/char`. `unified`:
+    cgroup v2. `kubelet` and `containerd` are the texts of their configurations, None where there is
+    none to be read. `hooks` are the programs that run as root for containers: path, version, and
+    why the plugin does not use it ("" where it does).
     """
 
     name: str

@@ -111,7 +111,7 @@ def _constant(name: str) -> Callable[[], object]:
 
 
 def overloads() -> list[Overload]:
-    """The library; what gives an optional is written in terms of `@found` (`rewriting`)."""
+    """The library; what gives an optional is written in terms of `@found` (`rewriter`)."""
     text = ("string",)
     return [
         Overload("format.named", "format-named", text, f"optional_type<{_F}>", member=False),

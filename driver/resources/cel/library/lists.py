@@ -2,7 +2,7 @@
 
 What there is for lists of each type is one act: the engine shows what it looks up by kinds alone.
 Durations and timestamps it takes from nobody, so their functions are written in terms of its own
-(`rewriting`), as are `indexOf` and `lastIndexOf`, which are its names for strings.
+(`rewriter`), as are `indexOf` and `lastIndexOf`, which are its names for strings.
 """
 
 import functools

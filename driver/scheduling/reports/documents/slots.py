@@ -45,7 +45,7 @@ class Slot:
 
 @dataclass(frozen=True, slots=True)
 class PublishedGpu:
-    """A GPU as it is published, without its claims; `offers` in the order of its devices."""
+    """A GPU as it is published, without its claims; `slots` in the order of its devices."""
 
     name: str
     uuid: str
