@@ -54,11 +54,11 @@ def test_the_filters_together_refuse_what_one_of_them_refuses() -> None:
             assert {*whole} == {node for refused in parts.values() for node in refused}, seed
 
 
-@pytest.mark.parametrize("of", [pod_topology_spread.State, inter_pod_affinity.State])
+@pytest.mark.parametrize("state", [pod_topology_spread.State, inter_pod_affinity.State])
 def test_a_filter_that_is_left_out_is_found_out(
-    of: type, scheduler: conversation.Conversation, monkeypatch: pytest.MonkeyPatch
+    state: type, scheduler: conversation.Conversation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(of, "rejection", lambda _self, _node: None)
+    monkeypatch.setattr(state, "rejection", lambda _self, _node: None)
     assert compare.run(range(60), scheduler).bad
 
 
@@ -73,10 +73,10 @@ def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
 @pytest.mark.parametrize(
     ("where", "name", "value"),
     [
-        (taint_toleration, "disliked", lambda _node, _pod: 0),
+        (taint_toleration, "count_soft_taints", lambda _node, _pod: 0),
         (node_affinity, "score", lambda _node, _pod: 0),
-        (node_score, "_spread", lambda _pod, candidates, _placed: [0 for _ in candidates]),
-        (node_score, "_company", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (node_score, "_spread_counts", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (node_score, "_affinity_weights", lambda _pod, candidates, _placed: [0 for _ in candidates]),
         (node_score, "_HARD_WEIGHT", 0),
     ],
 )
