@@ -76,7 +76,11 @@ def test_nodes_are_preferred_by_the_scores_of_kube_schedulers_plugins(
         (taint_toleration, "count_soft_taints", lambda _node, _pod: 0),
         (node_affinity, "score", lambda _node, _pod: 0),
         (node_score, "_spread_counts", lambda _pod, candidates, _placed: [0 for _ in candidates]),
-        (node_score, "_affinity_weights", lambda _pod, candidates, _placed: [0 for _ in candidates]),
+        (
+            node_score,
+            "_affinity_weights",
+            lambda _pod, candidates, _placed: [0 for _ in candidates],
+        ),
         (node_score, "_HARD_WEIGHT", 0),
     ],
 )
