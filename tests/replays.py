@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any
 
+from benchmarks.queues import queue_replay
 from driver import ids
-from driver.cli.simulation import replay, scheduler, turns
+from driver.cli.simulation import replay, scheduler
 from driver.resources.dra import claims
 from tests import objects, worlds
 
@@ -40,7 +41,7 @@ def a_job(
     at: float = 0.0,
     lasts: float = 1.0,
     priority: int = 0,
-) -> turns.Job:
+) -> queue_replay.Job:
     """A queue's job of so many pods with so many GPUs each."""
     found = []
     for number in range(pods):
@@ -49,7 +50,7 @@ def a_job(
         # As of a template: the same name in each pod.
         pod = replace(task.pod, claims=(replace(entry, name="gpu"),))
         found.append(replace(task, pod=pod))
-    return turns.Job(name, leaf, (*found,), lasts)
+    return queue_replay.Job(name, leaf, (*found,), lasts)
 
 
 def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:

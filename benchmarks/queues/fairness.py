@@ -27,7 +27,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from benchmarks import record
-from driver.cli.simulation import turns
+from benchmarks.queues import queue_replay
 from driver.resources import queues
 from driver.scheduling.queues import engine, fair_share, tree
 from driver.scheduling.queues import resources as queue_resources
@@ -84,7 +84,7 @@ def load(at: Path, seed: int = SEED) -> list[Row]:
     return found
 
 
-def job(row: Row, priority: int) -> turns.Job:
+def job(row: Row, priority: int) -> queue_replay.Job:
     """A job of the trace, of one pod or of several with eight GPUs each."""
     pods = -(-row.gpus // A_NODE)
     return replays.a_job(
@@ -109,7 +109,7 @@ class Watch:
     """What teams have and what is exactly fair, summed over the time in which any job waits."""
 
     found: list[queues.Queue]
-    sim: turns.JobScheduler | None = None
+    sim: queue_replay.JobScheduler | None = None
     has: dict[str, float] = field(default_factory=dict)
     fair: dict[str, float] = field(default_factory=dict)
     _known: dict[tuple[tuple[str, int, int], ...], Mapping[str, float]] = field(
@@ -184,7 +184,7 @@ def play(rows: Sequence[Row], order: str) -> Outcome:
         by.set_queue(one.name, one)
     watch = Watch(found)
     at = replays.a_desk({f"node-{number}": A_NODE for number in range(NODES)})
-    watch.sim = turns.JobScheduler(at, by, turns.JobRules(told=watch))
+    watch.sim = queue_replay.JobScheduler(at, by, queue_replay.JobRules(told=watch))
     fates = watch.sim.run([job(row, row.priority if order == STRICT else 0) for row in rows])
     waits: dict[str, list[float]] = {one.name: [] for one in found}
     times = dict.fromkeys(waits, 0.0)

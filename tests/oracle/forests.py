@@ -1,4 +1,4 @@
-"""Random trees of queues with a crowd of jobs in each leaf, and fleets where they have turns.
+"""Random trees of queues with a crowd of jobs in each leaf, and fleets where they have their turns.
 
 A crowd is closed: as soon as a job ends another comes, so that a queue always wants as many GPUs as
 it has jobs. All jobs are of one GPU. They run six minutes on average, drawn evenly from three to
@@ -11,7 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from driver.cli.simulation import scheduler, turns
+from benchmarks.queues import queue_replay
+from driver.cli.simulation import scheduler
 from driver.resources import queues
 from driver.scheduling.queues import engine, fair_share, tree
 from driver.scheduling.queues import resources as queue_resources
@@ -81,15 +82,15 @@ class Crowd:
         self._of = random.Random(self.seed)  # noqa: S311 - no secret
         self._numbers = itertools.count()
 
-    def first(self) -> list[turns.Job]:
+    def first(self) -> list[queue_replay.Job]:
         return [
             self.one(leaf, 0.0) for leaf, count in self.forest.wants.items() for _ in range(count)
         ]
 
-    def then(self, job: turns.Job, now: float) -> Iterable[turns.Job]:
+    def then(self, job: queue_replay.Job, now: float) -> Iterable[queue_replay.Job]:
         return (self.one(job.leaf, now),)
 
-    def one(self, leaf: str, at: float, priority: int = 0) -> turns.Job:
+    def one(self, leaf: str, at: float, priority: int = 0) -> queue_replay.Job:
         lasts = self._of.uniform(SHORTEST, LONGEST)
         name = f"{leaf}-{next(self._numbers)}"
         return replays.a_job(name, leaf, at=at, lasts=lasts, priority=priority)
@@ -131,7 +132,7 @@ def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, f
     at, by = seated(forest)
     watch = Watch(by, since, until)
     crowd = Crowd(forest, seed)
-    sim = turns.JobScheduler(at, by, turns.JobRules(then=crowd.then, told=watch))
+    sim = queue_replay.JobScheduler(at, by, queue_replay.JobRules(then=crowd.then, told=watch))
     hog = max(forest.wants, key=lambda leaf: (forest.wants[leaf], leaf))
     jobs = crowd.first()
     mine = [one for one in jobs if one.leaf == hog]

@@ -16,6 +16,10 @@ class Refused:
     why: str
 
 
+class TooCostly(Refused):
+    """The API server's estimate is above its limit."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failed:
     """It fails on this device."""
@@ -37,18 +41,13 @@ class Selectors(conversation.Conversation):
         told = self._told(expression, device, driver)
         match told:
             case {"refused": str(why)}:
-                return Refused(why)
+                return TooCostly(why) if told.get("tooCostly") else Refused(why)
             case {"failed": str(why)}:
                 return Failed(why)
             case {"matches": bool(matches)}:
                 return matches
             case _:
                 raise conversation.Ended(f"answered {told}")
-
-    def cost(self, expression: str) -> int | None:
-        """The most that an expression may cost; None where it does not compile."""
-        told = self._told(expression, {"name": "any"}, "any.example.com")
-        return told["cost"] or None
 
     def _told(self, expression: str, device: Mapping[str, Any], driver: str) -> dict[str, Any]:
         question = {"expression": expression, "driver": driver, "device": device}

@@ -11,8 +11,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.queues import fairness
-from driver.cli.simulation import turns
+from benchmarks.queues import fairness, queue_replay
 from tests.oracle import forests
 
 TREES, SOME = 50, 10
@@ -59,11 +58,13 @@ def longest_as_oldest(seed: int, bound_s: float) -> float:
     at, by = forests.seated(forest)
     crowd = forests.Crowd(forest, seed)
 
-    def then(job: turns.Job, now: float) -> list[turns.Job]:
+    def then(job: queue_replay.Job, now: float) -> list[queue_replay.Job]:
         return [crowd.one(job.leaf, now, job.priority + 1)]
 
     until = 1.5 * forests.HOUR
-    fates = turns.JobScheduler(at, by, turns.JobRules(then=then)).run(crowd.first(), until)
+    fates = queue_replay.JobScheduler(at, by, queue_replay.JobRules(then=then)).run(
+        crowd.first(), until
+    )
     return max(
         (until if one.started is None else one.started) - one.oldest_since
         for one in fates

@@ -1,6 +1,6 @@
 import pytest
 
-from driver.cli.simulation import turns
+from benchmarks.queues import queue_replay
 from driver.resources import queues
 from driver.scheduling.queues import engine
 from tests import replays, worlds
@@ -10,19 +10,19 @@ from tests.replays import a_job
 
 def run(
     sizes: dict[str, int],
-    jobs: list[turns.Job],
+    jobs: list[queue_replay.Job],
     *found: queues.Queue,
     until: float = float("inf"),
     **manner: object,
-) -> dict[str, turns.JobFate]:
+) -> dict[str, queue_replay.JobFate]:
     by = engine.QueueEngine(worlds.DRIVER)
     for one in found:
         by.set_queue(one.name, one)
-    sim = turns.JobScheduler(replays.a_desk(sizes), by, turns.JobRules(**manner))  # type: ignore[arg-type]
+    sim = queue_replay.JobScheduler(replays.a_desk(sizes), by, queue_replay.JobRules(**manner))  # type: ignore[arg-type]
     return {fate.job.name: fate for fate in sim.run(jobs, until)}
 
 
-def started(fates: dict[str, turns.JobFate]) -> dict[str, float | None]:
+def started(fates: dict[str, queue_replay.JobFate]) -> dict[str, float | None]:
     return {name: fate.started for name, fate in fates.items()}
 
 
@@ -97,7 +97,7 @@ def test_what_never_fits_is_passed_by_all() -> None:
 
 
 def test_what_ends_may_bring_what_comes_next() -> None:
-    def again(job: turns.Job, now: float) -> list[turns.Job]:
+    def again(job: queue_replay.Job, now: float) -> list[queue_replay.Job]:
         return [a_job(f"{job.name}x", at=now, lasts=10)]
 
     found = run({"a": 1}, [a_job("j", lasts=10)], until=35, then=again)
@@ -128,7 +128,7 @@ def test_how_long_a_job_was_the_oldest_of_its_queue_is_known() -> None:
 def test_a_job_may_run_from_the_beginning() -> None:
     by = engine.QueueEngine(worlds.DRIVER)
     by.set_queue("a", queue("a"))
-    sim = turns.JobScheduler(replays.a_desk({"a": 1}), by)
+    sim = queue_replay.JobScheduler(replays.a_desk({"a": 1}), by)
     assert sim.set_running(a_job("there", "a", lasts=4))
     assert not sim.set_running(a_job("waits", "a", lasts=4))
     found = {fate.job.name: fate for fate in sim.run([])}
@@ -144,7 +144,7 @@ def test_all_that_ran_is_given_back(backfill: bool) -> None:  # noqa: FBT001 - a
         a_job(f"j{n}", "q" if n % 2 else "", gpus=1 + n % 8, at=n / 3, lasts=1 + n % 5)
         for n in range(40)
     ]
-    found = turns.JobScheduler(at, by, turns.JobRules(backfill=backfill)).run(jobs)
+    found = queue_replay.JobScheduler(at, by, queue_replay.JobRules(backfill=backfill)).run(jobs)
     assert all(fate.ended is not None for fate in found)
     assert by.usage("q").gpus == by.usage("").gpus == 0
     assert not any(at.view.used_devices(pool) for pool in at.view.pools.values())

@@ -8,8 +8,9 @@ import heapq
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from benchmarks.queues import earliest_start
 from driver import ids
-from driver.cli.simulation import keeping, replay, scheduler
+from driver.cli.simulation import replay, scheduler
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import workload_signature
@@ -94,7 +95,7 @@ class _Running:
 class _Pass:
     """One look at all that waits: what is kept for the first, what was refused beside that."""
 
-    kept: keeping.EarliestStart | None = None
+    kept: earliest_start.EarliestStart | None = None
     refused: set[Hashable] = field(default_factory=set)
 
 
@@ -284,22 +285,22 @@ class JobScheduler:
             if fate.oldest_since is None:
                 fate.oldest_since = self._now
 
-    def _soonest(self, job: Job) -> keeping.EarliestStart | None:
+    def _soonest(self, job: Job) -> earliest_start.EarliestStart | None:
         view = self._desk.view
         free = {
             name: node_capacity.compute_capacity(view, node).idle_gpus
             for name, node in view.nodes.items()
         }
-        return keeping.find_earliest(free, self._endings(), len(job.tasks), self._gpus(job))
+        return earliest_start.find_earliest(free, self._endings(), len(job.tasks), self._gpus(job))
 
     def _gpus(self, job: Job) -> int:
         whole = self._asked[self._shapes[job.name]].gpus // len(job.tasks)
         return max(1, whole // queue_resources.FULL)
 
-    def _endings(self) -> Iterator[keeping.GpuRelease]:
+    def _endings(self) -> Iterator[earliest_start.GpuRelease]:
         for moment, _, name in self._ends:
             running = self._running[name]
             for bound in running.bound:
-                yield keeping.GpuRelease(
+                yield earliest_start.GpuRelease(
                     moment, ids.NodeName(bound.placement.node), len(bound.placement.assignments)
                 )

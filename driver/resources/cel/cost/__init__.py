@@ -1,1 +1,0 @@
-"""Cost estimation of CEL expressions, as the API server limits it."""
