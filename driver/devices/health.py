@@ -204,12 +204,6 @@ def with_unread_gpus(
     }
 
 
-def instance_ailments(all_ailments: Iterable[Ailment], instance: Instance) -> tuple[Ailment, ...]:
-    """Return those of a MIG device: the whole GPU's, its GPU instance's and its own."""
-    whole = Instance(instance.gpu_instance)
-    return tuple(ailment for ailment in all_ailments if ailment.instance in {None, whole, instance})
-
-
 def is_healthy(all_ailments: Iterable[Ailment]) -> bool | None:
     """Return whether a device with these ailments is healthy; None if unknown.
 

@@ -98,7 +98,5 @@ RESERVATIONS = Resource("ration.dev", "v1alpha1", "reservations", namespaced=Tru
 PDBS = Resource("policy", "v1", "poddisruptionbudgets", namespaced=True)
 POD_GROUPS = Resource("scheduling.k8s.io", "v1beta1", "podgroups", namespaced=True)
 """From Kubernetes 1.37 on, if enabled (KEP-4671)."""
-ALPHA_POD_GROUPS = Resource("scheduling.k8s.io", "v1alpha2", "podgroups", namespaced=True)
-"""In Kubernetes 1.36, if enabled."""
 COSCHEDULING_POD_GROUPS = Resource("scheduling.x-k8s.io", "v1alpha1", "podgroups", namespaced=True)
 """The coscheduling plugin's, if its CRD is installed (kubernetes-sigs/scheduler-plugins)."""

@@ -10,7 +10,7 @@ from driver.runtime import settings
 
 Free = dict[str, Any]
 """Passed on as it is: Kubernetes' own schema judges it."""
-DNS_LABEL = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"
+
 DNS_SUBDOMAIN = r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 _FOLDER = "[A-Za-z0-9_-][A-Za-z0-9_.-]*"
 HostPath = Annotated[str, pydantic.Field(pattern=rf"^/(?:{_FOLDER}(?:/{_FOLDER})*)?$")]

@@ -89,9 +89,8 @@ def test_an_xid_of_a_harmless_class_changes_no_ailment(
 def test_ailments_fit_a_device_as_taints(story: list[health.Observation]) -> None:
     for state in after(story).values():
         found = health.ailments(state, POLICY)
-        for instance in (None, *(one.instance for one in found)):
-            own = found if instance is None else health.instance_ailments(found, instance)
-            mine = [one for one in own if instance is not None or one.instance is None]
+        for instance in {one.instance for one in found}:
+            mine = [one for one in found if one.instance in {None, instance}]
             assert len(mine) <= DEVICE_TAINTS_MOST - OURS_BESIDES
         assert all(0 < len(one.value) <= 63 for one in found)
         assert len({(one.key, one.value, one.instance) for one in found}) == len(found)

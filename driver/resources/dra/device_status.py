@@ -14,8 +14,6 @@ from driver.resources import fields, quantities
 
 LONGEST_MESSAGE = 1024
 """Characters of ours; the API takes 32768."""
-MOST_CONDITIONS = 8
-"""Of an entry, all writers' together."""
 
 
 class Device(NamedTuple):

@@ -6,6 +6,9 @@ from driver import ids
 from driver.devices import faces, health, mig, model
 from driver.resources.dra import slices
 
+MAX_HEALTH_TAINTS = 13
+"""Of the API's 16 taints a device; the allocator's, a cordon's and a drain's are beside them."""
+_STRENGTH = {"NoExecute": 0, "NoSchedule": 1, "None": 2}
 Ailments = Mapping[ids.GpuUuid, Sequence[health.Ailment]]
 
 
@@ -25,13 +28,16 @@ def taints(
 
 
 def face_taints(face: faces.Face, ailments: Sequence[health.Ailment]) -> tuple[slices.Taint, ...]:
-    """The taints of one device."""
-    mine = (
+    """Return the taints of one device, at most MAX_HEALTH_TAINTS: the strongest effects stay."""
+    mine = dict.fromkeys(
         slices.Taint(ailment.key, ailment.value, ailment.effect)
         for ailment in ailments
         if applies_to(ailment, face)
     )
-    return tuple(dict.fromkeys(mine))
+    if len(mine) <= MAX_HEALTH_TAINTS:
+        return tuple(mine)
+    strongest = sorted(mine, key=lambda taint: _STRENGTH[taint.effect])
+    return tuple(strongest[:MAX_HEALTH_TAINTS])
 
 
 def applies_to(ailment: health.Ailment, face: faces.Face) -> bool:

@@ -2,7 +2,6 @@
 
 from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import resources, status_types
-from driver.scheduling.queues import tree as trees
 
 
 def limit_message(exceeded: status_types.ExceededLimit) -> str:
@@ -30,11 +29,6 @@ def share_message(name: str, status: status_types.QueueStatus) -> str:
     )
     fair = queue_format.gpus(status.fair_gpus)
     return f"{_queue_name(name)} has {has}{past}; fair are {fair}{deserved}"
-
-
-def fault_message(name: str, queue_fault: trees.QueueFault) -> str:
-    """Return why a queue is not accepted."""
-    return f"{_queue_name(name)} is not accepted: {queue_fault}"
 
 
 def _queue_name(name: str) -> str:

@@ -100,8 +100,7 @@ def _of_volumes(view: snapshot.Snapshot, pod: pods.Pod) -> Mapping[str, _Judge]:
     def first(node: nodes.Node) -> Collection[pods.Pod]:
         return domain_filters.nominated_first(view, node.name, pod)
 
-    claimed = volume_restrictions.missing_claim(held, pod)
-    claimed = claimed or volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
+    claimed = volume_restrictions.exclusive_claim_in_use(held, view.population, pod)
     return {
         "VolumeRestrictions": lambda node: (
             claimed or volume_restrictions.rejection(pod, [*others(node), *first(node)])

@@ -4,7 +4,7 @@ import pytest
 
 from driver import ids
 from driver.devices import health, xids
-from driver.devices.health import Ailment, Instance, Polled, PollResult, Watched, XidEvent
+from driver.devices.health import Ailment, Polled, PollResult, Watched, XidEvent
 
 GPU, OTHER = ids.GpuUuid("GPU-1"), ids.GpuUuid("GPU-2")
 POLICY = health.Policy()
@@ -204,14 +204,6 @@ def test_a_gpu_whose_events_cannot_be_had_is_no_worse_for_it() -> None:
     assert (ailment.key, ailment.effect) == ("ration.dev/unmonitored", "None")
     assert health.is_healthy([ailment]) is None
     assert found(WELL, Watched(GPU, "Not Supported"), Watched(GPU)) == ()
-
-
-def test_a_fault_of_an_instance_is_its_own_and_that_of_the_gpu_is_everybodys() -> None:
-    first, second = Instance(7, 0), Instance(8, 0)
-    both = found(XidEvent(GPU, 48, first), XidEvent(GPU, 119), XidEvent(GPU, 95, Instance(7)))
-    assert [one.value for one in health.instance_ailments(both, first)] == ["48", "95", "119"]
-    assert [one.value for one in health.instance_ailments(both, second)] == ["119"]
-    assert [one.value for one in health.instance_ailments(both, Instance(7, 1))] == ["95", "119"]
 
 
 def test_of_many_xids_the_gravest_are_shown() -> None:

@@ -3,7 +3,7 @@ import pytest
 from driver.resources import queues
 from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import messages as queue_messages
-from driver.scheduling.queues import status_types, tree
+from driver.scheduling.queues import status_types
 from tests.queues import a_workload, an_engine, named, queue, some
 
 NOW = 1_800_000_000.0
@@ -75,13 +75,6 @@ def test_past_use_is_told_where_it_counts() -> None:
     assert (
         queue_messages.share_message("vision", found)
         == "queue vision has 8 GPUs, 4 on average; fair are 8"
-    )
-
-
-def test_who_is_refused() -> None:
-    fault = tree.QueueFault("spec.parent", "queue x does not exist")
-    assert queue_messages.fault_message("vision", fault) == (
-        "queue vision is not accepted: spec.parent: queue x does not exist"
     )
 
 

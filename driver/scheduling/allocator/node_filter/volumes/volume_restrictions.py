@@ -20,14 +20,6 @@ def rejection(pod: pods.Pod, others: Collection[pods.Pod]) -> str:
     return ""
 
 
-def missing_claim(held: storage_index.StorageIndex, pod: pods.Pod) -> str:
-    """Return a claim of the pod that does not exist, in words; "" for none."""
-    for name in pod.volume_claims:
-        if name not in pod.ephemeral_claims and _key(pod, name) not in held.claims:
-            return f"volume claim {name} {held.missing_claim_message()}"
-    return ""
-
-
 def exclusive_claim_in_use(
     held: storage_index.StorageIndex, placed: placed_pods.Population, pod: pods.Pod
 ) -> str:
