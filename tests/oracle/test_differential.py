@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import (
     deviations,
     differential,
@@ -22,6 +21,7 @@ from tests.oracle import (
     scenarios,
     shrink,
 )
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 Wrong = Callable[[differential.Ours], differential.Ours]

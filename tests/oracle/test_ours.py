@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import differential, draw_claims, draw_slices, ours, scenarios
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 GPU = draw_slices.DRIVERS[0]

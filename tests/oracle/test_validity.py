@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import (
     differential,
     draw_claims,
@@ -16,6 +15,7 @@ from tests.oracle import (
     scenarios,
     validity,
 )
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 GPU = draw_slices.DRIVERS[0]

@@ -19,7 +19,7 @@ from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs, hardware
 from hack.chart import helm
-from tests import objects
+from tests.support.builders import objects
 from tests.unit.devices import test_faces
 
 Raw = dict[str, Any]

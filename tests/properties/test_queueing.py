@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from driver.resources import queues
 from driver.scheduling.queues import fair_share, order, tree
 from driver.scheduling.queues import resources as queue_resources
-from tests.queues import NOON, a_workload, an_engine, named, queue, some
+from tests.support.builders.queues import NOON, a_workload, an_engine, named, queue, some
 
 GPUS = 16
 FLEET = some(GPUS)

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from driver import errors, ids
 from driver.kubeletplugin.records import checkpoint, staleness
-from tests import builders
+from tests.support.builders import allocated_claims
 
-RECORD = checkpoint.Record(builders.a_ref(), checkpoint.State.COMPLETED, "boot-1", (), ())
-CLAIM = builders.an_allocated_claim()
+RECORD = checkpoint.Record(allocated_claims.a_ref(), checkpoint.State.COMPLETED, "boot-1", (), ())
+CLAIM = allocated_claims.an_allocated_claim()
 words = st.text(max_size=40)
 there = st.builds(
     lambda version, allocation, deleting: dataclasses.replace(

@@ -9,7 +9,7 @@ from driver.resources import quantities
 from driver.resources.core import node_selectors
 from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
-from tests import objects
+from tests.support.builders import objects
 
 
 @st.composite

@@ -9,11 +9,11 @@ import pytest
 import urllib3
 
 from driver.kube import gvr
-from tests import objects
 from tests.component.controller import test_process
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 api, controllers = test_process.api, test_process.controllers
 OPTIONAL = (

@@ -14,9 +14,9 @@ import urllib3
 
 from driver import clock, names
 from driver.kube import gvr
-from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 TIME = clock.SystemClock()
 HERE = Path(__file__).parents[3]

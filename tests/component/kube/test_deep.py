@@ -16,8 +16,8 @@ import pytest
 from driver import clock, ids
 from driver.kube import client, gvr, reflector, store
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes import waiting
+from tests.support.builders import objects
 
 DEPTH = 5000
 QUICK = reflector.Options(settled_s=0.3)

@@ -12,9 +12,9 @@ import pytest
 
 from driver.kube import gvr
 from hack import exposed
-from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 HERE = Path(__file__).parents[3]
 

@@ -5,8 +5,8 @@ from typing import Any
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.agreement import judge
+from tests.support.builders import objects
 
 
 def on(node: str | None, **more: Any) -> pods.Pod:

@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from driver.cli.lazy import app
 from hack import cli_page
-from tests import golden, objects
+from tests.support import golden
+from tests.support.builders import objects
 from tests.unit.cli.defrag import test_command
 
 ROOT = Path(__file__).parents[3]

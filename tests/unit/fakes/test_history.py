@@ -4,8 +4,8 @@ from typing import Any
 
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
-from tests import objects
 from tests.fakes import history, simulated_pool
+from tests.support.builders import objects
 
 
 def judge() -> history.History:

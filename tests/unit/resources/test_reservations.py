@@ -8,7 +8,7 @@ from driver import errors
 from driver.api import reservations as api
 from driver.resources import quantities, reservations
 from driver.resources.dra import claims
-from tests import objects
+from tests.support.builders import objects
 
 HELD = reservations.HeldDevice(
     0,

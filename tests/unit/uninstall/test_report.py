@@ -8,7 +8,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 from driver.uninstall import report as uninstall_report
-from tests import objects
+from tests.support.builders import objects
 
 RELEASE = uninstall_report.Release(names.DRIVER, "ration-system", "a=b", "ration-kubeletplugin")
 

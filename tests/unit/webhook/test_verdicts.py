@@ -13,8 +13,8 @@ from driver.resources import extended_resources
 from driver.webhook import admission_review, metrics, verdicts
 from driver.webhook import handler as webhook_handler
 from driver.webhook.validation import configs, opaque, pods
-from tests import objects
 from tests.fakes import clock
+from tests.support.builders import objects
 from tests.unit.webhook.cluster import KNOWN, MPS
 
 Raw = dict[str, Any]

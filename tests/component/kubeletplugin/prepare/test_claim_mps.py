@@ -12,8 +12,8 @@ from driver import clock, names
 from driver.devices import faces
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.prepare import mps_client
-from tests import builders
 from tests.fakes import gpunode, loading, mpsnode, simulated_node, waiting
+from tests.support.builders import allocated_claims
 
 GIB = 1 << 30
 
@@ -45,12 +45,12 @@ def node(supervised: mpsnode.Node) -> Iterator[simulated_node.SimulatedNode]:
 def a_claim(
     node: simulated_node.SimulatedNode, *devices: str, kind: str, **settings: Any
 ) -> ports.ClaimRef:
-    results = [builders.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
+    results = [allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
     sharing = {"strategy": "MPS", "mps": settings}
     document = {"apiVersion": names.CONFIG_VERSION, "kind": kind, "sharing": sharing}
-    claim = builders.an_allocated_claim(*results, configs=[document])
+    claim = allocated_claims.an_allocated_claim(*results, configs=[document])
     node.reader.claims[claim.key] = claim
-    return builders.a_ref()
+    return allocated_claims.a_ref()
 
 
 def prepare(node: simulated_node.SimulatedNode, ref: ports.ClaimRef) -> gpunode.Process:

@@ -11,10 +11,10 @@ from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import claims_api
 from driver.kubeletplugin.status import claim_status
-from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
 

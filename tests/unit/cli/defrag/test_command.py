@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from driver import names
 from driver.cli.lazy import app
 from hack.chart import helm
-from tests import objects
+from tests.support.builders import objects
 
 RUN = CliRunner()
 CORE, DRA = "v1", "resource.k8s.io/v1"

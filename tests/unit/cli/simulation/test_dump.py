@@ -7,8 +7,8 @@ import pytest
 from driver import ids
 from driver.cli.simulation import dump
 from driver.scheduling.snapshot import cluster_state
-from tests import objects
 from tests.properties import drawing
+from tests.support.builders import objects
 
 DRA = "resource.k8s.io/v1"
 SCHEDULING = "scheduling.k8s.io/v1"

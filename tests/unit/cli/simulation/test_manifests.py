@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from driver.cli.simulation import dump, manifests
-from tests import objects
+from tests.support.builders import objects
 
 Raw = objects.Raw
 

@@ -3,9 +3,10 @@ import pytest
 from driver.cli.simulation import replay, scheduler
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.queues import gpu_usage
-from tests import objects, worlds
 from tests.properties import drawing
-from tests.replays import a_desk, a_pod_alone, a_task, node_of, run
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios.replays import a_desk, a_pod_alone, a_task, node_of, run
 
 NONE_LEAVES = replay.ReplayRule(wait=False, leave=False)
 
@@ -112,7 +113,7 @@ def test_the_mean_is_over_the_time_and_not_over_the_moments() -> None:
 
 
 def test_what_was_in_use_before_counts() -> None:
-    at = a_desk({"node-a": 2}, worlds.holding("old", "node-a", "gpu-0"))
+    at = a_desk({"node-a": 2}, snapshots.holding("old", "node-a", "gpu-0"))
     report = replay.Replay(at).run([a_task("one")])
     assert (report.before, report.used) == (gpu_usage.FULL, 2 * gpu_usage.FULL)
 

@@ -11,8 +11,8 @@ from driver.controller.scheduler.metrics import pending, queues
 from driver.controller.web import source as web_source
 from driver.runtime.metrics.families import Figures
 from driver.scheduling.reports import catalog, model
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 from tests.unit.controller.scheduler import test_cycle
 
 HERE = Path(__file__).parents[4]

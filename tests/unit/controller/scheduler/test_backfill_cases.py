@@ -7,9 +7,9 @@ import pytest
 
 from driver import names
 from driver.scheduling.lifecycle import backfill_plan
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 from tests.unit.controller.scheduler.test_cycle import a_queue
 
 HOUR = 3600.0

@@ -3,8 +3,8 @@
 from typing import Any
 
 from driver import names
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 def a_queue(name: str, **spec: Any) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from driver.resources.dra import claims
 from driver.scheduling.explain import explainer
 from driver.scheduling.lifecycle import released_claims
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 class Always(dict[str, errors.ApiError]):

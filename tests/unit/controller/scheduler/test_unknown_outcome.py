@@ -3,8 +3,8 @@
 from driver import errors, ids
 from driver.controller.commit import write_pool
 from driver.kube import fenced_writer
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 def test_a_gpu_whose_write_got_no_answer_is_given_to_nobody_else_meanwhile() -> None:

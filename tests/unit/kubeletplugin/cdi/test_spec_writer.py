@@ -11,8 +11,8 @@ import pytest
 from driver import ids
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 GOLDEN = Path(__file__).parents[3] / "data/cdi"
 FILES = (
@@ -41,7 +41,9 @@ def a_record(process: gpunode.Process) -> checkpoint.Record:
         cdi_id=f"{gpunode.KIND}=one",
         edits=steps.Edits((process.gpus.current().gpus[0].uuid,)),
     )
-    return checkpoint.Record(builders.a_ref(), checkpoint.State.STARTED, "boot", (device,), ())
+    return checkpoint.Record(
+        allocated_claims.a_ref(), checkpoint.State.STARTED, "boot", (device,), ()
+    )
 
 
 @pytest.mark.parametrize("name", ["without-hook", "with-hook"])

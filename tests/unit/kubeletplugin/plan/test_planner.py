@@ -6,7 +6,7 @@ from driver import ids
 from driver.api import v1alpha1
 from driver.devices import faces, mig, model
 from driver.kubeletplugin.plan import planner, steps
-from tests import builders
+from tests.support.builders import allocated_claims
 
 KIND = "gpu.ration.dev/claim"
 GPU = ids.GpuUuid("GPU-1")
@@ -48,7 +48,7 @@ def a_part(
 
 def planned(*grants: steps.Grant, on_for_us: frozenset[ids.GpuUuid] = frozenset()) -> planner.Plan:
     asked = [(one, v1alpha1.GpuConfig()) for one in grants]
-    return planner.make_plan(builders.UID, KIND, asked, on_for_us)
+    return planner.make_plan(allocated_claims.UID, KIND, asked, on_for_us)
 
 
 def test_a_whole_gpu_needs_no_step() -> None:
@@ -56,8 +56,8 @@ def test_a_whole_gpu_needs_no_step() -> None:
     (device,) = made.devices
     assert made.steps == ()
     assert device.edits == steps.Edits((GPU,))
-    assert device.cdi_id == f"{KIND}={builders.UID}-{NAME}"
-    assert device.cdi_name == f"{builders.UID}-{NAME}"
+    assert device.cdi_id == f"{KIND}={allocated_claims.UID}-{NAME}"
+    assert device.cdi_name == f"{allocated_claims.UID}-{NAME}"
 
 
 def test_gpus_are_named_once_in_the_order_of_locking() -> None:

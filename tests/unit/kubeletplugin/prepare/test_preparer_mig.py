@@ -6,7 +6,6 @@ from driver import errors, ids, reasons
 from driver.api import offerings
 from driver.devices import faces, mig
 from driver.resources.publish import slice_builder
-from tests import builders
 from tests.fakes import gpunode, partitioning
 from tests.fakes.migclaims import (
     EIGHTH,
@@ -21,6 +20,7 @@ from tests.fakes.migclaims import (
     refused,
     spec_nodes,
 )
+from tests.support.builders import allocated_claims
 
 
 @pytest.fixture
@@ -168,8 +168,10 @@ def test_where_mig_is_static_no_instance_is_made(node: gpunode.GpuNode) -> None:
 def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
     node: gpunode.GpuNode,
 ) -> None:
-    result = builders.a_result(EIGHTH, admin_access=True)
-    looking = builders.an_allocated_claim(result, uid=builders.OTHER_UID, name="admin")
+    result = allocated_claims.a_result(EIGHTH, admin_access=True)
+    looking = allocated_claims.an_allocated_claim(
+        result, uid=allocated_claims.OTHER_UID, name="admin"
+    )
     admin = node.allocate(looking)
     assert refused(node, admin).reason is reasons.Reason.DEVICE_UNKNOWN
     held = a_claim(node, EIGHTH)
@@ -184,7 +186,7 @@ def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.Gpu
     def published() -> list[dict[str, object]]:
         inventory = node.process().gpus.current()
         terms = slice_builder.PublishTerms(
-            "gpu.ration.dev", ids.NodeName(builders.NODE), "scheduler", {}
+            "gpu.ration.dev", ids.NodeName(allocated_claims.NODE), "scheduler", {}
         )
         pool, problems = slice_builder.build_pool(inventory, terms, {})
         assert not problems

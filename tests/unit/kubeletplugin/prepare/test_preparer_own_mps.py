@@ -12,9 +12,9 @@ from driver.api import nvidia
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
 from simulator import state
-from tests import builders
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE, by_hand
+from tests.support.builders import allocated_claims
 from tests.unit.kubeletplugin.prepare.test_preparer_shares import board, edits, prepare, release
 
 OTHER = "gpu-0000-64-00-0"
@@ -36,8 +36,8 @@ def mps(settings: dict[str, Any] | None = None, kind: str = "GpuConfig") -> dict
 
 
 def a_claim(*devices: str, configs: tuple[dict[str, Any], ...] = ()) -> claims.Claim:
-    results = [builders.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
-    return builders.an_allocated_claim(*results, configs=configs)
+    results = [allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
+    return allocated_claims.an_allocated_claim(*results, configs=configs)
 
 
 def whole(*devices: str, **settings: Any) -> claims.Claim:
@@ -195,8 +195,8 @@ def test_a_device_of_the_claim_that_is_not_for_mps_is_left_alone(node: gpunode.G
 
 
 def test_an_administrator_who_looks_gets_no_daemon(node: gpunode.GpuNode) -> None:
-    result = builders.a_result(WHOLE, admin_access=True)
-    prepared(node, builders.an_allocated_claim(result, configs=[mps(LIMITED)]))
+    result = allocated_claims.a_result(WHOLE, admin_access=True)
+    prepared(node, allocated_claims.an_allocated_claim(result, configs=[mps(LIMITED)]))
     assert (node.daemons.desired, set(modes(node))) == ({}, {0})
 
 

@@ -12,8 +12,8 @@ from driver.api import offerings
 from driver.kubeletplugin import ports
 from driver.resources import quantities
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 GPU = "gpu-0000-53-00-0"
 VERSION = "resource.ration.dev/v1alpha1"
@@ -28,7 +28,7 @@ def a_share(
     number: int, face: str = "mps", gib: int = 20, percent: int = 25, **more: Any
 ) -> claims.Claim:
     result = dataclasses.replace(
-        builders.a_result(f"{GPU}-{face}"),
+        allocated_claims.a_result(f"{GPU}-{face}"),
         share_id=f"share-{number}",
         consumed={
             "memory": quantities.parse(f"{gib}Gi"),
@@ -36,7 +36,7 @@ def a_share(
         },
     )
     uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}", **more)
+    return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}", **more)
 
 
 def interval(name: str) -> list[dict[str, Any]]:
@@ -319,7 +319,7 @@ def test_shares_of_one_claim_have_no_more_than_there_is(node: gpunode.GpuNode) -
     assert allocation is not None
     (result,) = allocation.results
     again = dataclasses.replace(result, request="again", share_id="share-2")
-    answer = prepare(node, builders.an_allocated_claim(result, again))
+    answer = prepare(node, allocated_claims.an_allocated_claim(result, again))
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.holders) == (reasons.Reason.DEVICE_OVERLAP, ())
 
@@ -328,7 +328,7 @@ def test_shares_of_one_claim_have_no_more_than_there_is(node: gpunode.GpuNode) -
 def test_a_share_and_the_whole_or_a_part_exclude_each_other(
     node: gpunode.GpuNode, taken: str
 ) -> None:
-    alone = builders.an_allocated_claim(builders.a_result(taken))
+    alone = allocated_claims.an_allocated_claim(allocated_claims.a_result(taken))
     assert isinstance(prepare(node, alone), ports.Prepared)
     answer = prepare(node, a_share(9))
     assert isinstance(answer, ports.Refused)
@@ -352,7 +352,7 @@ def test_a_configuration_for_the_other_way_of_sharing_is_refused_for_good(
 
 
 def test_the_containers_of_one_claim_may_take_turns_on_a_whole_gpu(node: gpunode.GpuNode) -> None:
-    claim = builders.an_allocated_claim(configs=interval("Medium"))
+    claim = allocated_claims.an_allocated_claim(configs=interval("Medium"))
     assert isinstance(prepare(node, claim), ports.Prepared)
     assert board(node).timeslice == 2
     release(node, claim)
@@ -457,7 +457,7 @@ def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
     given = {"first": (first_gib, 30), "second": (second_gib, 60)}
     results = [
         dataclasses.replace(
-            builders.a_result(f"{GPU}-mps", request=name),
+            allocated_claims.a_result(f"{GPU}-mps", request=name),
             share_id=f"share-{name}",
             consumed={
                 "memory": quantities.parse(f"{gib}Gi"),
@@ -466,7 +466,7 @@ def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
         )
         for name, (gib, percent) in given.items()
     ]
-    return builders.an_allocated_claim(*results)
+    return allocated_claims.an_allocated_claim(*results)
 
 
 def test_two_requests_of_one_claim_on_one_gpu_have_limits_of_their_own(

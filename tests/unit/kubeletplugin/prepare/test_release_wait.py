@@ -5,8 +5,8 @@ from driver import errors, ids, reasons
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.prepare import release_wait
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes import clock as clocks
+from tests.support.builders import objects
 
 MINE = ports.ClaimRef("default", "mine", ids.ClaimUid("mine-uid"))
 HOLDER = ports.ClaimRef("default", "holder", ids.ClaimUid(objects.uid_of("holder")))

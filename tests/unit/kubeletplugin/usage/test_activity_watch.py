@@ -10,9 +10,9 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.usage import activity_watch
 from driver.resources.dra import claims
 from simulator import control, library
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, users
+from tests.support.builders import allocated_claims
 from tests.unit.kubeletplugin.prepare.test_preparer_shares import GPU, a_share, prepare, release
 
 GIB = 1 << 30
@@ -73,7 +73,9 @@ class World:
     def whole(self, gpu: str = GPU, number: int = 100) -> claims.Claim:
         uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
         name = f"whole-{number}" if gpu != GPU else "whole"
-        claim = builders.an_allocated_claim(builders.a_result(gpu), uid=uid, name=name)
+        claim = allocated_claims.an_allocated_claim(
+            allocated_claims.a_result(gpu), uid=uid, name=name
+        )
         assert isinstance(prepare(self.node, claim), ports.Prepared)
         return claim
 

@@ -12,9 +12,9 @@ from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.usage import usage_watch
 from driver.resources.dra import claims
 from simulator import control
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell, users
+from tests.support.builders import allocated_claims
 from tests.unit.kubeletplugin.prepare.test_preparer_shares import GPU, a_share, prepare, release
 
 GIB = 1 << 30
@@ -214,7 +214,7 @@ def test_the_condition_holds_once_the_claim_keeps_to_its_share_of_every_gpu(worl
 
 
 def test_nobody_who_shares_nothing_costs_a_call(world: World) -> None:
-    prepare(world.node, builders.an_allocated_claim())
+    prepare(world.node, allocated_claims.an_allocated_claim())
     world.process(1, 70)
     assert world.look(3) == []
     assert (world.users.asked, world.node.reader.reads) == ([], 1)

@@ -8,7 +8,7 @@ from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import pools as dra_pools
 from driver.resources.dra import slices
-from tests import objects
+from tests.support.builders import objects
 
 NODE = objects.node("node-a")
 

@@ -3,11 +3,12 @@ from dataclasses import replace
 from driver import ids
 from driver.resources.dra import claims
 from driver.scheduling.explain import holders
-from tests import crowds, objects
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 
-def crowd() -> crowds.Crowd:
-    return crowds.of_sizes({"node-a": 4})
+def crowd() -> occupied_nodes.Crowd:
+    return occupied_nodes.of_sizes({"node-a": 4})
 
 
 def test_the_pods_of_a_node_are_its_tenants_with_what_they_hold() -> None:

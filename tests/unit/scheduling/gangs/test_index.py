@@ -8,7 +8,7 @@ from driver import errors, ids, names
 from driver.resources import pod_groups
 from driver.resources.core import pods
 from driver.scheduling.gangs import index as gang_index
-from tests import objects
+from tests.support.builders import objects
 
 KEY = ids.Key("default/train")
 

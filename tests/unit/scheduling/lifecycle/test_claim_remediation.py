@@ -7,7 +7,7 @@ from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation
-from tests import objects
+from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 21, 9, 10, tzinfo=dt.UTC)
 SINCE = "2026-11-21T09:09:00Z"

@@ -6,7 +6,7 @@ from driver import names
 from driver.resources.core import pods
 from driver.scheduling.provisioning import placeholder
 from driver.scheduling.snapshot import node_usage
-from tests import objects, shapes
+from tests.support.builders import objects, shapes
 
 SHAPE = shapes.a_shape(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
 

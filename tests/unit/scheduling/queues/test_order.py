@@ -1,4 +1,4 @@
-from tests.queues import NOON, a_workload, an_engine, line_of, queue, serve
+from tests.support.builders.queues import NOON, a_workload, an_engine, line_of, queue, serve
 
 HOUR = 3600.0
 

@@ -6,8 +6,8 @@ from driver import names
 from driver.resources import queues
 from driver.resources.core import pods
 from driver.scheduling.queues import tree
-from tests import objects
-from tests.queues import members, named, queue
+from tests.support.builders import objects
+from tests.support.builders.queues import members, named, queue
 
 
 def a_pod(namespace: str, **labels: str) -> pods.Pod:

@@ -12,8 +12,8 @@ from driver.controller.web import source as web_source
 from driver.reasons import Reason
 from driver.scheduling.reports import model
 from driver.scheduling.reports.documents import explanation
-from tests import objects
 from tests.fakes import deciding
+from tests.support.builders import objects
 from tests.unit.controller.scheduler import test_cycle, test_gang_scheduler
 
 Raw = dict[str, Any]

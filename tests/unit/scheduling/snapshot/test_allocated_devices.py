@@ -3,17 +3,18 @@ from collections.abc import Sequence
 from driver import ids
 from driver.resources.dra import claims, pools, slices
 from driver.scheduling.snapshot import allocated_devices
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 ONE, TWO = ids.Key("default/one"), ids.Key("default/two")
 
 
 def device(name: str) -> claims.DeviceId:
-    return claims.DeviceId(worlds.DRIVER, "node-a", name)
+    return claims.DeviceId(snapshots.DRIVER, "node-a", name)
 
 
 def allocation(*devices: str | objects.Raw) -> claims.Allocation:
-    found = worlds.holding("x", "node-a", *devices).allocation
+    found = snapshots.holding("x", "node-a", *devices).allocation
     assert found is not None
     return found
 

@@ -14,8 +14,8 @@ from driver.scheduling.reports import catalog, model
 from driver.scheduling.reports.documents import explanation as document_explanation
 from driver.scheduling.reports.documents import local_explanation
 from driver.scheduling.snapshot import allocation_hold, cluster_state
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 from tests.unit.controller.scheduler import test_cycle
 
 KEY = ids.Key("default/pod")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from driver import errors, names
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 from tests.unit.controller.scheduler.test_cycle import a_queue
 
 

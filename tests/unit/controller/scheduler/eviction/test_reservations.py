@@ -4,8 +4,8 @@ from typing import Any
 
 from driver import names
 from driver.kube import gvr
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 def a_reservation(name: str = "kept", count: int = 1, **spec: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ from driver import ids, names
 from driver.controller.scheduler.explain import refresh
 from driver.controller.web import source as web_source
 from driver.scheduling.reports.documents import explanation
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 TOO_BIG = ids.Key("default/too-big")
 AGE_S = 2 * refresh.REFRESH_S

@@ -6,8 +6,8 @@ import pytest
 
 from driver import clock, errors, names
 from driver.kube import gvr
-from tests import objects
 from tests.fakes import deciding
+from tests.support.builders import objects
 from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, leaves
 from tests.unit.controller.scheduler.eviction.test_reservations import a_reservation
 

@@ -3,9 +3,9 @@
 from driver import names
 from driver.controller.web import source as web_source
 from driver.scheduling.reports import catalog, model
-from tests import shapes
 from tests.fakes.deciding import World
 from tests.fakes.demanding import Cluster
+from tests.support.builders import shapes
 
 
 def seen(world: World) -> model.Shapes:

@@ -3,8 +3,8 @@
 import pytest
 
 from driver import errors, names
-from tests import objects, shapes
 from tests.fakes.demanding import Cluster
+from tests.support.builders import objects, shapes
 from tests.unit.controller.scheduler.test_cycle import a_queue
 from tests.unit.controller.scheduler.test_gang_scheduler import a_gang
 

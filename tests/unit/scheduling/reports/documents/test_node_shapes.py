@@ -1,7 +1,7 @@
 """Nodes on demand, as they are reported."""
 
 from driver.scheduling.reports import model
-from tests import fleets
+from tests.support.scenarios import fleets
 
 DEMAND = fleets.a_reading(fleets.on_demand()).shapes()
 EIGHT, ONE = DEMAND.items
