@@ -15,7 +15,7 @@ from driver.resources import queues, reservations
 from hack.cluster import api
 from hack.cluster.errors import CommandFailedError
 from hack.crds import kinds
-from tests.e2e.test_leadership import CONTROLLERS
+from tests.e2e.leadership import CONTROLLERS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NAMESPACE = "e2e-kinds"

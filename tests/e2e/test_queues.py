@@ -18,7 +18,7 @@ from hack.cluster import api
 from hack.cluster import errors as cluster_errors
 from tests.e2e import manifest, playground
 from tests.e2e.conftest import ROOT, hack
-from tests.e2e.test_leadership import CONTROLLERS, holder, leader
+from tests.e2e.leadership import CONTROLLERS, holder, leader
 
 pytestmark = [pytest.mark.timeout(600)]
 Raw = playground.Raw

@@ -2,7 +2,6 @@
 
 import json
 
-from driver import ids
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import ports
 from tests.fakes import gpunode, partitioning
@@ -15,7 +14,7 @@ OTHER_HALF = f"{WHOLE}-mig-3g40gb-0"
 
 
 def a_claim(node: gpunode.GpuNode, *devices: str, number: int = 1) -> ports.ClaimRef:
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    uid = allocated_claims.numbered_uid(number)
     results = [
         allocated_claims.a_result(device, request=f"r{n}") for n, device in enumerate(devices)
     ]

@@ -30,12 +30,6 @@ SEEDS = range(400)
 
 
 @pytest.fixture(scope="module")
-def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
 def same(built: Path) -> Iterator[differential.Ours]:
     """An allocator that answers what the reference answers."""
     with reference.Reference(built) as running:

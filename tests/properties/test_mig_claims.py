@@ -58,7 +58,7 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     def ref(self, number: int) -> ports.ClaimRef:
-        uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+        uid = allocated_claims.numbered_uid(number)
         return ports.ClaimRef("default", f"claim-{number}", uid)
 
     @stateful.rule(number=CLAIMS, parts=st.lists(PARTS, min_size=1, max_size=2), death=DEATH)

@@ -119,7 +119,7 @@ def a_claim(number: int, face: str) -> claims.Claim:
     if face in {"-mps", "-ts"}:
         consumed = {"memory": quantities.parse("20Gi"), "compute": quantities.parse("25")}
         result = dataclasses.replace(result, share_id=f"share-{number}", consumed=consumed)
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    uid = allocated_claims.numbered_uid(number)
     return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from driver import clock, ids
+from driver import clock
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import composition, ports
 from driver.resources import quantities
@@ -60,7 +60,7 @@ def a_claim(number: int, device: str) -> claims.Claim:
     result = dataclasses.replace(
         allocated_claims.a_result(device), consumed={} if "-mig-" in device else amounts
     )
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    uid = allocated_claims.numbered_uid(number)
     return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
 
 

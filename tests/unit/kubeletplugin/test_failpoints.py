@@ -53,11 +53,6 @@ def two_steps(node: gpunode.GpuNode) -> planner.Plan:
     return planner.Plan(whole.devices, tuple(setting))
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def carried_out(
     node: gpunode.GpuNode, hardware: Hardware, watch: failpoints.Observer = failpoints.NO_OBSERVER
 ) -> None:

@@ -1,7 +1,5 @@
 """The process dies after every single act on a MIG claim; a new one ends in the same state."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors
@@ -40,11 +38,6 @@ UNPREPARE = [
     "step done: mig-off-again",
     *["file removed"] * 4,  # the spec, what was told of each request, the record
 ]
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def a_claim(node: gpunode.GpuNode) -> ports.ClaimRef:

@@ -11,8 +11,8 @@ import urllib3
 from driver import clock
 from driver.controller.web import leader_proxy, ports
 from driver.controller.web.auth import guard, token_reviews
+from tests.fakes import review_api
 from tests.support import web_page
-from tests.unit.controller.web.auth import test_rules
 
 AWAY = web_page.Fixed(
     ports.NotLeader("this replica stands by; leader-0 leads: ask that one", "leader-0")
@@ -108,7 +108,7 @@ def test_with_a_certificate_it_speaks_tls_alone(tmp_path: Path) -> None:
 
 
 def test_a_guarded_page_answers_tokens_alone() -> None:
-    api = test_rules.Api()
+    api = review_api.Api()
     known = guard.Guard(token_reviews.TokenReviewer(api, clock.SystemClock()), local=False)
     app = web_page.an_application(web_page.Fixed(web_page.a_reading()), known)
     with web_page.served(app) as found:
@@ -131,7 +131,7 @@ def test_a_standby_hands_requests_to_the_leader_with_their_token(tmp_path: Path)
     ours.write_bytes(pair[0])
     authority.issue_cert("other.example.com").cert_chain_pems[0].write_to_path(others)
     asked = guard.Guard(
-        token_reviews.TokenReviewer(test_rules.Api(), clock.SystemClock()), local=False
+        token_reviews.TokenReviewer(review_api.Api(), clock.SystemClock()), local=False
     )
     leading = web_page.an_application(web_page.Fixed(web_page.a_reading()), asked)
     with web_page.served(leading, pair=pair) as leader:

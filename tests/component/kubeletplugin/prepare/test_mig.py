@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from driver import clock, errors, ids, reasons
+from driver import clock, errors, reasons
 from driver.devices import faces, mig
 from driver.kubeletplugin import composition, config, ports
 from tests.fakes import gpunode, simulated_node
@@ -41,7 +41,7 @@ def a_claim(node: simulated_node.SimulatedNode, *parts: str, number: int = 1) ->
     for part in parts:
         index, dash, rest = part.partition("-")
         results.append(allocated_claims.a_result(f"{wholes[int(index)]}{dash}{rest}", request=part))
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+    uid = allocated_claims.numbered_uid(number)
     claim = allocated_claims.an_allocated_claim(*results, uid=uid, name=f"claim-{number}")
     node.reader.claims[claim.key] = claim
     return ports.ClaimRef(claim.namespace, claim.name, claim.uid)

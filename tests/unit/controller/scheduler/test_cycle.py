@@ -5,16 +5,7 @@ from typing import Any
 from driver import names
 from tests.fakes.deciding import World
 from tests.support.builders import objects
-
-
-def a_queue(name: str, **spec: Any) -> dict[str, Any]:
-    return {"kind": "Queue", "metadata": objects.meta(name, None, generation=1), "spec": spec}
-
-
-def a_pod_of(queue: str, name: str, **spec: Any) -> list[dict[str, Any]]:
-    pod = objects.a_pod(name, f"{name}-gpu", **spec)
-    pod["metadata"]["labels"] = {names.QUEUE_LABEL: queue}
-    return [objects.a_claim(f"{name}-gpu"), pod]
+from tests.support.builders.scheduler_objects import a_pod_of, a_queue
 
 
 def placed(world: World, *found: str) -> list[str]:

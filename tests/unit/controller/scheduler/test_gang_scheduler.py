@@ -1,21 +1,9 @@
 """Gangs through the decider: all members are written and bound together, or none is."""
 
-from typing import Any
-
 from driver import names
 from tests.fakes.deciding import World
 from tests.support.builders import objects
-from tests.unit.scheduling.gangs.test_index import a_member
-
-
-def a_gang(count: int, **annotations: str) -> list[dict[str, Any]]:
-    found = []
-    for at in range(count):
-        found += [
-            objects.a_claim(f"m{at}-gpu"),
-            a_member(f"m{at}", str(count), **annotations),
-        ]
-    return found
+from tests.support.builders.scheduler_objects import a_gang, a_member
 
 
 def reached(world: World, *members: str) -> None:

@@ -14,9 +14,9 @@ from driver.controller.web import application, metrics, ports, views
 from driver.controller.web.auth import guard, rules, token_reviews
 from driver.scheduling.reports import catalog, read_model
 from tests.fakes import clock as clocks
+from tests.fakes import review_api
 from tests.support import web_page
 from tests.support.scenarios import fleets
-from tests.unit.controller.web.auth import test_rules
 
 STATIC = Path(application.__file__).parent / "static"
 R = web_page.a_reading()
@@ -251,8 +251,8 @@ def test_a_page_stands_still_where_that_is_asked() -> None:
     assert "hx-trigger" not in one.get("/?live=off").text
 
 
-def guarded(api: test_rules.Api | None = None) -> FlaskClient:
-    known = token_reviews.TokenReviewer(api or test_rules.Api(), clocks.FakeClock())
+def guarded(api: review_api.Api | None = None) -> FlaskClient:
+    known = token_reviews.TokenReviewer(api or review_api.Api(), clocks.FakeClock())
     return client(guarded=guard.Guard(known, local=False, secure=True))
 
 
@@ -278,7 +278,7 @@ def test_a_good_token_reads_and_a_bad_one_does_not() -> None:
 
 
 def test_whoever_lacks_a_right_is_told_which() -> None:
-    api = test_rules.Api()
+    api = review_api.Api()
     api.may = False
     answer = guarded(api).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
     assert answer.status_code == 403
@@ -327,7 +327,7 @@ def test_a_page_whose_token_has_gone_takes_its_reader_to_the_form() -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_told() -> None:
-    class Silent(test_rules.Api):
+    class Silent(review_api.Api):
         def create(self, *_: Any) -> dict[str, Any]:
             raise errors.Unreachable(0, "", "timed out")
 

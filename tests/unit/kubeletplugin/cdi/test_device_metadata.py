@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,11 +19,6 @@ GIB = 1 << 30
 DRIVER = "gpu.ration.dev"
 SHARE = "gpu-0000-53-00-0-ts"
 FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def a_device(

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
 
@@ -9,26 +8,10 @@ from driver.devices import faces
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
 from tests.fakes import gpunode
+from tests.fakes.migclaims import prepared, refused
 from tests.support.builders import allocated_claims
 
 CONFIG = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig"}
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Prepared), answer
-    return answer
-
-
-def refused(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Refused:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Refused), answer
-    return answer
 
 
 def test_a_whole_gpu_is_prepared_and_named_by_claim_and_device(node: gpunode.GpuNode) -> None:

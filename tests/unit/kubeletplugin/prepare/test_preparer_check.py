@@ -1,7 +1,5 @@
 """Looking whether a claim would be prepared: the same answer as Prepare's, and nothing done."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors, ids, reasons
@@ -10,11 +8,6 @@ from tests.fakes import gpunode
 from tests.support.builders import allocated_claims
 
 ODD = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": 1}
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def asked(node: gpunode.GpuNode, ref: ports.ClaimRef) -> reasons.Reason | None:

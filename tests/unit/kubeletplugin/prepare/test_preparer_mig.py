@@ -23,11 +23,6 @@ from tests.fakes.migclaims import (
 from tests.support.builders import allocated_claims
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
     node: gpunode.GpuNode,
 ) -> None:

@@ -1,7 +1,5 @@
 """What fails, is busy, is lost or moves while MIG devices are made and taken back."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors
@@ -22,11 +20,6 @@ from tests.fakes.migclaims import (
     refused,
     spec_nodes,
 )
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 @pytest.mark.parametrize("times", [1, 2])

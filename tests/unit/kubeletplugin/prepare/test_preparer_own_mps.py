@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from driver import names, reasons
+from driver import reasons
 from driver.api import nvidia
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
@@ -15,43 +15,20 @@ from simulator import state
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE, by_hand
 from tests.support.builders import allocated_claims
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import board, edits, prepare, release
+from tests.support.node.claim_mps import (
+    OTHER,
+    PART,
+    a_claim,
+    a_part,
+    modes,
+    mps,
+    prepared,
+    whole,
+)
+from tests.support.node.shares import board, edits, prepare, release
 
-OTHER = "gpu-0000-64-00-0"
-PART = f"{WHOLE}-mig-1g10gb-0"
 PINNED, PERCENT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 LIMITED = {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def mps(settings: dict[str, Any] | None = None, kind: str = "GpuConfig") -> dict[str, Any]:
-    sharing: dict[str, Any] = {"strategy": "MPS"}
-    if settings is not None:
-        sharing["mps"] = settings
-    return {"apiVersion": names.CONFIG_VERSION, "kind": kind, "sharing": sharing}
-
-
-def a_claim(*devices: str, configs: tuple[dict[str, Any], ...] = ()) -> claims.Claim:
-    results = [allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
-    return allocated_claims.an_allocated_claim(*results, configs=configs)
-
-
-def whole(*devices: str, **settings: Any) -> claims.Claim:
-    return a_claim(*(devices or (WHOLE,)), configs=(mps(settings),))
-
-
-def a_part(**settings: Any) -> claims.Claim:
-    return a_claim(PART, configs=(mps(settings, "MigDeviceConfig"),))
-
-
-def prepared(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared:
-    answer = prepare(node, claim)
-    assert isinstance(answer, ports.Prepared), answer
-    return answer
 
 
 def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
@@ -66,11 +43,6 @@ def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
 def uuid(node: gpunode.GpuNode, device: str) -> str:
     of = node.nvml.machine
     return next(gpu.uuid for gpu in of.gpus if gpu.slot.pci[5:7] == device.split("-")[2])
-
-
-def modes(node: gpunode.GpuNode) -> list[int]:
-    of = node.nvml.machine
-    return [of.board(gpu).compute_mode for gpu in of.gpus]
 
 
 def compute_instances(node: gpunode.GpuNode) -> Iterator[state.ComputeInstance]:

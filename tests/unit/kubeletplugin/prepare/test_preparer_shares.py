@@ -7,69 +7,29 @@ from typing import Any
 
 import pytest
 
-from driver import ids, reasons
+from driver import reasons
 from driver.api import offerings
 from driver.kubeletplugin import ports
-from driver.resources import quantities
 from driver.resources.dra import claims
 from tests.fakes import gpunode
 from tests.support.builders import allocated_claims
-
-GPU = "gpu-0000-53-00-0"
-VERSION = "resource.ration.dev/v1alpha1"
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def a_share(
-    number: int, face: str = "mps", gib: int = 20, percent: int = 25, **more: Any
-) -> claims.Claim:
-    result = dataclasses.replace(
-        allocated_claims.a_result(f"{GPU}-{face}"),
-        share_id=f"share-{number}",
-        consumed={
-            "memory": quantities.parse(f"{gib}Gi"),
-            "compute": quantities.parse(str(percent)),
-        },
-    )
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}", **more)
-
-
-def interval(name: str) -> list[dict[str, Any]]:
-    sharing = {"strategy": "TimeSlicing", "timeSlicing": {"interval": name}}
-    return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
+from tests.support.node.shares import (
+    GPU,
+    VERSION,
+    a_share,
+    board,
+    edits,
+    interval,
+    prepare,
+    release,
+    two_shares,
+    uuid,
+)
 
 
 def several_users(asked: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
     sharing = {"strategy": "MPS", "mps": {"multiUser": asked}}
     return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
-
-
-def prepare(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared | ports.Refused:
-    return node.process().preparer.prepare(node.allocate(claim), gpunode.never)
-
-
-def release(node: gpunode.GpuNode, claim: claims.Claim) -> None:
-    ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
-    assert node.process().preparer.unprepare(ref) is None
-
-
-def edits(node: gpunode.GpuNode, claim: claims.Claim) -> Any:
-    (device,) = json.loads(node.spec_path(claim.uid).read_bytes())["devices"]
-    return device["containerEdits"]
-
-
-def board(node: gpunode.GpuNode) -> Any:
-    of = node.nvml.machine
-    return of.board(of.gpus[0])
-
-
-def uuid(node: gpunode.GpuNode) -> str:
-    return node.nvml.machine.gpus[0].uuid
 
 
 def test_an_mps_share_has_its_own_limits_and_its_daemons_directories(
@@ -450,23 +410,6 @@ def test_a_share_that_isolates_less_than_is_needed_is_refused_for_good(
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.permanent) == (reasons.Reason.ISOLATION_TOO_WEAK, True)
     assert node.files() == {}
-
-
-def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
-    """One claim with two requests, `first` and `second`, both given shares of one GPU."""
-    given = {"first": (first_gib, 30), "second": (second_gib, 60)}
-    results = [
-        dataclasses.replace(
-            allocated_claims.a_result(f"{GPU}-mps", request=name),
-            share_id=f"share-{name}",
-            consumed={
-                "memory": quantities.parse(f"{gib}Gi"),
-                "compute": quantities.parse(str(percent)),
-            },
-        )
-        for name, (gib, percent) in given.items()
-    ]
-    return allocated_claims.an_allocated_claim(*results)
 
 
 def test_two_requests_of_one_claim_on_one_gpu_have_limits_of_their_own(

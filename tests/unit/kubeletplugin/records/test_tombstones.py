@@ -1,5 +1,4 @@
 import dataclasses
-from pathlib import Path
 
 import pytest
 
@@ -14,11 +13,6 @@ from tests.support.builders import allocated_claims
 POD = claims.Consumer("", "pods", "pod-1", "pod-uid")
 HOLD = claims.Consumer(names.GROUP, names.HOLD_RESOURCE, "pod-1", "pod-uid")
 GROUP = claims.Consumer("scheduling.k8s.io", "podgroups", "group-1", "group-uid")
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def reserved(*consumers: claims.Consumer) -> claims.Claim:

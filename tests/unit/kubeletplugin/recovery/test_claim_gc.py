@@ -10,7 +10,7 @@ from driver.kubeletplugin.recovery import claim_gc
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode
 from tests.support.builders import allocated_claims
-from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
+from tests.support.node import shares
 
 
 class Processes:

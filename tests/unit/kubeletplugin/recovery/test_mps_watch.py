@@ -12,7 +12,7 @@ from driver.kubeletplugin.usage import claim_pods
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
 from tests.support.builders import allocated_claims
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import VERSION, a_share, prepare, release
+from tests.support.node.shares import VERSION, a_share, prepare, release
 
 
 class Said:

@@ -9,11 +9,6 @@ from tests.fakes import gpunode
 from tests.fakes.migclaims import EIGHTH, HALF, WHOLE, a_claim, mig_of, prepared
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def lose(node: gpunode.GpuNode) -> None:
     node.nvml.machine.lose(node.nvml.machine.gpus[0])
 

@@ -1,6 +1,5 @@
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -10,11 +9,6 @@ from driver.kubeletplugin.recovery import recovery
 from simulator import machine, profile
 from tests.fakes import gpunode, nvml
 from tests.support.builders import allocated_claims
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:

@@ -15,7 +15,7 @@ from simulator import control
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell, users
 from tests.support.builders import allocated_claims
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import GPU, a_share, prepare, release
+from tests.support.node.shares import GPU, a_share, prepare, release
 
 GIB = 1 << 30
 POD, OTHER, STRANGER = (ids.PodUid(f"pod-{name}") for name in ("mine", "other", "stranger"))

@@ -16,7 +16,7 @@ from tests.fakes import quickstart
 from tests.fakes.deciding import World
 from tests.support import web_page
 from tests.support.builders import objects
-from tests.unit.controller.scheduler.test_cycle import a_queue
+from tests.support.builders.scheduler_objects import a_queue
 
 RULES = backfill_plan.BackfillRules(600.0, 300.0, 1.0)
 

@@ -15,8 +15,7 @@ from driver.scheduling.reports.documents import explanation as document_explanat
 from driver.scheduling.reports.documents import local_explanation
 from driver.scheduling.snapshot import allocation_hold, cluster_state
 from tests.fakes.deciding import World
-from tests.support.builders import objects
-from tests.unit.controller.scheduler import test_cycle
+from tests.support.builders import objects, scheduler_objects
 
 KEY = ids.Key("default/pod")
 
@@ -143,7 +142,9 @@ def test_a_node_that_does_not_exist_is_named(read: object) -> None:
 
 def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
     world = World(2)
-    world.add(test_cycle.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"}))
+    world.add(
+        scheduler_objects.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"})
+    )
     request = objects.a_request("gpu", 2)
     world.add(objects.a_claim("claim", request), objects.a_pod(nodeName="node-0"))
     world.settle()

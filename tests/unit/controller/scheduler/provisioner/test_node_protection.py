@@ -8,8 +8,8 @@ from driver import clock, errors, names
 from driver.kube import gvr
 from tests.fakes import deciding
 from tests.support.builders import objects
-from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, leaves
-from tests.unit.controller.scheduler.eviction.test_reservations import a_reservation
+from tests.support.builders.scheduler_objects import a_pod, a_reservation
+from tests.support.scenarios.scheduled_pods import leaves
 
 KEPT = {names.KARPENTER_KEEP: "true", names.AUTOSCALER_KEEP: "true"}
 COMPLETE = {names.POOL_COMPLETE: "true"}

@@ -5,8 +5,7 @@ import pytest
 from driver import errors, names
 from tests.fakes.demanding import Cluster
 from tests.support.builders import objects, shapes
-from tests.unit.controller.scheduler.test_cycle import a_queue
-from tests.unit.controller.scheduler.test_gang_scheduler import a_gang
+from tests.support.builders.scheduler_objects import a_gang, a_queue
 
 
 def test_a_pod_that_finds_no_gpu_has_one_node_asked_for_and_is_told() -> None:
