@@ -113,7 +113,7 @@ def each_mode_runs(field: playground.Playground) -> None:
         field.delete_pod(f"{mode}-pod")
 
 
-def test_two_commands_are_enough_for_a_gpu_of_each_kind_and_for_the_test_of_the_chart(
+def test_two_commands_install_and_serve_every_kind_of_gpu_and_helm_test(
     cluster: api.Cluster, field: playground.Playground, host: Path, dist: Path, tmp_path: Path
 ) -> None:
     (install,) = (line for line in INSTALL if line.startswith("helm install"))

@@ -83,7 +83,7 @@ def wrong(body: Raw) -> Raw:
     return body
 
 
-def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
+def test_unpreparable_pods_are_evicted_with_backoff_and_bare_pods_are_not(
     field: playground.Playground, scheduler_node: str
 ) -> None:
     apply(field, wrong(playground.a_claim("bare")), wrong(playground.a_template("odd")))

@@ -302,7 +302,7 @@ def test_nobody_exceeds_a_limit_by_what_may_be_placed(
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=5))
-def test_what_is_left_out_of_a_tree_leaves_the_rest_as_it_would_be_without_it(
+def test_an_omitted_queue_leaves_the_tree_as_if_it_did_not_exist(
     drawn: list[tuple[int | None, int | None]],
 ) -> None:
     found = [

@@ -47,7 +47,7 @@ kept = st.one_of(there, failed)
 
 
 @given(st.lists(st.tuples(st.booleans(), gone, kept), max_size=12))
-def test_a_record_is_reclaimed_exactly_after_two_looks_in_a_row_that_found_its_claim_gone(
+def test_a_record_is_reclaimed_after_two_consecutive_checks_that_miss_its_claim(
     looks: list[tuple[bool, staleness.ReadResult, staleness.ReadResult]],
 ) -> None:
     count = 0

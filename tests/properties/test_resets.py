@@ -125,7 +125,7 @@ def a_claim(number: int, face: str) -> claims.Claim:
 
 @settings(max_examples=60)
 @given(FOUND, FOUND)
-def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
+def test_a_gpu_is_reset_exactly_when_it_requests_one_and_is_unused(
     first: Found, second: Found
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

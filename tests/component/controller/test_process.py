@@ -34,7 +34,7 @@ def controllers() -> Iterator[list[Process]]:
         yield running
 
 
-def test_a_document_of_what_is_usual_that_makes_no_sense_stops_it_with_the_place(
+def test_an_invalid_workload_mix_stops_the_controller_and_names_the_field(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     told = {
@@ -123,7 +123,7 @@ def refused(api: api_server.ApiServer, name: str, *conditions: tuple[str, str, s
     api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name, status={**status, "devices": devices}))
 
 
-def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_eviction(
+def test_a_passed_refusal_retries_prepare_and_a_permanent_one_evicts_the_pod(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     start(controllers, api, tmp_path)
@@ -145,7 +145,7 @@ def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_evictio
     waiting.until(lambda: {one["reason"] for one in api.all(gvr.EVENTS)} == {"PodEvicted"})
 
 
-def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_asked_for(
+def test_a_pod_over_its_share_is_evicted_where_the_flag_asks_for_it(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     start(controllers, api, tmp_path, "--evict-over-share")

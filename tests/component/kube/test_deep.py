@@ -66,7 +66,7 @@ def kube(tmp_path: Path) -> Iterator[client.KubeClient]:
         serving.shutdown()
 
 
-def test_a_claim_that_is_nested_too_deeply_is_known_and_asks_for_what_cannot_be_weighed(
+def test_a_claim_nested_too_deeply_is_known_and_its_usage_is_unknown(
     kube: client.KubeClient,
 ) -> None:
     known: store.Store[claims.Claim] = store.Store()

@@ -156,7 +156,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
         assert hooks() == {container_toolkit.PROGRAMS[1]}
 
 
-def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(
+def test_a_late_driver_is_awaited_and_then_used_without_a_restart(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:
     refs = battered.claims()

@@ -209,7 +209,7 @@ def test_a_nodes_pods_see_the_hosts_processes_and_files() -> None:
     assert "hostPID" not in workload(found, "controller")["spec"]["template"]["spec"]
 
 
-def test_every_folder_of_the_node_has_one_path_in_the_pod_and_on_the_host() -> None:
+def test_every_host_path_is_mounted_at_the_same_path_in_the_pod() -> None:
     found = rendered.objects(EVERYTHING)
     for component in ("kubeletplugin", "mps"):
         spec = workload(found, component)["spec"]["template"]["spec"]

@@ -52,7 +52,7 @@ def test_a_grave_xid_taints_the_gpu_and_says_what_clears_it(code: int) -> None:
     assert health.is_healthy([ailment]) is False
 
 
-def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked() -> None:
+def test_only_failures_of_a_whole_gpu_or_node_evict_and_only_when_configured() -> None:
     faults: list[health.Observation] = [XidEvent(GPU, 48), XidEvent(GPU, 79), LOST]
     assert {effect for _, _, effect in taints(*faults)} == {"NoSchedule"}
     assert taints(*faults, policy=EVICTING) == [
@@ -206,7 +206,7 @@ def test_a_gpu_whose_events_cannot_be_had_is_no_worse_for_it() -> None:
     assert found(WELL, Watched(GPU, "Not Supported"), Watched(GPU)) == ()
 
 
-def test_a_fault_of_an_instance_is_its_own_and_that_of_the_gpu_is_everybodys() -> None:
+def test_a_mig_instances_fault_is_its_own_and_the_gpus_affects_all() -> None:
     first, second = Instance(7, 0), Instance(8, 0)
     both = found(XidEvent(GPU, 48, first), XidEvent(GPU, 119), XidEvent(GPU, 95, Instance(7)))
     assert [one.value for one in health.instance_ailments(both, first)] == ["48", "95", "119"]

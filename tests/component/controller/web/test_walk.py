@@ -115,7 +115,7 @@ def test_a_claim_leads_to_its_pod_its_node_its_gpu_and_back(
     assert browsers.said(browser) == []
 
 
-def test_a_piece_of_a_bar_lies_where_the_device_does_and_leads_to_its_claim(
+def test_a_bar_segment_has_its_devices_position_and_links_to_the_claim(
     browser: browsers.Browser, base: str
 ) -> None:
     browser.get(f"{base}/nodes/gpu-1/gpus/{GPU.name}")

@@ -83,7 +83,7 @@ def what_a_container_gets(
     return {one["uuid"]: one["limit"] for one in json.loads(done.stdout)["devices"]}
 
 
-def test_a_container_of_a_claim_of_two_gpus_has_both_and_each_with_its_limit(
+def test_a_container_of_a_two_gpu_claim_has_both_with_their_limits(
     supervised: mpsnode.Node, node: simulated_node.SimulatedNode
 ) -> None:
     before = node.gpus()

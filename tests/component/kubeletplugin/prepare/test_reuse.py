@@ -212,7 +212,7 @@ def test_gpus_that_are_given_on_before_they_are_let_go_are_never_two_claims(
 
 @pytest.mark.parametrize("wait_s", [0.5])
 @pytest.mark.parametrize("face", ["", "-mig-1g10gb-4", "-mps", "-ts"])
-def test_who_comes_while_the_last_one_is_never_let_go_is_refused_after_the_wait(
+def test_a_claim_is_refused_after_the_wait_when_the_previous_is_never_released(
     node: mpsnode.Node,
     core: composition.Core,
     reader: gpunode.FakeReader,

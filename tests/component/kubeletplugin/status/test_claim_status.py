@@ -69,7 +69,7 @@ def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
     assert (first.field_manager, first.query["force"]) == ("ration-kubeletplugin", "true")
 
 
-def test_a_server_that_refuses_and_goes_away_gets_the_last_word_when_it_is_back(
+def test_the_latest_status_is_written_once_the_server_is_back(
     api: api_server.ApiServer, conditions: claim_status.ClaimStatusWriter
 ) -> None:
     api.faults.add(faults.Answer(403, "Forbidden"), faults.writes, times=2)

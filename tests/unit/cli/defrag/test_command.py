@@ -70,7 +70,7 @@ def test_what_fits_now_needs_no_move(scattered: str) -> None:
     assert (code, "Nothing to do: fits now on node-a: gpu-1" in text) == (0, True)
 
 
-def test_a_plan_that_leaves_a_pod_without_a_place_is_refused_unless_it_is_allowed(
+def test_a_plan_that_leaves_a_pod_unplaced_is_refused_unless_allowed(
     tmp_path: Path,
 ) -> None:
     there = running("web-1", "node-a", "gpu-0"), running("web-2", "node-a", "gpu-1")

@@ -71,9 +71,7 @@ def test_with_no_leaving_nothing_ends_however_long_it_lasts() -> None:
     assert (fates["one"].departed, fates["two"].placed) == (None, None)
 
 
-def test_what_leaves_at_a_time_makes_room_for_what_comes_then_but_those_that_wait_go_first() -> (
-    None
-):
+def test_devices_freed_at_a_time_go_to_pending_pods_before_arriving_ones() -> None:
     tasks = a_task("one", lasts=10.0), a_task("waits", at=1.0), a_task("comes", at=10.0)
     fates = run(a_desk({"node-a": 1}), *tasks)
     assert (fates["waits"].placed, fates["comes"].placed) == (10.0, None)

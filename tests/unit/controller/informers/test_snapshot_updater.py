@@ -106,7 +106,7 @@ def test_without_a_change_nothing_is_brought() -> None:
     assert view.revision == mark
 
 
-def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
+def test_the_response_to_our_write_is_applied_before_its_watch_event() -> None:
     found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     fed.apply()

@@ -153,7 +153,7 @@ def test_of_two_single_pods_of_one_claim_both_run_once_it_is_written() -> None:
     assert world.device("late-gpu") not in {None, world.device("shared")}
 
 
-def test_a_gang_and_a_pod_of_one_claim_that_are_served_together_do_not_both_decide() -> None:
+def test_a_gang_and_a_pod_sharing_a_claim_do_not_both_allocate_it() -> None:
     def member(name: str) -> dict[str, Any]:
         pod = objects.a_pod(name, "shared")
         pod["metadata"]["labels"] = {names.GANG_LABEL: "g"}

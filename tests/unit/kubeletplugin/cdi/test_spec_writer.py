@@ -69,7 +69,7 @@ def test_a_claims_spec_has_the_hosts_paths_where_the_plugin_sees_them_elsewhere(
         assert shown == (GOLDEN / "without-hook.json").read_text()
 
 
-def test_the_second_spec_has_the_same_bytes_and_a_hook_that_comes_is_in_the_next(
+def test_a_second_spec_is_identical_and_a_new_hook_is_in_the_next(
     node: gpunode.GpuNode,
 ) -> None:
     process = node.process()

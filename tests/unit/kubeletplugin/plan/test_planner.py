@@ -54,7 +54,7 @@ def test_admin_access_neither_holds_nor_is_held_off() -> None:
     assert planner.find_overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
 
 
-def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> None:
+def test_a_mig_device_enables_mig_and_is_created_at_its_placement() -> None:
     made = planned(a_part(HALF, 4))
     on, make = made.steps
     assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {})
@@ -65,7 +65,7 @@ def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> Non
     assert device.edits.instance == mig.InstanceRef(GPU, 9, mig.Placement(4, 4))
 
 
-def test_mig_that_is_on_for_others_stays_on_and_for_our_claims_the_last_turns_it_off() -> None:
+def test_mig_enabled_by_others_stays_on_and_our_last_claim_disables_ours() -> None:
     foreign = planned(a_part(EIGHTH, 0, enabled=True))
     assert [step.act for step in foreign.steps] == ["mig-make"]
     shared = planned(a_part(EIGHTH, 0, enabled=True), on_for_us=frozenset({GPU}))

@@ -326,7 +326,7 @@ def test_a_torn_spec_beside_a_damaged_record_names_no_gpu(node: gpunode.GpuNode)
     prepared(node, node.allocate(another()))
 
 
-def test_a_claim_of_a_gpu_that_hangs_is_refused_at_once_and_only_for_now(
+def test_a_claim_on_a_hanging_gpu_is_refused_at_once_and_can_be_retried(
     node: gpunode.GpuNode,
 ) -> None:
     ref = node.allocate(allocated_claims.an_allocated_claim())

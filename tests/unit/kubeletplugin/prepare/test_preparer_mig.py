@@ -235,7 +235,7 @@ def test_every_kind_of_profile_can_be_had(
     assert mig_of(node, name) == gpu.mig
 
 
-def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
+def test_where_mig_needs_a_reset_devices_are_created_once_it_is_enabled(
     tmp_path: Path,
 ) -> None:
     node = gpunode.GpuNode(tmp_path, product="dgx-a100")
@@ -251,7 +251,7 @@ def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
     assert (mig_of(node, name).enabled, mig_of(node, name).instances) == (True, ())
 
 
-def test_nodes_that_the_host_has_not_made_yet_are_given_by_number_and_wrong_ones_are_not(
+def test_missing_device_nodes_are_granted_by_number_and_wrong_ones_are_refused(
     node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = a_claim(node, EIGHTH)

@@ -60,7 +60,7 @@ def environment(edit: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("order", [(WHOLE, OTHER), (OTHER, WHOLE)])
-def test_a_claims_gpus_are_under_one_daemon_of_its_own_in_the_order_of_their_uuids(
+def test_a_claims_gpus_share_one_mps_daemon_in_uuid_order(
     node: gpunode.GpuNode, order: tuple[str, str]
 ) -> None:
     claim = whole(*order)
@@ -98,7 +98,7 @@ def test_limits_reach_the_daemon_and_the_containers(node: gpunode.GpuNode) -> No
     }
 
 
-def test_every_device_of_the_claim_brings_the_same_edits_so_a_container_has_them_once(
+def test_every_device_of_a_claim_has_the_same_container_edits(
     node: gpunode.GpuNode,
 ) -> None:
     claim = whole(WHOLE, OTHER, **LIMITED)

@@ -85,7 +85,7 @@ def test_pods_of_any_user_are_served_where_the_driver_can(node: gpunode.GpuNode)
     assert node.daemons.desired[uuid(node)].multi_user
 
 
-def test_an_older_driver_serves_one_user_at_a_time_and_is_not_asked_for_more(
+def test_an_older_driver_serves_one_mps_user_at_a_time(
     node: gpunode.GpuNode,
 ) -> None:
     node.nvml.machine.state.loaded_driver = "550.163.01"
@@ -164,7 +164,7 @@ def test_what_was_set_before_the_plugin_started_is_set_again(node: gpunode.GpuNo
     assert board(node).timeslice == 3
 
 
-def test_a_gpu_that_its_administrator_made_exclusive_is_open_while_claims_take_turns_on_it(
+def test_an_exclusive_gpu_is_in_default_mode_while_claims_time_slice_it(
     node: gpunode.GpuNode,
 ) -> None:
     board(node).compute_mode = 3
@@ -193,7 +193,7 @@ def test_a_gpu_that_its_administrator_made_exclusive_is_so_again_after_mps(
 
 @pytest.mark.parametrize(("face", "shared"), [("mps", 3), ("ts", 0)])
 @pytest.mark.parametrize("before", [0, 2, 3])
-def test_a_gpu_that_hangs_as_its_claims_end_has_its_administrators_mode_once_it_answers(
+def test_a_hanging_gpu_gets_its_administrators_mode_back_once_it_answers(
     node: gpunode.GpuNode, face: str, shared: int, before: int
 ) -> None:
     board(node).compute_mode = before
@@ -246,7 +246,7 @@ def test_who_does_not_agree_is_refused_and_disturbs_nobody(
 
 @pytest.mark.parametrize("face", ["mps", "ts"])
 @pytest.mark.parametrize("part", [{"gib": 1, "percent": 40}, {"gib": 30, "percent": 1}])
-def test_what_a_share_still_has_that_the_api_counts_no_more_is_not_given_again(
+def test_a_share_still_prepared_but_no_longer_allocated_is_not_given_again(
     node: gpunode.GpuNode, face: str, part: dict[str, int]
 ) -> None:
     left, beside, new = (a_share(number, face, **part) for number in (1, 2, 3))
@@ -362,7 +362,7 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("face", ["mps", "ts"])
-def test_a_share_that_was_half_unprepared_has_all_its_settings_when_it_is_prepared_again(
+def test_a_partly_unprepared_share_gets_all_its_settings_when_prepared_again(
     node: gpunode.GpuNode, face: str
 ) -> None:
     claim = a_share(1, face, configs=interval("Long") if face == "ts" else ())

@@ -29,7 +29,7 @@ def test_its_taints_and_its_allocator_follow_the_present() -> None:
     assert [taint.key for taint in found.taints] == [names.WITHDRAWN_TAINT]
 
 
-def test_a_device_in_use_of_a_gpu_that_is_gone_is_marked_withdrawn_and_keeps_its_counters() -> None:
+def test_a_missing_gpus_device_in_use_is_marked_withdrawn_and_keeps_its_counters() -> None:
     before = pool(PLAIN)
     found = kept(pool(), before, NAME)
     (group,) = found.groups

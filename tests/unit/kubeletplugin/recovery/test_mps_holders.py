@@ -97,7 +97,7 @@ def test_its_end_is_told_once_and_the_next_time_is_told_again(world: World) -> N
     assert world.stay(LATER) == ["MpsControlHeld"]
 
 
-def test_a_pod_of_no_known_claim_is_named_by_its_uid_and_a_process_of_none_alone(
+def test_a_pod_without_a_known_claim_is_named_by_uid(
     world: World,
 ) -> None:
     del world.pods[7]

@@ -165,7 +165,7 @@ def test_a_claim_with_several_gpus_under_its_daemon_is_told_once(world: World) -
     assert world.look() == [("one", "MpsFailed")]
 
 
-def test_a_client_that_waits_behind_another_user_is_told_to_each_claim_while_it_is_news(
+def test_a_client_blocked_by_another_user_is_reported_once_on_each_claim(
     world: World,
 ) -> None:
     for number in (1, 2):

@@ -33,7 +33,7 @@ def owed(node: gpunode.GpuNode) -> list[Path]:
     return list((node.base / "state/mig-owed").glob("*"))
 
 
-def test_mig_of_a_claim_that_ended_while_its_gpu_was_lost_is_off_once_it_is_back(
+def test_a_lost_gpus_mig_is_disabled_on_return_if_its_claim_ended(
     node: gpunode.GpuNode,
 ) -> None:
     process = ended_while_lost(node)

@@ -69,7 +69,7 @@ def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.G
     assert node.files() == before
 
 
-def test_a_spec_of_a_driver_or_toolkit_that_was_replaced_is_renewed_and_only_then(
+def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
     node: gpunode.GpuNode,
 ) -> None:
     hook = node.host / "usr/bin/nvidia-cdi-hook"

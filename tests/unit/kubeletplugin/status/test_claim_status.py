@@ -187,7 +187,7 @@ def test_trouble_is_told_once_and_tried_again_ever_later(world: World) -> None:
     assert [one["event"] for one in logs] == ["conditions not written"]
 
 
-def test_a_word_that_comes_while_an_older_one_cannot_be_written_is_the_one_that_counts(
+def test_a_newer_status_replaces_an_older_one_that_cannot_be_written(
     world: World,
 ) -> None:
     world.api.trouble = [errors.Unreachable(0, "", "connection refused")]

@@ -42,7 +42,7 @@ def test_no_claim_is_told_of_more_than_once_a_minute(world: World) -> None:
     assert 4 <= told <= 10
 
 
-def test_a_claim_prepared_since_the_last_look_was_at_work_when_it_was_first_seen(
+def test_a_newly_prepared_claim_counts_as_active_when_first_observed(
     world: World,
 ) -> None:
     world.look(10)
@@ -88,7 +88,7 @@ def test_while_it_is_not_known_whose_pods_they_are_nothing_is_told(world: World)
     assert world.look(10) == {"claim-1": (40, 1, f"{START}20Z")}
 
 
-def test_where_the_gpu_tells_of_no_process_the_whole_gpu_speaks_for_a_claim_alone(
+def test_without_process_samples_gpu_utilization_counts_for_a_sole_claim(
     world: World,
 ) -> None:
     world.whole()

@@ -319,7 +319,7 @@ def test_while_a_pod_is_not_known_an_episode_neither_ends_nor_begins(world: Worl
     assert world.look() == [("claim-1", "ShareKept")]
 
 
-def test_a_claim_that_is_gone_from_the_api_has_no_pods_but_those_that_were_known(
+def test_a_claim_deleted_from_the_api_keeps_its_known_pods(
     world: World,
 ) -> None:
     claim = world.claim(1, POD)

@@ -176,7 +176,7 @@ def test_an_incomplete_pool_is_not_used() -> None:
     assert counts(decide(view, objects.claim())) == {reasons.Reason.POOL_INCOMPLETE: 8}
 
 
-def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() -> None:
+def test_a_recently_refused_node_is_skipped_with_its_message() -> None:
     workload = allocator_types.Workload(
         objects.pod(), (objects.claim(),), avoided_nodes={objects.node().name: "Insufficient foo"}
     )
@@ -277,7 +277,7 @@ def test_a_pod_goes_where_its_settled_claim_is() -> None:
     )
 
 
-def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more() -> None:
+def test_each_claim_of_a_pod_gets_at_most_thirty_two_devices() -> None:
     view = snapshots.fleet({"node-a": 80})
     full = [objects.claim(name, objects.a_request(count=32)) for name in ("one", "two")]
     assert len(placed(decide(view, *full)).assignments) == 64

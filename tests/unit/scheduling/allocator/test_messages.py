@@ -50,7 +50,7 @@ def hard() -> claims.Claim:
     return objects.claim("c", objects.a_request(count=5), constraints=both)
 
 
-def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
+def test_an_exhausted_step_budget_is_reported_as_such() -> None:
     view = device_layouts.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
     hasty = settings.Settings(
         snapshots.DECIDING.policy_chain, snapshots.DECIDING.rules, step_budget=3

@@ -71,7 +71,7 @@ def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
     assert len(found["considered"]) == 3
 
 
-def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -> None:
+def test_the_full_explanation_names_the_nearest_node_and_its_blockers() -> None:
     near = nearest_fit.NearestFit(
         ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), is_optimal=True
     )

@@ -66,7 +66,7 @@ def test_what_something_else_has_reserved_too_no_pod_frees() -> None:
     assert holders.freed_claims(found.on("node-a").values()) == frozenset()
 
 
-def test_a_pod_that_names_a_claim_and_has_not_reserved_it_does_not_have_it() -> None:
+def test_a_pod_holds_no_claim_that_it_names_without_reserving_it() -> None:
     found = crowd()
     user = found.put(objects.pod("user", "one", nodeName="node-a"))
     found.put(objects.pod("waits", "one", nodeName="node-a"))

@@ -158,7 +158,7 @@ def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
     assert actions.observe(placed, pod, NODE, 20.0).refused_at == 3.0
 
 
-def test_a_definite_refusal_that_stood_before_is_acted_on_once_it_must_be_of_this_try() -> None:
+def test_an_old_permanent_refusal_counts_once_it_must_concern_this_attempt() -> None:
     """As a new leader meets it, or after the same refusal of another node."""
     message = (
         "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "

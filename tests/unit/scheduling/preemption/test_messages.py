@@ -39,7 +39,7 @@ def test_without_queues_the_priority_is_told() -> None:
     )
 
 
-def test_of_a_gang_that_goes_all_nodes_are_told_and_of_many_pods_the_first() -> None:
+def test_a_message_names_all_nodes_of_an_evicted_gang_and_its_first_pods() -> None:
     scene = preemptions.of_sizes(a=3, b=3)
     for at in range(6):
         scene.work(f"g-{at}", f"node-{'ab'[at // 3]}", f"gpu-{at % 3}", gang="g")

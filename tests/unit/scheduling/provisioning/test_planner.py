@@ -166,7 +166,7 @@ def test_a_queue_at_its_limit_holds_nobody_else_up() -> None:
     assert len(limited(*pods, shapes.alone("other", leaf="large")).requests) == 3
 
 
-def test_what_is_later_does_not_sit_where_an_earlier_one_could_have_a_part_of_itself() -> None:
+def test_a_later_workload_takes_no_node_that_an_earlier_gang_needs() -> None:
     found = (
         shapes.alone("first", 2),
         shapes.gang("second", *(gangs.member(f"m{at}", gpus) for at, gpus in enumerate((1, 4, 4)))),

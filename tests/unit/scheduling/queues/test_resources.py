@@ -82,7 +82,7 @@ def test_of_a_share_the_scarcest_part_counts_and_the_rest_as_it_is() -> None:
     assert (one.gpus, one.memory, one.compute) == (500, 20 * GIB, 50)
 
 
-def test_a_gpu_that_is_offered_in_parts_alone_has_the_memory_of_all_its_slices() -> None:
+def test_a_gpu_published_only_as_mig_devices_has_the_memory_of_all_slices() -> None:
     view = machine("-mig-1g10gb-")
     one = devices(view, "-mig-")[0].capacity["memory"].value.units
     assert queue_resources.capacity(view).memory == 8 * 7 * one

@@ -121,7 +121,7 @@ def test_devices_in_use_draw_on_their_counters() -> None:
     }
 
 
-def test_a_device_that_several_have_draws_once_and_one_that_is_gone_not_at_all() -> None:
+def test_a_shared_device_consumes_counters_once_and_a_missing_one_never() -> None:
     found = allocated_devices.AllocatedDevices()
     found.set_claim(ONE, allocation(objects.a_share("part-0", 1), "gone"))
     found.set_claim(TWO, allocation(objects.a_share("part-0", 2)))

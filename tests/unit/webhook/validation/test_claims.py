@@ -239,7 +239,7 @@ def test_limits_beyond_all_hardware_are_warned_of_and_not_refused() -> None:
 
 
 @pytest.mark.parametrize(("newest", "warned"), [(550, True), (580, False), (0, False)])
-def test_several_users_at_once_are_warned_of_where_no_node_has_a_driver_for_it(
+def test_multi_user_mps_warns_when_no_nodes_driver_supports_it(
     newest: int, *, warned: bool
 ) -> None:
     asked = {"strategy": "MPS", "mps": {"multiUser": True}}

@@ -154,7 +154,7 @@ def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None
     assert "queue team" in text
 
 
-def test_where_it_was_placed_before_is_not_told_of_a_pod_that_is_bound_elsewhere() -> None:
+def test_a_pod_bound_elsewhere_does_not_report_its_previous_placement() -> None:
     world = World(1, 1)
     world.add(objects.a_claim(), objects.a_pod())
     world.settle()

@@ -25,7 +25,7 @@ def fails(world: World, node: str, device: str, count: int, **taint: str) -> Non
     world.settle()
 
 
-def test_a_gang_on_a_gpu_that_failed_is_evicted_whole_and_a_place_is_held_for_it() -> None:
+def test_a_gang_on_a_failed_gpu_is_evicted_whole_with_devices_reserved() -> None:
     world = World(2, 2)
     world.add(*a_member("m0"), *a_member("m1"), *a_pod("other"))
     runs(world, "m0", "m1", "other")

@@ -45,7 +45,7 @@ def everything_told(world: World, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("together", [1, 2, 3, 5, 10])
-def test_all_that_is_told_of_too_big_names_the_node_and_the_pod_in_its_way(together: int) -> None:
+def test_the_message_for_an_oversized_pod_names_the_node_and_the_blocker(together: int) -> None:
     world = quickstart.world()
     pods = quickstart.pod_names()
     for start in range(0, len(pods), together):

@@ -28,7 +28,7 @@ def test_shapes_are_seen_by_their_document_before_anything_happened() -> None:
     assert (one.nodes, one.coming, one.resting) == (0, (), "")
 
 
-def test_a_node_is_on_its_way_until_it_is_complete_and_what_it_took_is_measured() -> None:
+def test_a_node_is_in_flight_until_complete_and_its_startup_is_measured() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()

@@ -40,7 +40,7 @@ def test_what_many_claims_have_counts_beside_it() -> None:
     assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
 
 
-def test_where_nobody_says_how_many_cpus_a_gpu_needs_it_is_its_share_of_the_node() -> None:
+def test_the_default_cpus_per_gpu_are_its_share_of_the_node() -> None:
     assert mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX).estimate(
         fleet()
     ).cpu_per_gpu == pytest.approx(1000, rel=0.12)

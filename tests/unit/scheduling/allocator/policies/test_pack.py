@@ -5,7 +5,7 @@ PACK, SPREAD = pack.Pack(), pack.Spread()
 SHARE = base.Usage(0, base.MPS, 250)
 
 
-def test_a_node_in_use_is_better_than_a_fresh_one_for_pack_and_worse_for_spread() -> None:
+def test_pack_prefers_a_node_in_use_and_spread_an_unused_one() -> None:
     used = node_capacities.candidate(
         node_capacities.room(node_capacities.TAKEN, node_capacities.idle()),
         *node_capacities.whole(1),

@@ -71,7 +71,7 @@ def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
     assert scores[2] == scores[3]
 
 
-def test_a_gpu_of_a_node_in_use_is_missed_less_than_one_of_an_idle_node() -> None:
+def test_a_gpu_of_a_node_in_use_costs_less_than_an_idle_nodes() -> None:
     switched = linked(tuple(range(8)))
     assert kept(switched, (0, 1, 2, 3), 4) > kept(switched, (), 4)
     assert kept(switched, tuple(range(1, 8)), 0) == base.MAX_SCORE

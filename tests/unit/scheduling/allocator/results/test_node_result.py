@@ -43,7 +43,7 @@ def fit(
     return found
 
 
-def test_of_nodes_that_are_alike_one_answers_for_all_and_each_gives_its_own_devices() -> None:
+def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
     view, told = fleet(), node_result.SignatureResults()
     for name in NAMES:
         alone, together = fit(view, None, name), fit(view, told, name)
