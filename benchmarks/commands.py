@@ -26,7 +26,8 @@ import yaml
 
 from benchmarks import page, record
 from driver.kube import gvr
-from tests import fleets, pages
+from tests.support import web_page
+from tests.support.scenarios import fleets
 
 NODES, ROUNDS, DEMO = 1_000, 3, 2
 _OK, _MISSING = 200, 404
@@ -104,10 +105,10 @@ def _sources(
 @contextlib.contextmanager
 def _served(raw: list[fleets.Raw]) -> Iterator[tuple[str, dict[str, str]]]:
     """A controller's page."""
-    app = pages.an_application(pages.Fixed(fleets.a_reading(raw)))
-    limits = dataclasses.replace(pages.LIMITS, deadline_s=60.0)
-    with pages.served(app, limits) as port:
-        yield f"--server http://{pages.HOST}:{port}", {}
+    app = web_page.an_application(web_page.Fixed(fleets.a_reading(raw)))
+    limits = dataclasses.replace(web_page.LIMITS, deadline_s=60.0)
+    with web_page.served(app, limits) as port:
+        yield f"--server http://{web_page.HOST}:{port}", {}
 
 
 @contextlib.contextmanager

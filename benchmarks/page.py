@@ -20,7 +20,8 @@ from driver import clock
 from driver.controller.web import application, metrics
 from driver.controller.web.auth import guard
 from driver.scheduling.reports import catalog, read_model
-from tests import fleets, objects
+from tests.support.builders import objects
+from tests.support.scenarios import fleets
 
 NODES, GPUS, USED = 1_000, 8, 4
 ROUNDS = 5

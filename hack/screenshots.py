@@ -1,6 +1,6 @@
 """Pictures of a running page for the documentation, light and dark: `python -m hack.screenshots`.
 
-`make demo` and `kubectl port-forward` give a page, or `python -m tests.pages`.
+`make demo` and `kubectl port-forward` give a page, or `python -m tests.support.web_page`.
 """
 
 import argparse

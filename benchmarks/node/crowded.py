@@ -6,8 +6,8 @@ from pathlib import Path
 
 from benchmarks import record
 from driver.kubeletplugin import ports
-from tests import builders
 from tests.fakes import crowded, gpunode
+from tests.support.builders import allocated_claims
 
 ROUNDS = 20
 
@@ -21,7 +21,7 @@ def measure() -> list[record.Figure]:
 
 
 def _once(process: gpunode.Process) -> float:
-    ref = builders.a_ref()
+    ref = allocated_claims.a_ref()
     started = time.perf_counter()
     answer = process.preparer.prepare(ref, gpunode.never)
     seconds = time.perf_counter() - started

@@ -22,7 +22,7 @@ from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.provisioning import node_template
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects
+from tests.support.builders import objects
 
 DECIDING = settings.Settings(
     ranking.parse_policies(",".join(policies.DEFAULT)), device_filter.ControllerRules(names.DRIVER)

@@ -18,7 +18,7 @@ from driver.resources.dra import slices
 from driver.scheduling.allocator.capacity import pool_layout
 from driver.scheduling.allocator.policies import base, ranking
 from driver.scheduling.snapshot import cluster_state
-from tests import rooms
+from tests.support.builders import node_capacities
 
 MACHINE = "hgx-h100"
 PROFILES = ("1g.10gb", "1g.20gb", "2g.20gb", "3g.40gb", "4g.40gb", "7g.80gb")
@@ -115,9 +115,11 @@ def product(judge: ranking.PolicyChain, of: base.GpuModel) -> Score:
     @functools.cache
     def score(before: int, after: int) -> tuple[int, ...]:
         idle = before == of.all_slices
-        room = rooms.room(rooms.idle(of) if idle else rooms.cut(before, of))
+        room = node_capacities.room(
+            node_capacities.idle(of) if idle else node_capacities.cut(before, of)
+        )
         taken = base.Usage(0, base.MIG, mask=before & ~after)
-        scores = judge.scores(rooms.candidate(room, taken))
+        scores = judge.scores(node_capacities.candidate(room, taken))
         return (*(-one for one in scores), int(idle))
 
     return score

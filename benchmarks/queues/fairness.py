@@ -31,7 +31,8 @@ from benchmarks.queues import queue_replay
 from driver.resources import queues
 from driver.scheduling.queues import engine, fair_share, tree
 from driver.scheduling.queues import resources as queue_resources
-from tests import replays, worlds
+from tests.support import snapshots
+from tests.support.scenarios import replays
 
 TRACE = "gavel_philly_11cb48.csv"
 SEED = 42
@@ -178,7 +179,7 @@ class Outcome:
 
 def play(rows: Sequence[Row], order: str) -> Outcome:
     """The trace by one order."""
-    by = engine.QueueEngine(worlds.DRIVER)
+    by = engine.QueueEngine(snapshots.DRIVER)
     found = teams(rows)
     for one in found if order == OURS else ():
         by.set_queue(one.name, one)

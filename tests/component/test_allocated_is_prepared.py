@@ -20,11 +20,12 @@ from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import builders, objects, worlds
 from tests.fakes import gpunode, workloads
+from tests.support import snapshots
+from tests.support.builders import allocated_claims, objects
 
 WORKLOADS = 1200
-NODE = ids.NodeName(builders.NODE)
+NODE = ids.NodeName(allocated_claims.NODE)
 OWNER = slice_builder.Owner(NODE, "uid")
 
 
@@ -43,9 +44,9 @@ class World:
 
     def __post_init__(self) -> None:
         self.process = self.node.process()
-        self.allocator = dra_allocator.Allocator(worlds.DECIDING)
+        self.allocator = dra_allocator.Allocator(snapshots.DECIDING)
         self.view = cluster_state.ClusterState(names.DRIVER)
-        raw = objects.a_node(builders.NODE)
+        raw = objects.a_node(allocated_claims.NODE)
         raw["status"]["allocatable"] = {"cpu": "9999", "memory": "9999Gi", "pods": "9999"}
         self.view.set_node(NODE, nodes.parse(raw))
         for device_class in workloads.device_classes():

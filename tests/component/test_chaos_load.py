@@ -44,7 +44,7 @@ def with_a_claim_of_its_own(kube: client.KubeClient) -> tuple[load.Load, load.Wo
     return made, next(one for one in found if one.ask.form is asks.Form.NAMED)
 
 
-def test_a_claim_goes_before_its_pods_so_that_none_of_the_next_ones_is_left_without(
+def test_a_claim_is_deleted_before_its_pods(
     fake: server.ApiServer, kube: client.KubeClient
 ) -> None:
     """Between the two another thread may look, and make what is missing."""

@@ -113,7 +113,7 @@ def test_a_slow_call_takes_its_time(base: Path) -> None:
     assert CLOCK.monotonic() - began >= 0.2
 
 
-def test_a_call_of_a_gpu_that_hangs_returns_when_it_answers_again_and_others_at_once(
+def test_a_call_to_a_hanging_gpu_blocks_and_calls_to_others_do_not(
     base: Path,
 ) -> None:
     sick, well = (pynvml.nvmlDeviceGetHandleByIndex(number) for number in (0, 1))

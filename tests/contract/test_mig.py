@@ -167,7 +167,7 @@ def test_nvidia_smi_lists_mig_devices_below_their_gpu(base: Path, gpu: Handle) -
     ]
 
 
-def test_a_gpu_that_moves_takes_its_node_along_and_stays_open_to_who_had_it(base: Path) -> None:
+def test_a_gpu_with_a_new_minor_number_moves_its_device_node_and_keeps_handles(base: Path) -> None:
     dev = layout.Layout(base).driver_root / "dev"
     control.send(base, "moves", "0")
     handle = pynvml.nvmlDeviceGetHandleByIndex(0)

@@ -23,8 +23,8 @@ from driver.kubeletplugin.records import checkpoint
 from hack.cluster import shell
 from simulator import capabilities, control, layout, machine, profile
 from simulator import store as machines
-from tests import builders
 from tests.contract import toolkit, worlds
+from tests.support.builders import allocated_claims
 
 KIND = "gpu.ration.dev/claim"
 WIDE = {"COLUMNS": "120", "LINES": "200"}
@@ -181,7 +181,7 @@ def spec_of(base: Path, devices: Callable[[model.Gpu], list[steps.PlannedDevice]
     files = spec_writer.ClaimFiles(store.SpecStore(base, KIND), told)
     writer = spec_writer.CdiSpecWriter(KIND, seen, root, files, opening)
     started = checkpoint.State.STARTED
-    text = writer.render(checkpoint.Record(builders.a_ref(), started, "boot", found, ()))
+    text = writer.render(checkpoint.Record(allocated_claims.a_ref(), started, "boot", found, ()))
     library.close()
     return json.loads(text)
 

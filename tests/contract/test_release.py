@@ -16,7 +16,7 @@ from hack.chart import helm
 from hack.cluster import progress, toolchain
 from hack.image import oci, trial
 from hack.release import checksums, kubectl
-from tests import instructions
+from tests.support import docs_commands
 
 pytestmark = pytest.mark.timeout(900)
 """The first test of a machine builds Helm."""
@@ -161,7 +161,7 @@ def test_the_package_installs_on_its_own_and_runs(dist: Path, tmp_path: Path) ->
 
 def commands(heading: str) -> list[str]:
     """The commands of a section of the page that says how to install."""
-    return instructions.commands(ROOT / "docs" / "how-to" / "install.md", heading)
+    return docs_commands.commands(ROOT / "docs" / "how-to" / "install.md", heading)
 
 
 def test_krews_manifest_names_the_archive_by_its_digest(dist: Path) -> None:

@@ -30,7 +30,7 @@ def reset(base: Path, gpu: int) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
-def test_a_gpu_that_nvml_has_a_handle_of_is_in_use_until_nvml_is_let_go_of(
+def test_a_gpu_with_an_nvml_handle_is_in_use_until_nvml_shuts_down(
     library: Path, tmp_path: Path
 ) -> None:
     with worlds.initialised(library):

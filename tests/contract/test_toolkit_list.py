@@ -9,15 +9,14 @@ from hack.cluster import shell
 from tests.contract import toolkit
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE
-from tests.unit.kubeletplugin.prepare import test_preparer_own_mps as own
-from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
+from tests.support.node import claim_mps, shares
 
-SERVED, LIMITED = own.OTHER, {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
+SERVED, LIMITED = claim_mps.OTHER, {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
 CLAIMS = {
-    "whole": own.a_claim(WHOLE),
-    "whole, with MPS of its own": own.whole(WHOLE, SERVED, **LIMITED),
-    "MIG": own.a_claim(own.PART),
-    "MIG, with MPS of its own": own.a_part(**LIMITED),
+    "whole": claim_mps.a_claim(WHOLE),
+    "whole, with MPS of its own": claim_mps.whole(WHOLE, SERVED, **LIMITED),
+    "MIG": claim_mps.a_claim(claim_mps.PART),
+    "MIG, with MPS of its own": claim_mps.a_part(**LIMITED),
     "MPS share": shares.a_share(1),
     "time-sliced share": shares.a_share(2, "ts", configs=shares.interval("Long")),
 }

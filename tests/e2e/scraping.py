@@ -17,8 +17,8 @@ import yaml
 from hack import prometheus
 from hack.chart import helm
 from hack.cluster import api
-from tests import queries
 from tests.e2e import playground
+from tests.support import expressions
 
 EVERY_S = 5
 """Between scrapes, and between looks at the alerts."""
@@ -113,7 +113,7 @@ def running(cluster: api.Cluster, folder: Path) -> Iterator[Prometheus]:
     wanted = folder / "prometheus.yaml"
     told = folder / "targets.json"
     told.write_text(json.dumps(targets(cluster)))
-    wanted.write_text(yaml.safe_dump(configuration(queries.RULES, told)))
+    wanted.write_text(yaml.safe_dump(configuration(expressions.RULES, told)))
     command = (
         str(prometheus.program("prometheus")),
         f"--config.file={wanted}",

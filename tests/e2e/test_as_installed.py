@@ -72,7 +72,7 @@ def test_a_pod_of_each_mode_has_what_it_asked_for(
     assert len(uuids) == 3
 
 
-def test_after_a_node_boots_its_gpus_are_there_and_its_pods_have_the_same_devices(
+def test_after_a_reboot_the_gpus_are_published_and_pods_keep_their_devices(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     node = cluster.nodes()[0]
@@ -104,7 +104,7 @@ def test_after_a_node_boots_its_gpus_are_there_and_its_pods_have_the_same_device
     cluster.kubectl("rollout", "status", *rolled)
 
 
-def test_a_gpu_that_fell_off_the_bus_is_tainted_and_given_to_nobody_until_it_is_back(
+def test_a_gpu_that_fell_off_the_bus_is_tainted_and_not_allocated(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     node = cluster.nodes()[1]
@@ -151,7 +151,7 @@ def helm_test(cluster: api.Cluster, patience: str) -> str:
     return cluster.helm(*words)
 
 
-def test_helm_test_passes_and_while_every_gpu_is_in_use_it_fails_and_says_whose_they_are(
+def test_helm_test_passes_and_names_the_holders_when_every_gpu_is_in_use(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     assert "Succeeded" in helm_test(cluster, "120s")
@@ -204,7 +204,7 @@ def test_the_images_archive_loads_in_docker_and_runs_there_as_nobody() -> None:
 
 
 @pytest.mark.skipif(not grounds.IS_KIND, reason="the local cluster's nodes know tags alone")
-def test_an_image_that_changed_is_another_digest_and_replaces_the_old_one_under_running_pods(
+def test_a_changed_image_has_a_new_digest_and_rolls_out_under_running_pods(
     cluster: api.Cluster, field: playground.Playground, tmp_path: Path
 ) -> None:
     users = [at_work(field, mode, cluster.nodes()[0]) for mode in ("gpu", "gpu-mig")]

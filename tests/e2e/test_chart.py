@@ -40,7 +40,7 @@ def only_the_kinds_in_the_api(cluster: api.Cluster) -> None:
     assert release.left_in_the_api(cluster) == release.KEPT
 
 
-def test_a_release_leaves_when_no_claim_is_in_use_and_leaves_only_what_users_made(
+def test_a_release_uninstalls_when_no_claim_is_in_use_and_keeps_user_objects(
     cluster: api.Cluster, field: playground.Playground
 ) -> None:
     users = [*(release.of_mode(field, mode) for mode in release.MODES), release.converted(field)]

@@ -1,7 +1,6 @@
 """A claim means the same whoever wrote it, and however."""
 
 import json
-from typing import Any
 
 import pytest
 
@@ -9,23 +8,7 @@ from driver.kube import gvr
 from driver.kube.http import credentials, transport
 from hack.cluster import api
 from tests.e2e import playground
-
-PARAMETERS = {
-    "apiVersion": "resource.ration.dev/v1alpha1",
-    "kind": "GpuConfig",
-    "sharing": {"strategy": "TimeSlicing", "timeSlicing": {"interval": "Long"}},
-}
-
-
-def a_configured_claim(name: str) -> dict[str, Any]:
-    opaque = {"driver": "gpu.ration.dev", "parameters": PARAMETERS}
-    request = {"name": "gpu", "exactly": {"deviceClassName": "gpu-timeslice.ration.dev"}}
-    return {
-        "apiVersion": "resource.k8s.io/v1",
-        "kind": "ResourceClaim",
-        "metadata": {"name": name},
-        "spec": {"devices": {"requests": [request], "config": [{"opaque": opaque}]}},
-    }
+from tests.e2e.configured_claims import a_configured_claim
 
 
 @pytest.mark.usefixtures("nodes")

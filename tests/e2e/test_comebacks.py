@@ -82,7 +82,7 @@ def test_specs_that_were_wiped_are_back_before_a_container_needs_them(
         gpu.free()
 
 
-def test_after_a_reboot_every_claim_has_its_gpu_as_before_and_its_container_runs_again(
+def test_after_a_reboot_every_claim_keeps_its_gpu_and_its_container_restarts(
     field: playground.Playground, gpus: dict[str, one_gpu.OneGpu]
 ) -> None:
     before = containers(field)

@@ -99,7 +99,7 @@ def test_only_the_pod_that_waits_shows_a_warning(demo: api.Cluster) -> None:
     assert gates(demo, "too-big") == ""
 
 
-def test_the_pod_that_waits_is_told_of_the_node_and_the_pod_that_are_nearest(
+def test_the_pending_pod_names_the_nearest_node_and_its_blocker(
     demo: api.Cluster,
 ) -> None:
     words = told(demo, "too-big")

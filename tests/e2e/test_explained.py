@@ -108,7 +108,7 @@ def test_each_kind_of_pod_that_waits_is_told_its_true_cause(
         assert found["state"] == "waiting", kind
 
 
-def test_a_pod_that_waits_for_a_full_node_is_told_who_is_in_the_way(
+def test_a_pod_pending_on_a_full_node_names_its_blockers(
     field: playground.Playground, explain: Callable[[str], Raw]
 ) -> None:
     on = {"nodeSelector": playground.on("e2e-a")}

@@ -87,7 +87,7 @@ def evicted(field: playground.Playground) -> dict[str, str]:
     }
 
 
-def test_xid_79_under_a_gang_ends_with_all_of_it_on_other_gpus_and_nothing_else_evicted(
+def test_xid_79_moves_the_whole_gang_to_other_gpus_and_evicts_nothing_else(
     field: playground.Playground,
 ) -> None:
     field.create(playground.a_template("gpu", 1), playground.a_pod("bystander", template="gpu"))

@@ -136,7 +136,7 @@ def flip(field: playground.Playground, slices: Observer, to: str | None, pod: st
     field.running(pod)
 
 
-def test_a_node_goes_to_kube_scheduler_and_back_while_a_claim_is_held_and_pods_come(
+def test_a_node_changes_allocator_twice_while_a_claim_is_allocated_and_pods_arrive(
     field: playground.Playground, slices: Observer
 ) -> None:
     a_pod_comes(field, "holder")
@@ -157,7 +157,7 @@ def test_a_node_goes_to_kube_scheduler_and_back_while_a_claim_is_held_and_pods_c
     playground.until(lambda: told(field) >= ENDS, 20, "both ends of a handover are told")
 
 
-def test_a_plugin_that_is_killed_in_the_middle_of_a_handover_does_not_cut_it_short(
+def test_a_handover_completes_although_the_plugin_is_killed_during_it(
     field: playground.Playground, slices: Observer
 ) -> None:
     label(field, "scheduler")

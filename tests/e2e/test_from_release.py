@@ -17,14 +17,14 @@ import yaml
 from driver import names
 from hack.chart import helm
 from hack.cluster import api, chart, toolchain
-from tests import instructions
 from tests.e2e import grounds, playground, release
+from tests.support import docs_commands
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(900)]
 field = release.field
 DIST = grounds.ROOT / "dist"
 HOW_TO = grounds.ROOT / "docs" / "how-to"
-INSTALL = instructions.commands(HOW_TO / "install.md", "From a release")
+INSTALL = docs_commands.commands(HOW_TO / "install.md", "From a release")
 MPS = "app.kubernetes.io/component=mps"
 """The pods of supervisors: an update leaves those there are, so there is no rollout to wait for."""
 ROLLED_OUT = (
@@ -113,7 +113,7 @@ def each_mode_runs(field: playground.Playground) -> None:
         field.delete_pod(f"{mode}-pod")
 
 
-def test_two_commands_are_enough_for_a_gpu_of_each_kind_and_for_the_test_of_the_chart(
+def test_two_commands_install_and_serve_every_kind_of_gpu_and_helm_test(
     cluster: api.Cluster, field: playground.Playground, host: Path, dist: Path, tmp_path: Path
 ) -> None:
     (install,) = (line for line in INSTALL if line.startswith("helm install"))
@@ -160,7 +160,7 @@ def test_without_hooks_the_same_steps_by_hand_leave_nothing(
     do(cluster, install, f"--values={host}", "--set=uninstall.enabled=false")
     is_rolled_out(cluster)
     each_mode_runs(field)
-    lines = instructions.commands(HOW_TO / "gitops.md", "Uninstall without hooks")
+    lines = docs_commands.commands(HOW_TO / "gitops.md", "Uninstall without hooks")
     after = next(n for n, line in enumerate(lines) if "templates/uninstall/sweep.yaml" in line)
     for line in lines[:after]:
         do(cluster, line.replace("CHART", packed.name))

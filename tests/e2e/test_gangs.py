@@ -9,7 +9,7 @@ from driver.kube import gvr
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from tests.e2e import playground
-from tests.e2e.test_leadership import CONTROLLERS, holder, leader
+from tests.e2e.leadership import CONTROLLERS, holder, leader
 
 Raw = playground.Raw
 

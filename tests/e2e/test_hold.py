@@ -108,7 +108,7 @@ def hog(field: playground.Playground, **spec: Any) -> None:
     field.running("hog")
 
 
-def test_with_the_cpu_taken_the_gpu_is_free_again_and_nobody_is_preempted_in_vain(
+def test_without_cpu_the_gpu_is_freed_and_no_pod_is_preempted(
     field: playground.Playground,
 ) -> None:
     with scheduler_stopped(field):

@@ -15,7 +15,7 @@ from driver.resources import queues, reservations
 from hack.cluster import api
 from hack.cluster.errors import CommandFailedError
 from hack.crds import kinds
-from tests.e2e.test_leadership import CONTROLLERS
+from tests.e2e.leadership import CONTROLLERS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(180)]
 NAMESPACE = "e2e-kinds"
@@ -316,7 +316,7 @@ def test_the_columns_of_reservations_tell_what_is_held_and_where(world: Kinds) -
     assert NAMESPACE in names
 
 
-def test_a_status_is_held_to_its_schema_and_a_write_of_it_changes_no_spec(world: Kinds) -> None:
+def test_a_status_is_validated_by_its_schema_and_cannot_change_the_spec(world: Kinds) -> None:
     made = world.make(kinds.QUEUE, "e2e-said", {})
     body = {"spec": {"weight": 9}, "status": {"waiting": 1}}
     world.kube.patch(gvr.QUEUES, "e2e-said", body, subresource="status")

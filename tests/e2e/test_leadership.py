@@ -11,22 +11,7 @@ from driver.resources.dra import claims
 from driver.scheduling.lifecycle import actions
 from driver.scheduling.snapshot import snapshot
 from tests.e2e import playground
-
-CONTROLLERS = ("controller-0", "controller-1")
-
-
-def holder(field: playground.Playground) -> str:
-    lease = field.kube.get(gvr.LEASES, "ration-controller", "ration-system")
-    return str(lease["spec"].get("holderIdentity") or "")
-
-
-def leader(field: playground.Playground) -> str:
-    """The component that holds the Lease now."""
-
-    def found() -> str:
-        return next((one for one in CONTROLLERS if holder(field).startswith(one)), "")
-
-    return playground.until(found, 40, "a controller leads")
+from tests.e2e.leadership import CONTROLLERS, holder, leader
 
 
 @pytest.fixture(autouse=True)

@@ -105,7 +105,7 @@ def test_a_cordoned_node_takes_nothing_new_until_it_is_uncordoned(
     assert not rules(kube, cluster)
 
 
-def test_a_cordoned_gpu_has_its_taint_on_every_face_and_the_others_are_given_out(
+def test_a_cordoned_gpu_is_tainted_on_every_face_and_the_others_are_allocated(
     field: playground.Playground, ration: Ration, kube: client.KubeClient
 ) -> None:
     gpu = min(name for name in published(kube) if faces.gpu_name(name) == name)

@@ -20,8 +20,8 @@ from driver.api import crd
 from driver.kube import client, gvr
 from hack.chart import helm
 from hack.cluster import api
-from tests import queries
 from tests.e2e import playground, release, scraping
+from tests.support import expressions
 
 CHURN_S = float(os.environ.get("RATION_CHURN_S", "600"))
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(CHURN_S + 900)]
@@ -164,9 +164,9 @@ def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
 def missing(watch: scraping.Prometheus, since: float) -> list[str]:
     """What is asked for and was not there once, and what cannot be evaluated."""
     found: set[str] = set()
-    for asked in queries.all_asked():
+    for asked in expressions.all_asked():
         watch.over(asked.text, since)
-        wanted = (str(one) for one in queries.selectors(promql.parse(asked.text)))
+        wanted = (str(one) for one in expressions.selectors(promql.parse(asked.text)))
         found |= {f"{asked.where}: {one}" for one in wanted if not watch.over(one, since)}
     return sorted(found)
 
@@ -195,6 +195,6 @@ def report(watch: scraping.Prometheus, made: int, counts: tuple[float, float, fl
     shown.add_row(
         "all of ours", "", f"{before:.0f} before, {most:.0f} at most, {after:.0f} after", ""
     )
-    asked = [*queries.all_asked()]
+    asked = [*expressions.all_asked()]
     shown.add_row("asked for", "", f"{len(asked)} expressions", "")
     console.Console(width=110).print(shown)

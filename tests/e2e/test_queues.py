@@ -18,7 +18,7 @@ from hack.cluster import api
 from hack.cluster import errors as cluster_errors
 from tests.e2e import manifest, playground
 from tests.e2e.conftest import ROOT, hack
-from tests.e2e.test_leadership import CONTROLLERS, holder, leader
+from tests.e2e.leadership import CONTROLLERS, holder, leader
 
 pytestmark = [pytest.mark.timeout(600)]
 Raw = playground.Raw
@@ -195,7 +195,7 @@ def _events(field: playground.Playground) -> list[Raw]:
 
 
 @pytest.mark.parametrize("delay_s", [0.0, 0.3, 1.0, 2.5])
-def test_a_leader_killed_in_the_middle_of_a_preemption_is_followed_by_one_that_ends_it(
+def test_a_preemption_is_completed_by_the_next_leader(
     field: playground.Playground, delay_s: float
 ) -> None:
     a_team(field, "low", 16)
@@ -329,7 +329,7 @@ spec:
 """
 
 
-def test_what_does_not_go_together_is_told_with_its_field_and_nothing_else_is_disturbed(
+def test_invalid_queues_and_reservations_name_the_field_and_disturb_nothing_else(
     field: playground.Playground,
 ) -> None:
     a_queue(field, "fine")

@@ -55,7 +55,7 @@ def answers(kube: client.KubeClient) -> bool:
 
 
 @pytest.mark.timeout(400)
-def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_on_its_node(
+def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_behind(
     field: playground.Playground,
 ) -> None:
     before = kept(field)
@@ -76,7 +76,7 @@ def test_a_pod_that_ends_while_the_api_server_is_away_leaves_nothing_on_its_node
 
 
 @pytest.mark.timeout(600)
-def test_a_claim_that_is_gone_is_reclaimed_without_a_kubelet_and_not_while_the_api_errs(
+def test_a_deleted_claim_is_reclaimed_without_a_kubelet_unless_the_api_fails(
     field: playground.Playground,
 ) -> None:
     before = kept(field)

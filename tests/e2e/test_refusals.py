@@ -1,21 +1,17 @@
 """What the plugin says of claims, and what follows: a nudge, an eviction, or nothing."""
 
-import contextlib
 import time
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 
 from driver import errors
 from driver.kube import client, gvr
 from hack.cluster import api
 from tests.e2e import playground
+from tests.e2e.deployments import Raw, a_deployment, apply, evictions, without
 
 NODE, SCHEDULED = "e2e-a", "e2e-r"
-Raw = dict[str, Any]
 WRONG = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": "round"}
 WATCHED_S = 40.0
 
@@ -29,20 +25,6 @@ def scheduler_node(cluster: api.Cluster) -> Iterator[str]:
     finally:
         if SCHEDULED in cluster.nodes():
             cluster.remove_node(SCHEDULED)
-
-
-@contextlib.contextmanager
-def without(library: str, root: Path) -> Iterator[None]:
-    """A driver whose library is away for a while, as during an upgrade."""
-    moved = [(one, one.with_name(f"away-{one.name}")) for one in root.glob(f"usr/lib/*/{library}*")]
-    assert moved
-    for one, away in moved:
-        one.rename(away)
-    try:
-        yield
-    finally:
-        for one, away in moved:
-            away.rename(one)
 
 
 @pytest.mark.smoke
@@ -101,29 +83,7 @@ def wrong(body: Raw) -> Raw:
     return body
 
 
-def apply(field: playground.Playground, *objects: Raw) -> None:
-    """As users do it: what is written with other spaces, the server cannot patch the status of."""
-    documents = yaml.safe_dump_all(objects)
-    field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=documents)
-
-
-def a_deployment(template: str, node: str) -> Raw:
-    """One replica of a pod whose claim is made of a template."""
-    pod = playground.a_pod("unused", template=template, nodeSelector=playground.on(node))
-    labels = {"app": "web"}
-    return {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "web"},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": pod["spec"]},
-        },
-    }
-
-
-def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
+def test_unpreparable_pods_are_evicted_with_backoff_and_bare_pods_are_not(
     field: playground.Playground, scheduler_node: str
 ) -> None:
     apply(field, wrong(playground.a_claim("bare")), wrong(playground.a_template("odd")))
@@ -146,17 +106,6 @@ def test_what_can_never_be_prepared_is_evicted_in_measure_and_a_bare_pod_is_not(
         assert field.conditions("bare")["Ready"][:2] == ("False", "ConfigInvalid")
     finally:
         field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
-
-
-def evictions(field: playground.Playground) -> list[str]:
-    """What was told on pods that were evicted, one a pod."""
-    found = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
-    told = {
-        one["regarding"]["uid"]: str(one["note"])
-        for one in found
-        if one["reason"] == "PodEvicted" and one["regarding"]["kind"] == "Pod"
-    }
-    return list(told.values())
 
 
 def test_neither_a_stale_leader_evicts_nor_a_true_one_writes_more_than_annotations(

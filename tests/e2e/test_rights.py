@@ -262,7 +262,7 @@ def by_every_patch(world: World, name: str, status: Raw) -> Iterator[Call]:
         yield patch(path, applied, PatchType.APPLY)
 
 
-def test_the_token_of_a_node_writes_what_it_has_to_say_of_a_claim_there(world: World) -> None:
+def test_a_node_token_can_write_the_status_of_a_claim_on_that_node(world: World) -> None:
     said = devices(world, "here", "said by hand")
     calls = by_every_patch(world, "here", {"devices": said})
     kinds = {}

@@ -19,7 +19,7 @@ from driver.kube.http import credentials, transport
 from hack.chart import helm, rights
 from hack.cluster import api, chart
 from simulator import control
-from tests.e2e import playground, release, shapes_used, test_clients, test_refusals, thief
+from tests.e2e import configured_claims, deployments, playground, release, shapes_used, thief
 
 pytestmark = [pytest.mark.cluster, pytest.mark.timeout(600)]
 cluster = release.cluster
@@ -119,7 +119,7 @@ def a_spaced_claim_is_allocated(field: playground.Playground) -> None:
     """ResourceClaims: update, where no patch can be made."""
     wire = transport.Transport(credentials.Credentials(field.cluster.kubeconfig), "somebody-else")
     path = gvr.RESOURCE_CLAIMS.path(field.namespace)
-    written = json.dumps(test_clients.a_configured_claim("spaced"), indent=2).encode()
+    written = json.dumps(configured_claims.a_configured_claim("spaced"), indent=2).encode()
     wire.read(transport.Call("POST", path, (5, 10), body=written))
     field.create(release.a_pod("spaced", claims=("spaced",)))
     field.running("spaced")
@@ -236,7 +236,7 @@ def a_refused_pod_is_nudged(field: playground.Playground, node: str) -> None:
     """Pods: patch."""
     root = field.cluster.node_dir(node) / "gpu" / "driver-root"
     pod = release.a_pod("late", claims=("late",), nodeSelector=playground.on(node))
-    with test_refusals.without("libcuda.so", root):
+    with deployments.without("libcuda.so", root):
         field.create(playground.a_claim("late"), pod)
         field.says("late", "Ready", "False")
     field.running("late", 60)
@@ -248,7 +248,7 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
     """Pods/eviction: create. That it is beyond is said here by hand."""
     field.create(playground.a_template("shared"))
     node = field.cluster.nodes()[0]
-    test_refusals.apply(field, test_refusals.a_deployment("shared", node))
+    deployments.apply(field, deployments.a_deployment("shared", node))
 
     def prepared() -> str:
         found = [one for one in field.claims() if one["metadata"]["name"].startswith("web-")]
@@ -271,7 +271,7 @@ def a_pod_beyond_its_share_is_evicted(field: playground.Playground) -> None:
             namespace=field.namespace,
             subresource="status",
         )
-        playground.until(lambda: test_refusals.evictions(field), 60, "the pod is evicted")
+        playground.until(lambda: deployments.evictions(field), 60, "the pod is evicted")
     finally:
         field.cluster.kubectl("delete", "deployment", "web", "-n", field.namespace)
 

@@ -168,7 +168,7 @@ def test_two_clients_of_one_container_are_summed_and_reported(
     gpu.free()
 
 
-def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone(
+def test_a_dead_daemon_is_reported_on_its_claims_and_restarts_without_clients(
     field: playground.Playground, node: str
 ) -> None:
     gpu = one_gpu.OneGpu(field, node)
@@ -190,7 +190,7 @@ def test_a_dead_daemon_is_told_to_its_claims_and_heals_once_its_clients_are_gone
     [one_gpu.WHOLE, one_gpu.MPS, one_gpu.A_PART, one_gpu.TURNS],
     ids=["whole", "mps", "mig", "time-slicing"],
 )
-def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_nothing_else(
+def test_a_plugin_killed_during_prepare_leaves_a_running_pod_and_nothing_else(
     field: playground.Playground, node: str, terms: str
 ) -> None:
     gpu = one_gpu.OneGpu(field, node)
@@ -209,7 +209,7 @@ def test_a_plugin_that_is_killed_while_it_prepares_leaves_a_pod_that_runs_and_no
     assert not list((state / "cdi").glob("gpu.ration.dev-*"))
 
 
-def test_the_pod_after_a_force_deleted_one_gets_its_gpu_once_nothing_runs_on_it(
+def test_a_force_deleted_pods_gpu_is_prepared_again_once_nothing_runs_on_it(
     field: playground.Playground, node: str
 ) -> None:
     gpu = one_gpu.OneGpu(field, node)

@@ -7,8 +7,8 @@ import pytest
 from driver import errors, names
 from driver.kube import client, gvr
 from hack.cluster import api
-from tests import objects
 from tests.e2e import playground
+from tests.support.builders import objects
 
 NODE = "e2e-a"
 RULE = "e2e-hot"

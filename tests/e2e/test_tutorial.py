@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from hack.cluster import api
-from tests import instructions
 from tests.e2e.conftest import ROOT
 from tests.fakes import waiting
+from tests.support import docs_commands
 
 PAGE = ROOT / "docs" / "tutorial" / "first-shared-gpu.md"
 pytestmark = [pytest.mark.cluster, pytest.mark.smoke, pytest.mark.usefixtures("nodes")]
 
 
 def commands(heading: str) -> list[str]:
-    lines = instructions.commands(PAGE, heading)
+    lines = docs_commands.commands(PAGE, heading)
     return [line for line in lines if line.split()[0] in ("kubectl", "ration")]
 
 

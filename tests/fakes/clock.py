@@ -32,6 +32,11 @@ class FakeClock:
         self.elapsed_s += seconds
 
 
+def no_jitter() -> float:
+    """Return no jitter."""
+    return 0.0
+
+
 class Swift(clock.SystemClock):
     """The real one, ten times as fast: a handover's 30 s take 3."""
 

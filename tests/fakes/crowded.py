@@ -8,8 +8,8 @@ from driver import names
 from driver.devices import faces, mig
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import gpunode, partitioning
+from tests.support.builders import allocated_claims
 
 RESULTS = DOCUMENTS = 32
 DOCUMENT_BYTES = 10 * 1024
@@ -49,14 +49,19 @@ def node(base: Path) -> gpunode.GpuNode:
 def claim(devices: list[str]) -> dict[str, Any]:
     """As the API server has it: every document is for all requests, and suits whole GPUs only."""
     results = [
-        {"request": f"r{at}", "driver": names.DRIVER, "pool": builders.NODE, "device": device}
+        {
+            "request": f"r{at}",
+            "driver": names.DRIVER,
+            "pool": allocated_claims.NODE,
+            "device": device,
+        }
         for at, device in enumerate(devices)
     ]
     config = [
         {"source": "FromClaim", "opaque": {"driver": names.DRIVER, "parameters": document(at)}}
         for at in range(DOCUMENTS)
     ]
-    ref = builders.a_ref()
+    ref = allocated_claims.a_ref()
     return {
         "metadata": {"name": ref.name, "namespace": ref.namespace, "uid": ref.uid},
         "spec": {"devices": {}},

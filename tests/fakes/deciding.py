@@ -23,10 +23,11 @@ from driver.resources.dra import claims, device_classes, slices, taint_rules
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.provisioning import settings as provisioning_settings
 from driver.scheduling.snapshot import allocation_hold, snapshot
-from tests import objects, worlds
 from tests.fakes import clock as clocks
 from tests.fakes import server_side
 from tests.fakes.apiserver import patches
+from tests.support import snapshots
+from tests.support.builders import objects
 
 
 class Inline(futures.Executor):
@@ -121,7 +122,7 @@ class World:
         self.metrics = metrics.Metrics(self.registry)
         self._settings = scheduler_loop.Settings(
             names.DRIVER,
-            worlds.DECIDING,
+            snapshots.DECIDING,
             lambda: self.stale,
             evict_over_share=evict_over_share,
             on_demand=demanded,

@@ -7,8 +7,8 @@ from typing import Any
 from driver import clock, names
 from driver.api import node_shapes
 from driver.controller.commit import write_pool
-from tests import objects, shapes
 from tests.fakes import deciding
+from tests.support.builders import objects, shapes
 
 
 class Cluster(deciding.World):

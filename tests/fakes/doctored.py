@@ -10,7 +10,7 @@ import trustme
 from driver import names
 from driver.cli.doctor import checks
 from driver.cli.doctor.checks import facts, findings
-from tests import objects
+from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 22, 12, 0, tzinfo=dt.UTC)
 NAMESPACE = "ration-system"

@@ -31,9 +31,9 @@ from driver.resources.dra import claims
 from driver.runtime.files import failpoints
 from simulator import capabilities as opened
 from simulator import machine
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import nvml, partitioning, sharing, toolkits
+from tests.support.builders import allocated_claims
 
 CONTROL = {
     "nvidiactl": (195, 255),
@@ -111,7 +111,7 @@ class GpuNode:
 
     def __init__(self, base: Path, boot: str = "boot-1", product: str = "hgx-h100") -> None:
         self.base = base
-        self.nvml = nvml.FakeNvml(machine.build(product, seed=builders.NODE))
+        self.nvml = nvml.FakeNvml(machine.build(product, seed=allocated_claims.NODE))
         self.reader = FakeReader()
         self.rules = offerings.NodeOfferings()
         self.boot = boot
@@ -150,7 +150,7 @@ class GpuNode:
     def records(self) -> Path:
         return self.base / "state/claims"
 
-    def spec_path(self, uid: ids.ClaimUid = builders.UID) -> Path:
+    def spec_path(self, uid: ids.ClaimUid = allocated_claims.UID) -> Path:
         return self.cdi / f"gpu.ration.dev-claim_{uid}.json"
 
     def numbers(self, path: Path) -> tuple[int, int] | None:
@@ -208,7 +208,7 @@ class GpuNode:
         )
         known = {**parts.table(), **left.table(), **acts}
         acting = executor.Executor(records, specs, known, watch, left.restore)
-        place = claim_preparer.NodeScope(builders.NODE, rules=self.rules)
+        place = claim_preparer.NodeScope(allocated_claims.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
         preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         settings = mps_reconcile.MpsReconciler(

@@ -2,11 +2,10 @@
 
 import json
 
-from driver import ids
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import ports
-from tests import builders
 from tests.fakes import gpunode, partitioning
+from tests.support.builders import allocated_claims
 
 WHOLE = "gpu-0000-53-00-0"
 EIGHTH = f"{WHOLE}-mig-1g10gb-4"
@@ -15,9 +14,13 @@ OTHER_HALF = f"{WHOLE}-mig-3g40gb-0"
 
 
 def a_claim(node: gpunode.GpuNode, *devices: str, number: int = 1) -> ports.ClaimRef:
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    results = [builders.a_result(device, request=f"r{n}") for n, device in enumerate(devices)]
-    return node.allocate(builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}"))
+    uid = allocated_claims.numbered_uid(number)
+    results = [
+        allocated_claims.a_result(device, request=f"r{n}") for n, device in enumerate(devices)
+    ]
+    return node.allocate(
+        allocated_claims.an_allocated_claim(*results, uid=uid, name=f"claim-{number}")
+    )
 
 
 def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:

@@ -9,9 +9,9 @@ import yaml
 
 from driver.resources.publish import slice_builder
 from hack.chart import helm
-from tests import objects
 from tests.fakes import simulated_pool
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 _EXAMPLE = Path(__file__).parents[2] / "examples/quickstart/quickstart.yaml"
 TOO_BIG, EITHER = "too-big", "either"

@@ -7,8 +7,8 @@ from typing import Any
 
 from driver import errors, names
 from driver.kube import client, gvr
-from tests import objects
 from tests.fakes.apiserver import applying, patches, rules
+from tests.support.builders import objects
 
 
 def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) -> dict[str, Any]:

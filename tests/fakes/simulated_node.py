@@ -28,9 +28,9 @@ from driver.runtime.files import failpoints
 from simulator import builder, control, layout
 from simulator import node as machine_node
 from simulator import store as machines
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, loading
+from tests.support.builders import allocated_claims
 
 
 class SimulatedNode:
@@ -98,7 +98,7 @@ class SimulatedNode:
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = claim_preparer.NodeScope(builders.NODE)
+        place = claim_preparer.NodeScope(allocated_claims.NODE)
         let_go = tombstones.Tombstones(self.time)
         preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
         return gpunode.Process(preparer, acting, holding, gpus)

@@ -9,7 +9,7 @@ import grpc
 
 from driver.pb import registration_v1_pb2 as pb
 from driver.pb import registration_v1_pb2_grpc as pb_grpc
-from tests.builders import NODE
+from tests.support.builders.allocated_claims import NODE
 
 
 class Stranger(pb_grpc.RegistrationServicer):

@@ -8,8 +8,8 @@ from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.prepare import release_wait
 from simulator import layout
-from tests import builders
 from tests.fakes import loading, mpsnode
+from tests.support.builders import allocated_claims
 
 
 @contextlib.contextmanager
@@ -29,7 +29,7 @@ def core(
     """The core as the plugin wires it, in this process."""
     at = layout.Layout(on.base)
     config = PluginConfig(
-        node_name=builders.NODE,
+        node_name=allocated_claims.NODE,
         cdi_root=on.own / "cdi",
         state_dir=on.own / "state",
         mps_dir=on.own / "s",

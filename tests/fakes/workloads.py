@@ -9,7 +9,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.resources.dra import device_classes as dra_device_classes
 from hack.chart import helm
-from tests import objects
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 NAMESPACES = ("team-a", "team-b")

@@ -10,7 +10,7 @@ from typing import Any
 from driver import names
 from driver.api import nvidia
 from driver.webhook import admission_review
-from tests import objects as made
+from tests.support.builders import objects as made
 
 DATA = Path(__file__).parents[1] / "data"
 Raw = dict[str, Any]

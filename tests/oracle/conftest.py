@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle import oracle, program
+from tests.oracle import differential, oracle, program
 
 
 @pytest.fixture(scope="session")
@@ -23,3 +23,9 @@ def asked(built: Path) -> Iterator[oracle.Oracle]:
     """The running oracle."""
     with oracle.Oracle(built) as running:
         yield running
+
+
+@pytest.fixture(scope="module")
+def judging(built: Path) -> Iterator[differential.Judges]:
+    with differential.judges(built) as found:
+        yield found

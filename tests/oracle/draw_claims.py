@@ -4,8 +4,8 @@ import random  # noqa: TID251 - the same scenario for the same seed
 from collections.abc import Sequence
 from typing import Any
 
-from tests import objects
 from tests.oracle import draw_capacity, draw_slices
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 ANY = "any.example.com"

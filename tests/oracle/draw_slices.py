@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests import objects
 from tests.oracle import draw_capacity
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 DRIVERS = ("gpu.example.com", "nic.example.com", "fpga.test.io")

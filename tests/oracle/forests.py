@@ -16,8 +16,9 @@ from driver.cli.simulation import scheduler
 from driver.resources import queues
 from driver.scheduling.queues import engine, fair_share, tree
 from driver.scheduling.queues import resources as queue_resources
-from tests import replays, worlds
-from tests.queues import queue, some
+from tests.support import snapshots
+from tests.support.builders.queues import queue, some
+from tests.support.scenarios import replays
 
 GPUS = 16
 HOUR = 3600.0
@@ -118,7 +119,7 @@ class Watch:
 
 def seated(forest: Forest) -> tuple[scheduler.SimulatedScheduler, engine.QueueEngine]:
     """Two nodes of eight GPUs, and the engine with the queues."""
-    made = engine.QueueEngine(worlds.DRIVER)
+    made = engine.QueueEngine(snapshots.DRIVER)
     for one in forest.queues:
         made.set_queue(one.name, one)
     return replays.a_desk({"node-a": GPUS // 2, "node-b": GPUS // 2}), made

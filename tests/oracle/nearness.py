@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import highspy
 
 from driver.scheduling.gangs import types as gang_types
-from tests import gangs
+from tests.support.builders import gangs
 
 BLOCK, RACK, NODE = 10_000, 100, 1
 MEMBERS = 16

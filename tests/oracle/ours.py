@@ -11,8 +11,8 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.snapshot import cluster_state
-from tests import objects
 from tests.oracle import differential, scenarios
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 STAMP = "2026-11-21T09:00:00Z"

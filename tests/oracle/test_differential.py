@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import (
     deviations,
     differential,
@@ -22,17 +21,12 @@ from tests.oracle import (
     scenarios,
     shrink,
 )
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 Wrong = Callable[[differential.Ours], differential.Ours]
 GPU = draw_slices.DRIVERS[0]
 SEEDS = range(400)
-
-
-@pytest.fixture(scope="module")
-def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
 
 
 @pytest.fixture(scope="module")

@@ -1,20 +1,10 @@
 """What the reference refuses nobody could allocate, but for its known deviations; and back."""
 
 from collections import Counter
-from collections.abc import Iterator
-from pathlib import Path
-
-import pytest
 
 from tests.oracle import deviations, differential, exhaustive, scenarios
 
 SEEDS = range(300)
-
-
-@pytest.fixture(scope="module")
-def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
 
 
 def test_the_reference_allocates_exactly_where_some_way_is_right(

@@ -14,9 +14,9 @@ from driver import ids
 from driver.devices import faces, mig, model
 from driver.resources.publish import slice_builder
 from simulator import machine
-from tests import objects
 from tests.fakes import nvml
 from tests.oracle import hardware, oracle
+from tests.support.builders import objects
 
 NODE = ids.NodeName("node-a")
 STEPS = 2000

@@ -13,8 +13,8 @@ from driver.kubeletplugin.cdi import device_metadata
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
 from driver.resources.sharing import compatibility
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 GIB = 1 << 30
 NAMES = (
@@ -45,7 +45,9 @@ def a_device(inventory: model.Inventory, name: str, **more: Any) -> steps.Planne
 
 def a_record(*devices: steps.PlannedDevice, pod_claim: str = "") -> checkpoint.Record:
     state = checkpoint.State.STARTED
-    return checkpoint.Record(builders.a_ref(), state, "boot", devices, (), pod_claim=pod_claim)
+    return checkpoint.Record(
+        allocated_claims.a_ref(), state, "boot", devices, (), pod_claim=pod_claim
+    )
 
 
 def read(built: Path, stream: bytes) -> Any:
@@ -80,7 +82,7 @@ def test_a_claim_of_a_template_and_a_chosen_alternative_are_named(
         a_record(device, pod_claim="mine"), "gpu", "gpu.ration.dev", inventory
     )
     told = read(built, stream)["metadata"]
-    assert told["metadata"]["uid"] == builders.UID
+    assert told["metadata"]["uid"] == allocated_claims.UID
     assert told["podClaimName"] == "mine"
     (request,) = told["requests"]
     assert request["name"] == "gpu/small"

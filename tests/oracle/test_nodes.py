@@ -22,7 +22,7 @@ def at() -> Path:
 
 
 @pytest.mark.parametrize("day", ["openb 130", "Gavel 83"])
-def test_a_day_costs_little_more_than_what_is_used_and_nobody_waits_longer_than_a_node_takes(
+def test_a_day_costs_little_more_than_usage_and_waits_stay_within_node_startup(
     at: Path, day: str
 ) -> None:
     trace, number = day.split()

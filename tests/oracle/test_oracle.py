@@ -13,8 +13,8 @@ from driver.resources import quantities
 from driver.resources.dra import capacities, slices
 from driver.resources.publish import slice_builder
 from hack.cluster import versions
-from tests import objects
 from tests.oracle import oracle, program
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 NODE = "node-a"

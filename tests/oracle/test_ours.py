@@ -5,25 +5,17 @@ what it finds).
 """
 
 import os
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import differential, draw_claims, draw_slices, ours, scenarios
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 GPU = draw_slices.DRIVERS[0]
 SEEDS = int(os.environ.get("DIFFERENTIAL_SEEDS", "2000"))
 AGREED = (differential.Kind.AGREE_YES, differential.Kind.AGREE_NO)
-
-
-@pytest.fixture(scope="module")
-def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
 
 
 def gpus(count: int) -> list[Raw]:

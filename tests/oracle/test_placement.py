@@ -40,6 +40,6 @@ def test_an_overloaded_fleet_is_used_no_less_than_with_fgd(
 
 
 @pytest.mark.timeout(600)
-def test_nor_when_all_of_it_is_asked_and_a_third_of_the_pods_name_a_gpu_model() -> None:
+def test_placement_is_not_worse_than_fgd_when_pods_name_a_model() -> None:
     found = course("gpuspec33")
     assert found.asked("ours") >= found.asked("FGD")

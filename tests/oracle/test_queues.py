@@ -73,7 +73,7 @@ def longest_as_oldest(seed: int, bound_s: float) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_is_the_oldest_of_its_queue_for_longer_than_the_bound_and_the_longest_run(
+def test_no_workload_heads_its_queue_longer_than_the_bound_plus_the_longest_run(
     seed: int,
 ) -> None:
     """Once it waited so long it is first in line, one of each queue, and queues are no more than
@@ -83,7 +83,7 @@ def test_nothing_is_the_oldest_of_its_queue_for_longer_than_the_bound_and_the_lo
     assert longest_as_oldest(seed, math.inf) > BOUND + forests.LONGEST
 
 
-def test_on_a_trace_no_team_is_better_off_alone_while_with_other_orders_some_are() -> None:
+def test_on_a_trace_no_team_is_better_off_alone_unlike_with_other_orders() -> None:
     at = fairness.folder()
     if at is None:
         pytest.skip("the Gavel trace is not here: name its folder in $RATION_TRACES")

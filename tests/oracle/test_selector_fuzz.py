@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from tests.oracle import selector_grammar, selectors
-from tests.oracle.test_selectors import DRIVER, LISTED, SEEN, answered, kind
+from tests.oracle.selector_cases import DRIVER, LISTED, SEEN, answered, kind
 
 
 @pytest.fixture(scope="module")

@@ -2,30 +2,15 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from driver.devices import attributes
-from driver.resources import quantities
 from driver.resources.cel import selector
 from driver.resources.dra import slices
 from driver.scheduling.allocator.equivalence import selector_match
 from tests.oracle import selectors
+from tests.oracle.selector_cases import DEVICE, DRIVER, LISTED, SEEN, answered, kind
 
-DRIVER = "gpu.example.com"
-DEVICE: dict[str, Any] = {
-    "name": "gpu-0",
-    "attributes": {
-        "type": {"string": "gpu"},
-        "cores": {"int": 8},
-        "healthy": {"bool": True},
-        "driverVersion": {"version": "580.82.7"},
-        "other.example.com/zone": {"string": "a"},
-    },
-    "capacity": {"memory": {"value": "80Gi"}, "shares": {"value": "8"}},
-    "allowMultipleAllocations": True,
-}
 OURS, THEIRS = f'device.attributes["{DRIVER}"]', 'device.attributes["other.example.com"]'
 MEMORY = f'device.capacity["{DRIVER}"].memory'
 
@@ -222,35 +207,6 @@ NOT_PROVIDED = {
 
 FAMILIES = sorted(Path("tests/data/selectors").glob("*.txt"))
 """An expression a line: 1,500 over every family of functions, edge values among them."""
-LISTED = {
-    "name": "gpu-0",
-    "attributes": {
-        **DEVICE["attributes"],
-        "names": {"strings": ["a", "b"]},
-        "numbers": {"ints": [1, 2, 3]},
-        "flags": {"bools": [True, False]},
-        "versions": {"versions": ["1.2.3", "2.0.0"]},
-    },
-    "capacity": DEVICE["capacity"],
-    "allowMultipleAllocations": True,
-}
-SEEN = selector.Device(
-    DRIVER,
-    {
-        "type": "gpu",
-        "cores": 8,
-        "healthy": True,
-        "driverVersion": attributes.Version("580.82.7"),
-        "other.example.com/zone": "a",
-        "names": ("a", "b"),
-        "numbers": (1, 2, 3),
-        "flags": (True, False),
-        "versions": (attributes.Version("1.2.3"), attributes.Version("2.0.0")),
-    },
-    {"memory": quantities.parse("80Gi"), "shares": quantities.parse("8")},
-    allow_multiple=True,
-)
-"""The same device as selectors see it."""
 
 
 @pytest.fixture(scope="module")
@@ -264,25 +220,6 @@ def ours(expression: str) -> selectors.Verdict | selector.UnusableSelector:
     return answered(
         expression, selector_match.cel_device(DRIVER, slices.parse_device(DEVICE, "device"))
     )
-
-
-def answered(
-    expression: str, device: selector.Device
-) -> selectors.Verdict | selector.UnusableSelector:
-    compiled = selector.compile_selector(expression)
-    if isinstance(compiled, selector.UnusableSelector):
-        return compiled
-    answer = compiled.matches(device)
-    return (
-        selectors.Failed(answer.why) if isinstance(answer, selector.EvaluationFailure) else answer
-    )
-
-
-def kind(verdict: Any) -> Any:
-    """Errors have other words on each side."""
-    if isinstance(verdict, bool):
-        return verdict
-    return "failed" if isinstance(verdict, selectors.Failed) else "refused"
 
 
 @pytest.mark.parametrize("expression", [*SAME, *QUANTITIES, *LISTS])
@@ -328,7 +265,7 @@ def test_a_family_of_functions_answers_as_kubernetes_does(
     assert different == {}
 
 
-def test_a_selector_above_the_cost_limit_of_the_api_server_is_not_estimated_again(
+def test_a_selector_above_the_api_servers_cost_limit_is_not_estimated_again(
     reference: selectors.Selectors,
 ) -> None:
     assert isinstance(reference.matches(TOO_COSTLY, DEVICE, DRIVER), selectors.TooCostly)

@@ -1,13 +1,10 @@
 """The judge passes what the reference allocates, and sees every single thing that is made wrong."""
 
 import copy
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests import objects
 from tests.oracle import (
     differential,
     draw_claims,
@@ -16,18 +13,13 @@ from tests.oracle import (
     scenarios,
     validity,
 )
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 GPU = draw_slices.DRIVERS[0]
 SEEDS = 2000
 UUID = "5c7d1f6e-0000-4000-8000-{:012}"
 SICK = {"key": "sick", "value": "yes", "effect": "NoSchedule"}
-
-
-@pytest.fixture(scope="module")
-def judging(built: Path) -> Iterator[differential.Judges]:
-    with differential.judges(built) as found:
-        yield found
 
 
 def test_every_allocation_of_the_reference_passes(judging: differential.Judges) -> None:

@@ -13,7 +13,8 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state, placed_pods, snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 Raw = dict[str, Any]
 NODES = ("node-a", "node-b")
@@ -94,10 +95,13 @@ def fabrics(draw: st.DrawFn) -> list[Raw]:
 @st.composite
 def bodies(draw: st.DrawFn) -> Raw:
     """What a request, or an alternative, asks."""
-    body: Raw = {"deviceClassName": worlds.ANY, "count": draw(st.sampled_from([1, 1, 1, 1, 2, 3]))}
+    body: Raw = {
+        "deviceClassName": snapshots.ANY,
+        "count": draw(st.sampled_from([1, 1, 1, 1, 2, 3])),
+    }
     kind = draw(st.integers(0, 9))
     if kind == 0:
-        body = {"deviceClassName": worlds.ANY, "allocationMode": "All"}
+        body = {"deviceClassName": snapshots.ANY, "allocationMode": "All"}
     elif kind == 1:
         body["adminAccess"] = True
     elif kind == 2:
@@ -186,7 +190,7 @@ def take_away(view: cluster_state.ClusterState, one: Written) -> None:
 
 def fresh(found: Sequence[Raw], there: Sequence[Written] = ()) -> cluster_state.ClusterState:
     """The picture of these objects, made at once."""
-    made = worlds.view(*found, more_nodes=[objects.node(name) for name in NODES])
+    made = snapshots.view(*found, more_nodes=[objects.node(name) for name in NODES])
     for one in there:
         put(made, one)
     return made

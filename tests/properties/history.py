@@ -9,7 +9,9 @@ from driver import ids, names
 from driver.resources.core import namespaces, node_selectors, pods, volumes
 from driver.resources.dra import claims, slices, taint_rules
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import clusters, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import affinity
 
 NODES = (objects.node("node-a"), objects.node("node-b"))
 DEVICES = ("gpu-0", "gpu-1", "ts-0")
@@ -101,7 +103,7 @@ def beginning() -> World:
         made.tell(Put("node", node.name, node))
         one = a_slice(node.name, 1, DEVICES, 1)
         made.tell(Put("slice", one.name, one))
-    for known in (objects.device_class(), objects.device_class(worlds.ANY, "true")):
+    for known in (objects.device_class(), objects.device_class(snapshots.ANY, "true")):
         made.tell(Put("class", known.name, known))
     return made
 
@@ -127,7 +129,7 @@ def a_pod(name: str, node: str | None, claim: str, look: str = "") -> pods.Pod:
     raw = objects.a_pod(name, claim, **({"nodeName": node} if node else {}))
     if look:
         raw["metadata"]["labels"] = {"app": look}
-        raw["spec"]["affinity"] = clusters.apart(clusters.term("web"))
+        raw["spec"]["affinity"] = affinity.apart(affinity.term("web"))
         mounted = {"name": "v", "persistentVolumeClaim": {"claimName": "data"}}
         raw["spec"]["volumes"] = [mounted]
         raw["status"]["nominatedNodeName"] = "node-a"
@@ -181,7 +183,7 @@ _looks = st.sampled_from(["", "web", "db"])
 _pods = st.builds(a_pod, pod_names, st.one_of(st.none(), node_names), claim_names, _looks)
 _spaces = st.builds(a_namespace, st.sampled_from(["x", "y"]))
 _nodes = st.sampled_from([*NODES, objects.node("node-a", unschedulable=True)])
-_classes = st.sampled_from([objects.device_class(), objects.device_class(worlds.ANY, "true")])
+_classes = st.sampled_from([objects.device_class(), objects.device_class(snapshots.ANY, "true")])
 _rules = st.builds(a_rule, st.sampled_from(["r1", "r2"]), st.sampled_from(DEVICES))
 _bound = st.sampled_from([volumes.VolumeClaim("disk"), None])
 

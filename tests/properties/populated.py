@@ -15,8 +15,9 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.explain import cost, holders, step_budget
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
 from tests.properties import drawing
+from tests.support import snapshots
+from tests.support.builders import objects
 
 
 @dataclass
@@ -76,7 +77,7 @@ def populated(draw: st.DrawFn) -> World:
         pod = objects.pod(f"plain-{number}", nodeName=node, containers=[asking], resourceClaims=[])
         world.known[pod.key] = pod
     for number in range(draw(st.integers(1, 9))):
-        body: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
+        body: drawing.Raw = {"deviceClassName": snapshots.ANY, "count": 1}
         if draw(st.integers(0, 2)) == 0:
             body = {**draw(drawing.bodies()), "count": draw(st.integers(1, 2))}
         come(draw, world, objects.claim(f"claim-{number}", {"name": "r", "exactly": body}), number)
@@ -86,7 +87,9 @@ def populated(draw: st.DrawFn) -> World:
 def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> None:
     """A pod, or two with one claim, find a place or do not."""
     view, pod = world.view, a_pod(f"pod-{number}", "1", claim.name)
-    answer = dra_allocator.allocate(view, allocator_types.Workload(pod, (claim,)), worlds.DECIDING)
+    answer = dra_allocator.allocate(
+        view, allocator_types.Workload(pod, (claim,)), snapshots.DECIDING
+    )
     if not isinstance(answer, allocator_types.Placement):
         return
     users = [pod]
@@ -105,7 +108,7 @@ def come(draw: st.DrawFn, world: World, claim: claims.Claim, number: int) -> Non
 @st.composite
 def fragmented(draw: st.DrawFn) -> World:
     """Some GPUs of each node are in use, and what comes asks several of one node."""
-    body: drawing.Raw = {"deviceClassName": worlds.ANY}
+    body: drawing.Raw = {"deviceClassName": snapshots.ANY}
     request = {"name": "gpu", "exactly": {**body, "count": 1}}
     many = {"name": "gpu", "exactly": {**body, "count": draw(st.integers(2, 3))}}
     asked = objects.claim("claim-99", many)
@@ -145,7 +148,7 @@ def movable(draw: st.DrawFn) -> World:
 def fits(
     view: cluster_state.ClusterState, asked: allocator_types.Workload, node: nodes.Node
 ) -> bool:
-    found = step_budget.workload_query(view, asked, worlds.DECIDING)
+    found = step_budget.workload_query(view, asked, snapshots.DECIDING)
     return found is not None and isinstance(found.evaluate(view, node), node_result.Fit)
 
 

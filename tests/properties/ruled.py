@@ -24,8 +24,9 @@ from driver.scheduling.preemption import policy as preemption_policy
 from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.preemption import victims
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
 from tests.properties import drawing, populated
+from tests.support import snapshots
+from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 OWNER = pods.Owner("ReplicaSet", "web", "u")
@@ -54,7 +55,7 @@ class World:
 
     @property
     def ask(self) -> preemption_types.PreemptionRequest:
-        return preemption_types.PreemptionRequest(self.view, self.members, worlds.DECIDING)
+        return preemption_types.PreemptionRequest(self.view, self.members, snapshots.DECIDING)
 
     @property
     def right(self) -> preemption_policy.PreemptionPolicy:
@@ -95,11 +96,11 @@ def body(dice: random.Random) -> drawing.Raw:
     """Whole GPUs, parts, or a share of one."""
     kind = dice.choice(["gpu", "gpu-share", "gpu-share", "mig", "mps"])
     typed = "gpu-share" if kind == "mps" else kind
-    text = f'device.attributes["{worlds.DRIVER}"].type == "{typed}"'
+    text = f'device.attributes["{snapshots.DRIVER}"].type == "{typed}"'
     if kind == "mps":
-        text = f'device.attributes["{worlds.DRIVER}"].sharing == "mps"'
+        text = f'device.attributes["{snapshots.DRIVER}"].sharing == "mps"'
     found: drawing.Raw = {
-        "deviceClassName": worlds.ANY,
+        "deviceClassName": snapshots.ANY,
         "count": dice.choice([1, 1, 1, 2]) if kind in {"gpu", "mig"} else 1,
         "selectors": [{"cel": {"expression": text}}],
     }
@@ -117,9 +118,9 @@ def crowd(dice: random.Random, most: int) -> populated.World:
     for number in range(dice.randint(0, 1)):
         pod = populated.a_pod(f"plain-{number}", "5", nodeName=dice.choice(drawing.NODES))
         world.known[pod.key] = pod
-    view, allocator = world.view, dra_allocator.Allocator(worlds.DECIDING)
+    view, allocator = world.view, dra_allocator.Allocator(snapshots.DECIDING)
     for number in range(most):
-        request: drawing.Raw = {"deviceClassName": worlds.ANY, "count": 1}
+        request: drawing.Raw = {"deviceClassName": snapshots.ANY, "count": 1}
         request = body(dice) if dice.random() < 0.7 else request
         claim = objects.claim(f"claim-{number}", {"name": "r", "exactly": request})
         come(dice, world, claim, view, allocator)
@@ -355,5 +356,5 @@ def does(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> boo
         nodes = view.nodes.values()
         return any(populated.fits(view, world.members[0], node) for node in nodes)
     near = topology.Topology()
-    answer = gang_placement.place_gang(world.members, view, near, worlds.DECIDING)
+    answer = gang_placement.place_gang(world.members, view, near, snapshots.DECIDING)
     return isinstance(answer, gang_types.GangPlacement)

@@ -83,7 +83,7 @@ def test_who_is_told_to_be_idle_did_nothing_since_the_time_that_is_told(
 
 
 @hypothesis.given(steps)
-def test_who_does_nothing_for_two_minutes_is_told_to_be_idle_and_nothing_more_is_said(
+def test_a_claim_idle_for_two_minutes_is_reported_idle_once(
     story: list[str | tuple[int | None, int]],
 ) -> None:
     world = World()

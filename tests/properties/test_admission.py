@@ -19,21 +19,20 @@ from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs, hardware
 from hack.chart import helm
-from tests import objects
-from tests.unit.devices import test_faces
+from tests.support.builders import gpus, objects
 
 Raw = dict[str, Any]
 DOCUMENTS = 10_000
 GPUS = [
     replace(
-        test_faces.a_gpu(),
+        gpus.a_gpu(),
         uuid=ids.GpuUuid(f"GPU-{at}"),
         pci=ids.PciAddress(f"0000:{at + 1:02}:00.0"),
     )
     for at in range(4)
 ]
-MEMORY = test_faces.PLAIN.memory_bytes or 0
-HARDWARE = hardware.Hardware(MEMORY, test_faces.EIGHTH.memory_bytes)
+MEMORY = gpus.PLAIN.memory_bytes or 0
+HARDWARE = hardware.Hardware(MEMORY, gpus.EIGHTH.memory_bytes)
 CLASSES = {one.name: one for one in map(device_classes.parse, helm.usual("DeviceClass"))}
 KINDS = {
     "gpu.ration.dev": faces.WholeFace,

@@ -10,8 +10,9 @@ from driver.resources.dra import claims, pools
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects, worlds
 from tests.properties import drawing, history
+from tests.support import snapshots
+from tests.support.builders import objects
 
 sizes = st.dictionaries(st.sampled_from(["a", "b", "c", "d"]), st.integers(0, 4), max_size=4)
 demands = st.lists(st.lists(st.integers(1, 3), min_size=1, max_size=3), max_size=8)
@@ -25,21 +26,21 @@ def decide(
         for index, count in enumerate(counts)
     )
     pod = objects.pod(f"pod-{number}", *(claim.name for claim in found))
-    return dra_allocator.allocate(view, allocator_types.Workload(pod, found), worlds.DECIDING)
+    return dra_allocator.allocate(view, allocator_types.Workload(pod, found), snapshots.DECIDING)
 
 
 def holding(name: str, placement: allocator_types.Placement) -> list[claims.Claim]:
     by_claim: dict[str, list[str]] = {}
     for pick in placement.assignments:
         by_claim.setdefault(f"{name}-{pick.claim_index}", []).append(pick.device.device)
-    return [worlds.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
+    return [snapshots.holding(claim, placement.node, *found) for claim, found in by_claim.items()]
 
 
 @given(sizes, demands)
 def test_no_device_is_given_twice(fleet: dict[str, int], asked: list[list[int]]) -> None:
     held: list[claims.Claim] = []
     for number, counts in enumerate(asked):
-        answer = decide(worlds.fleet(fleet, *held), number, counts)
+        answer = decide(snapshots.fleet(fleet, *held), number, counts)
         if isinstance(answer, allocator_types.Placement):
             held.extend(holding(f"claim-{number}", answer))
     devices = [r.device for one in held if one.allocation for r in one.allocation.results]
@@ -55,7 +56,7 @@ def test_a_pod_is_placed_exactly_when_some_node_has_enough_free(
     free = dict(fleet)
     held: list[claims.Claim] = []
     for number, counts in enumerate(asked):
-        answer = decide(worlds.fleet(fleet, *held), number, counts)
+        answer = decide(snapshots.fleet(fleet, *held), number, counts)
         fits = any(count >= sum(counts) for count in free.values())
         assert isinstance(answer, allocator_types.Placement) is fits
         if isinstance(answer, allocator_types.Placement):
@@ -69,8 +70,8 @@ def test_equal_views_give_equal_answers(
 ) -> None:
     shuffled = list(fleet.items())
     order.shuffle(shuffled)  # type: ignore[attr-defined]
-    first = decide(worlds.fleet(fleet), 0, counts)
-    assert decide(worlds.fleet(dict(shuffled)), 0, counts) == first
+    first = decide(snapshots.fleet(fleet), 0, counts)
+    assert decide(snapshots.fleet(dict(shuffled)), 0, counts) == first
 
 
 @st.composite
@@ -88,7 +89,7 @@ def run(
     """Place what can be placed; what was."""
     done = []
     for workload in asking:
-        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             made = drawing.written(view, workload, answer)
             drawing.put(view, made)
@@ -140,8 +141,8 @@ def test_when_every_pod_is_gone_the_picture_is_as_it_was(
     untouched = drawing.fresh(published)
     assert drawing.shown(view) == drawing.shown(untouched)
     for workload in asking:
-        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
-        assert answer == dra_allocator.allocate(untouched, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
+        assert answer == dra_allocator.allocate(untouched, workload, snapshots.DECIDING)
 
 
 @settings(max_examples=75)
@@ -152,8 +153,8 @@ def test_a_decision_changes_nothing_until_it_is_written(
     view = drawing.fresh(scene[0])
     before = drawing.shown(view), view.revision, view.generation
     for workload in scene[1]:
-        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
-        assert dra_allocator.allocate(view, workload, worlds.DECIDING) == answer
+        answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
+        assert dra_allocator.allocate(view, workload, snapshots.DECIDING) == answer
     assert (drawing.shown(view), view.revision, view.generation) == before
 
 
@@ -209,8 +210,8 @@ def shapes(draw: st.DrawFn) -> allocator_types.Workload:
             [
                 [objects.a_request()],
                 [objects.a_request(count=2)],
-                [objects.a_request("any", deviceClassName=worlds.ANY, allocationMode="All")],
-                [objects.a_request("any", 2, deviceClassName=worlds.ANY)],
+                [objects.a_request("any", deviceClassName=snapshots.ANY, allocationMode="All")],
+                [objects.a_request("any", 2, deviceClassName=snapshots.ANY)],
                 [sharing("50Gi")],
                 [sharing("20Gi"), objects.a_request()],
             ]
@@ -224,9 +225,9 @@ def shapes(draw: st.DrawFn) -> allocator_types.Workload:
 
 
 def sharing(memory: str) -> drawing.Raw:
-    text = f'device.attributes["{worlds.DRIVER}"].type == "gpu-share"'
+    text = f'device.attributes["{snapshots.DRIVER}"].type == "gpu-share"'
     capacity = {"requests": {"memory": memory}}
-    return objects.a_request("part", 1, text, deviceClassName=worlds.ANY, capacity=capacity)
+    return objects.a_request("part", 1, text, deviceClassName=snapshots.ANY, capacity=capacity)
 
 
 @settings(max_examples=150)
@@ -235,8 +236,8 @@ def test_who_remembers_answers_as_who_does_not(
     told: list[tuple[history.Event, allocator_types.Workload]],
 ) -> None:
     """The same nodes, devices and reasons, whatever happened since the last question."""
-    world, remembering = history.beginning(), dra_allocator.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), dra_allocator.Allocator(snapshots.DECIDING)
     for event, workload in told:
         world.tell(event)
         answer = remembering.decide(world.view, workload)
-        assert answer == dra_allocator.allocate(world.fresh(), workload, worlds.DECIDING)
+        assert answer == dra_allocator.allocate(world.fresh(), workload, snapshots.DECIDING)

@@ -6,9 +6,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from driver import names
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 TICK_S = 60.0
 TICKS = 12

@@ -140,7 +140,7 @@ file_names = st.one_of(
 
 
 @given(given_names=st.lists(file_names, max_size=6), with_hook=st.booleans())
-def test_no_name_of_a_file_reaches_a_hook_a_variable_or_a_place_it_should_not(
+def test_no_file_name_reaches_a_hook_variable_or_path_it_should_not(
     given_names: list[str], *, with_hook: bool
 ) -> None:
     with tempfile.TemporaryDirectory() as made:

@@ -16,15 +16,15 @@ from driver.scheduling.allocator.results import node_result
 from driver.scheduling.explain import cost as explain_cost
 from driver.scheduling.explain import defrag, holders, step_budget
 from driver.scheduling.snapshot import cluster_state
-from tests import worlds
 from tests.properties import drawing, populated
+from tests.support import snapshots
 
 ENOUGH = 1_000_000
 NO_RULES = deciding.NoRules()
 
 
 def moved(world: populated.World) -> defrag.DefragInput:
-    return defrag.DefragInput(world.view, world.held.get, world.known.get, worlds.DECIDING)
+    return defrag.DefragInput(world.view, world.held.get, world.known.get, snapshots.DECIDING)
 
 
 def settled(
@@ -32,9 +32,9 @@ def settled(
 ) -> list[ids.NodeName | None]:
     """Where those who leave go in a picture made anew, by key; None: nowhere."""
     view = world.without(leaving)
-    asked = step_budget.workload_query(view, world.asked, worlds.DECIDING)
+    asked = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
     assert asked is not None
-    judge = policy_selector.PolicySelector(worlds.DECIDING.policy_chain).select(
+    judge = policy_selector.PolicySelector(snapshots.DECIDING.policy_chain).select(
         view, asked.requests
     )
     assert not isinstance(judge, allocator_types.Unschedulable)
@@ -64,7 +64,7 @@ def _come_again(
     again: dict[ids.Key, claims.Claim],
     asks: allocator_types.Workload,
 ) -> ids.NodeName | None:
-    rules = worlds.DECIDING if asks.open_claims else replace(worlds.DECIDING, rules=NO_RULES)
+    rules = snapshots.DECIDING if asks.open_claims else replace(snapshots.DECIDING, rules=NO_RULES)
     answer = dra_allocator.allocate(view, asks, rules)
     if not isinstance(answer, allocator_types.Placement):
         return None

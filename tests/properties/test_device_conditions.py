@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from driver import errors, ids, names, reasons
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.status import claim_status as claim_statuses
-from tests import objects
 from tests.fakes import claim_status
 from tests.fakes import clock as clocks
+from tests.support.builders import objects
 
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
 NIC = {"driver": "nic.example.com", "pool": "p", "device": "nic-0"}

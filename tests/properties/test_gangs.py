@@ -13,8 +13,9 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import tentative, topology
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.snapshot import cluster_state
-from tests import gangs, objects, worlds
 from tests.properties import drawing
+from tests.support import snapshots
+from tests.support.builders import gangs, objects
 
 SIZES = st.lists(
     st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=2), min_size=1, max_size=2),
@@ -64,7 +65,7 @@ def test_what_a_gang_is_given_could_be_given_one_by_one(
     view = drawing.fresh(published)
     gang = [data.draw(drawing.workloads(at * 10 + n)) for at, n in enumerate(numbers)]
     before = drawing.shown(view)
-    answer = gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING)
+    answer = gang_placement.place_gang(gang, view, topology.Topology(), snapshots.DECIDING)
     assert drawing.shown(view) == before
     if isinstance(answer, gang_types.GangUnschedulable):
         return
@@ -85,8 +86,12 @@ def test_what_is_remembered_of_gangs_changes_no_answer(
     for turn, number in enumerate(numbers):
         names = [f"turn-{turn}-{at}" for at in range(2)]
         gang = [renamed(shapes[number], name) for name in names]
-        answer = gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING, known)
-        assert answer == gang_placement.place_gang(gang, view, topology.Topology(), worlds.DECIDING)
+        answer = gang_placement.place_gang(
+            gang, view, topology.Topology(), snapshots.DECIDING, known
+        )
+        assert answer == gang_placement.place_gang(
+            gang, view, topology.Topology(), snapshots.DECIDING
+        )
         if isinstance(answer, gang_types.GangPlacement):
             for seat in answer.members:
                 drawing.put(view, drawing.written(view, seat.workload, seat.placement))
@@ -122,5 +127,5 @@ def test_equal_nodes_are_taken_by_name_in_whatever_order_they_came(
 
 def test_a_taint_of_the_view_below_is_seen() -> None:
     sick = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, drawing.SICK])
-    view = worlds.view(objects.a_slice("node-a", [sick, objects.a_device("gpu-1")]))
+    view = snapshots.view(objects.a_slice("node-a", [sick, objects.a_device("gpu-1")]))
     gangs.unseated(gangs.place(view, gangs.alike(2)))

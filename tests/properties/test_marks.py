@@ -13,8 +13,9 @@ from driver.resources.core import nodes
 from driver.resources.dra import slices
 from driver.scheduling.provisioning import annotations, provenance
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
 from tests.fakes.apiserver import applying
+from tests.support import snapshots
+from tests.support.builders import objects
 
 KEEP = (names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
 OURS = names.NODES_FIELD_MANAGER
@@ -82,7 +83,7 @@ class Node:
 
 def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
     view = cluster_state.ClusterState(
-        worlds.DRIVER, cluster_state.NodeMarkers("ours", frozenset({str(TAINT["key"])}))
+        snapshots.DRIVER, cluster_state.NodeMarkers("ours", frozenset({str(TAINT["key"])}))
     )
     view.set_node(node.name, node)
     if state.pool != "absent":
@@ -93,7 +94,7 @@ def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
         one = slices.parse(shown)
         view.set_slice(one.name, one)
     if state.held:
-        claim = worlds.holding("claim", "node-a", "gpu-0")
+        claim = snapshots.holding("claim", "node-a", "gpu-0")
         view.set_reserved_devices(ids.Key("reservation:a/b"), claim.allocation)
     return view
 

@@ -13,11 +13,11 @@ from driver.devices import faces, mig, model
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import checkpoint
 from simulator import faults, machine
-from tests import builders
 from tests.fakes import gpunode, nvml, partitioning
+from tests.support.builders import allocated_claims
 
 PRODUCT = "gb200-tray"
-FIRST = nvml.FakeNvml(machine.build(PRODUCT, builders.NODE)).inventory().gpus[0]
+FIRST = nvml.FakeNvml(machine.build(PRODUCT, allocated_claims.NODE)).inventory().gpus[0]
 PARTS = st.sampled_from(
     [
         face.name
@@ -58,14 +58,14 @@ class ManyClaims(stateful.RuleBasedStateMachine):
         return checkpoint.Checkpoint(self.node.records, self.node.boot).list_records()
 
     def ref(self, number: int) -> ports.ClaimRef:
-        uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+        uid = allocated_claims.numbered_uid(number)
         return ports.ClaimRef("default", f"claim-{number}", uid)
 
     @stateful.rule(number=CLAIMS, parts=st.lists(PARTS, min_size=1, max_size=2), death=DEATH)
     def prepare(self, number: int, parts: list[str], death: int | None) -> None:
         ref = self.ref(number)
-        results = [builders.a_result(part, request=f"r{n}") for n, part in enumerate(parts)]
-        claim = builders.an_allocated_claim(*results, uid=ref.uid, name=ref.name)
+        results = [allocated_claims.a_result(part, request=f"r{n}") for n, part in enumerate(parts)]
+        claim = allocated_claims.an_allocated_claim(*results, uid=ref.uid, name=ref.name)
         self.node.reader.claims[claim.key] = claim
         process = self.node.process(gpunode.DiesAt(death))
         with contextlib.suppress(gpunode.Killed, errors.DeviceFault):

@@ -6,8 +6,10 @@ from hypothesis import strategies as st
 from driver.resources.core import pods
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from tests import clusters, objects, worlds
 from tests.properties import history
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import affinity
 
 
 def asking(name: str, **spec: object) -> allocator_types.Workload:
@@ -17,12 +19,12 @@ def asking(name: str, **spec: object) -> allocator_types.Workload:
 
 
 MOUNTED = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
-CHOSEN = clusters.term("web", namespaceSelector={"matchLabels": {"team": "x"}})
+CHOSEN = affinity.term("web", namespaceSelector={"matchLabels": {"team": "x"}})
 WORKLOADS = (
     asking("plain"),
-    asking("apart", affinity=clusters.apart(clusters.term("db"))),
-    asking("near", affinity=clusters.near(CHOSEN)),
-    asking("spread", topologySpreadConstraints=[clusters.spread("web", clusters.HOST)]),
+    asking("apart", affinity=affinity.apart(affinity.term("db"))),
+    asking("near", affinity=affinity.near(CHOSEN)),
+    asking("spread", topologySpreadConstraints=[affinity.spread("web", affinity.HOST)]),
     asking("mounting", volumes=MOUNTED),
     asking("first", priority=5),
 )
@@ -33,9 +35,9 @@ WORKLOADS = (
 def test_who_remembers_places_pods_that_others_decide_about_as_who_does_not(
     told: list[history.Event],
 ) -> None:
-    world, remembering = history.beginning(), dra_allocator.Allocator(worlds.DECIDING)
+    world, remembering = history.beginning(), dra_allocator.Allocator(snapshots.DECIDING)
     for event in told:
         world.tell(event)
         for workload in WORKLOADS:
             answer = remembering.decide(world.view, workload)
-            assert answer == dra_allocator.allocate(world.fresh(), workload, worlds.DECIDING)
+            assert answer == dra_allocator.allocate(world.fresh(), workload, snapshots.DECIDING)

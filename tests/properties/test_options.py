@@ -13,13 +13,14 @@ from driver.scheduling.allocator import dra_allocator, scoring
 from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.snapshot import cluster_state
-from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 MACHINES = sorted(one.stem for one in Path("simulator/profiles").glob("*.yaml"))
-OWNER = slice_builder.Owner(allocating.NODE, "uid")
-JUDGE = worlds.DECIDING.policy_chain
-OF = f'device.attributes["{worlds.DRIVER}"]'
+OWNER = slice_builder.Owner(allocation.NODE, "uid")
+JUDGE = snapshots.DECIDING.policy_chain
+OF = f'device.attributes["{snapshots.DRIVER}"]'
 WHOLE = f'{OF}.type == "gpu"'
 
 
@@ -33,15 +34,15 @@ PUBLISHED = {machine: node(machine) for machine in MACHINES}
 
 
 def room_of(view: cluster_state.ClusterState) -> base.NodeCapacity:
-    return node_capacity.compute_capacity(view, view.nodes[allocating.NODE])
+    return node_capacity.compute_capacity(view, view.nodes[allocation.NODE])
 
 
 def decided(view: cluster_state.ClusterState, claim: claims.Claim) -> base.Candidate:
     """A decision, as policies see it."""
-    workload = allocating.workload(claim)
-    answer = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
-    scene = scoring.scoring_context(view, allocating.NODE, room_of(view), workload.pod)
-    problem = allocating.problem(view, claim)
+    workload = allocation.workload(claim)
+    answer = allocation.placed(dra_allocator.allocate(view, workload, snapshots.DECIDING))
+    scene = scoring.scoring_context(view, allocation.NODE, room_of(view), workload.pod)
+    problem = allocation.problem(view, claim)
     spots = {spot.id: spot for spot in problem.devices}
     found = [scene.usage(spots[one.device], one.result.consumed) for one in answer.assignments]
     return scene.candidate(one for one in found if one is not None)
@@ -60,15 +61,17 @@ def test_a_set_of_gpus_is_the_best_of_all_sets(machine: str, data: st.DataObject
     assume(whole)
     held = data.draw(st.sets(st.sampled_from(whole), max_size=len(whole) - 1))
     count = data.draw(st.integers(1, min(len(whole) - len(held), 8)))
-    taken = [worlds.holding(f"x-{at}", "node-a", name) for at, name in enumerate(sorted(held))]
-    view = worlds.view(*PUBLISHED[machine], taken=taken)
-    claim = objects.claim("c", objects.a_request("gpu", count, WHOLE, deviceClassName=worlds.ANY))
+    taken = [snapshots.holding(f"x-{at}", "node-a", name) for at, name in enumerate(sorted(held))]
+    view = snapshots.view(*PUBLISHED[machine], taken=taken)
+    claim = objects.claim(
+        "c", objects.a_request("gpu", count, WHOLE, deviceClassName=snapshots.ANY)
+    )
     chosen = decided(view, claim)
     room = room_of(view)
     idle = [at for at, card in enumerate(room.gpus) if card.mode == base.IDLE]
     every = (
         base.Candidate(
-            allocating.NODE,
+            allocation.NODE,
             room,
             room.without(tuple(base.Usage(at, base.WHOLE) for at in places), 1000),
             tuple(base.Usage(at, base.WHOLE) for at in places),
@@ -88,10 +91,10 @@ def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], wanted: s
     devices = [d["name"] for one in published for d in one["spec"].get("devices", ())]
     small = [name for name in devices if "mig-1g10gb-" in name and "me" not in name.split("-")]
     names = [small[at] for at in sorted(taken)]
-    held = [worlds.holding(f"x-{at}", "node-a", name) for at, name in enumerate(names)]
-    view = worlds.view(*published, taken=held)
+    held = [snapshots.holding(f"x-{at}", "node-a", name) for at, name in enumerate(names)]
+    view = snapshots.view(*published, taken=held)
     text = f'{OF}.type == "mig" && {OF}.profile == "{wanted}"'
-    claim = objects.claim("c", objects.a_request("m", 1, text, deviceClassName=worlds.ANY))
+    claim = objects.claim("c", objects.a_request("m", 1, text, deviceClassName=snapshots.ANY))
     chosen = decided(view, claim)
     room = room_of(view)
     every = [
@@ -102,7 +105,7 @@ def test_a_mig_device_is_put_at_the_best_place_of_all(taken: set[int], wanted: s
         if part.profile == wanted and part.mask & card.free_slices == part.mask
     ]
     best = max(
-        JUDGE.scores(base.Candidate(allocating.NODE, room, room.without((one,), 1000), (one,)))
+        JUDGE.scores(base.Candidate(allocation.NODE, room, room.without((one,), 1000), (one,)))
         for one in every
     )
     assert JUDGE.scores(chosen) == best

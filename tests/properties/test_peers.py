@@ -13,8 +13,9 @@ from driver.scheduling.allocator.capacity import node_capacity
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
 from tests.properties import drawing
+from tests.support import snapshots
+from tests.support.builders import objects
 
 TWINS = ("node-a", "node-c", "node-d", "node-e")
 
@@ -38,10 +39,10 @@ def answer_of(
     assert not isinstance(wants, allocator_types.Unschedulable)
     if node_signature.depends_on_uuids(view, asking.open_claims, wants):
         told = None
-    rules = worlds.DECIDING.rules.for_workload(view, asking)
+    rules = snapshots.DECIDING.rules.for_workload(view, asking)
     node = next(one for one in view.nodes.values() if one.name == name)
     question = node_result.NodeQuery(
-        view, node_capacity.NodeCapacityCache(), asking, wants, worlds.DECIDING, rules
+        view, node_capacity.NodeCapacityCache(), asking, wants, snapshots.DECIDING, rules
     )
     found = node_result.evaluate(question, node, told)
     if not isinstance(found, node_result.Fit):
@@ -57,9 +58,9 @@ def test_what_a_node_borrows_it_would_answer_itself(
     before: Sequence[allocator_types.Workload],
     asking: allocator_types.Workload,
 ) -> None:
-    view = worlds.view(*published)
+    view = snapshots.view(*published)
     for workload in before:
-        answer = dra_allocator.allocate(view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, workload, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, workload, answer))
     told = node_result.SignatureResults()
@@ -69,9 +70,9 @@ def test_what_a_node_borrows_it_would_answer_itself(
 
 def test_of_nodes_that_are_alike_one_is_asked_and_the_best_itself() -> None:
     devices = [objects.a_device(f"gpu-{at}") for at in range(2)]
-    view = worlds.view(*(objects.a_slice(name, devices) for name in TWINS))
+    view = snapshots.view(*(objects.a_slice(name, devices) for name in TWINS))
     claim = objects.claim("asking", objects.a_request(count=2))
     asking = allocator_types.Workload(objects.pod("asking", claim.name), (claim,))
-    answer = dra_allocator.allocate(view, asking, worlds.DECIDING)
+    answer = dra_allocator.allocate(view, asking, snapshots.DECIDING)
     assert isinstance(answer, allocator_types.Placement)
     assert [pick.device.pool for pick in answer.assignments] == [TWINS[0], TWINS[0]]

@@ -13,8 +13,8 @@ from driver.scheduling.explain import holders, step_budget
 from driver.scheduling.preemption import earliest_start
 from driver.scheduling.preemption import planner as planning
 from driver.scheduling.preemption import types as preemption_types
-from tests import worlds
 from tests.properties import drawing, ruled
+from tests.support import snapshots
 
 ENOUGH = 10_000_000
 BLOCK = 50
@@ -79,10 +79,10 @@ def test_a_planner_that_remembers_plans_as_a_new_one(seed: int, ended: list[int]
     """Pods end, one by one, and between them it is asked for a pod and for a gang."""
     world = ruled.world(seed, gang=True)
     view, book = world.view, world.book
-    planner = planning.Planner(worlds.DECIDING)
+    planner = planning.Planner(snapshots.DECIDING)
     for number in [*ended, 0]:
         for members in ([world.there.asked], world.members):
-            ask = preemption_types.PreemptionRequest(view, members, worlds.DECIDING)
+            ask = preemption_types.PreemptionRequest(view, members, snapshots.DECIDING)
             fresh = replace(world, members=members)
             mine = planner.plan(ask, world.right, book, step_budget.StepBudget(ENOUGH))
             anew = replace(ask, view=fresh.view)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from driver import ids
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import fill_simulation, node_template, planner
-from tests import gangs, shapes, worlds
+from tests.support import snapshots
+from tests.support.builders import gangs, shapes
 
 KINDS = (shapes.EIGHT, shapes.FOUR, shapes.ONE)
 MOST = 6
@@ -35,7 +36,7 @@ def filled(
     nodes: dict[ids.NodeName, node_template.NodeTemplate],
 ) -> fill_simulation.FillResult:
     state = fill_simulation.FillSimulation(
-        shapes.empty(), nodes, worlds.DECIDING, provisioning_demand.Unlimited()
+        shapes.empty(), nodes, snapshots.DECIDING, provisioning_demand.Unlimited()
     )
     return state.place_all(found)
 

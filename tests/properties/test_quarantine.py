@@ -73,7 +73,7 @@ class World:
 
 
 @hypothesis.given(events)
-def test_a_gpu_is_kept_out_from_its_third_failure_in_a_day_until_it_is_cleared(
+def test_a_gpu_is_quarantined_from_its_third_failure_in_a_day_until_cleared(
     story: list[Event],
 ) -> None:
     with tempfile.TemporaryDirectory() as base:

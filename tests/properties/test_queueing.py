@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from driver.resources import queues
 from driver.scheduling.queues import fair_share, order, tree
 from driver.scheduling.queues import resources as queue_resources
-from tests.queues import NOON, a_workload, an_engine, named, queue, some
+from tests.support.builders.queues import NOON, a_workload, an_engine, named, queue, some
 
 GPUS = 16
 FLEET = some(GPUS)
@@ -302,7 +302,7 @@ def test_nobody_exceeds_a_limit_by_what_may_be_placed(
 
 @settings(max_examples=100)
 @given(st.lists(st.tuples(counts, counts), min_size=1, max_size=5))
-def test_what_is_left_out_of_a_tree_leaves_the_rest_as_it_would_be_without_it(
+def test_an_omitted_queue_leaves_the_tree_as_if_it_did_not_exist(
     drawn: list[tuple[int | None, int | None]],
 ) -> None:
     found = [

@@ -7,10 +7,10 @@ from hypothesis import strategies as st
 
 from driver import errors, ids
 from driver.kubeletplugin.records import checkpoint, staleness
-from tests import builders
+from tests.support.builders import allocated_claims
 
-RECORD = checkpoint.Record(builders.a_ref(), checkpoint.State.COMPLETED, "boot-1", (), ())
-CLAIM = builders.an_allocated_claim()
+RECORD = checkpoint.Record(allocated_claims.a_ref(), checkpoint.State.COMPLETED, "boot-1", (), ())
+CLAIM = allocated_claims.an_allocated_claim()
 words = st.text(max_size=40)
 there = st.builds(
     lambda version, allocation, deleting: dataclasses.replace(
@@ -47,7 +47,7 @@ kept = st.one_of(there, failed)
 
 
 @given(st.lists(st.tuples(st.booleans(), gone, kept), max_size=12))
-def test_a_record_is_reclaimed_exactly_after_two_looks_in_a_row_that_found_its_claim_gone(
+def test_a_record_is_reclaimed_after_two_consecutive_checks_that_miss_its_claim(
     looks: list[tuple[bool, staleness.ReadResult, staleness.ReadResult]],
 ) -> None:
     count = 0

@@ -10,8 +10,8 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.queues import gpu_usage
-from tests import worlds
 from tests.properties import drawing
+from tests.support import snapshots
 
 _FEWEST, _MOST = 5, 9
 moments = st.integers(0, 2)
@@ -63,7 +63,7 @@ class ByHand:
     def _placed(self, task: replay.Task, now: float) -> bool:
         view = drawing.fresh(self.published, [*self.there.values()])
         asked = allocator_types.Workload(task.pod, task.claims)
-        answer = dra_allocator.allocate(view, asked, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, asked, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Unschedulable):
             return False
         name = task.pod.name
@@ -79,7 +79,7 @@ def devices(found: allocator_types.Placement) -> list[claims.DeviceId]:
 
 
 def sat_down(published: list[drawing.Raw]) -> scheduler.SimulatedScheduler:
-    return scheduler.SimulatedScheduler(drawing.fresh(published), worlds.DECIDING)
+    return scheduler.SimulatedScheduler(drawing.fresh(published), snapshots.DECIDING)
 
 
 @settings(max_examples=60)

@@ -16,8 +16,8 @@ from driver.kubeletplugin.health import gpu_in_use, reset_policy, reset_watch
 from driver.resources import quantities
 from driver.resources.dra import claims
 from simulator import state
-from tests import builders
 from tests.fakes import gpunode, partitioning
+from tests.support.builders import allocated_claims
 
 GPUS = ("gpu-0000-53-00-0", "gpu-0000-64-00-0")
 FACES = ("", "-mps", "-ts", "-mig-1g10gb-4")
@@ -115,17 +115,17 @@ class World:
 
 
 def a_claim(number: int, face: str) -> claims.Claim:
-    result = builders.a_result(f"{GPUS[number]}{face}")
+    result = allocated_claims.a_result(f"{GPUS[number]}{face}")
     if face in {"-mps", "-ts"}:
         consumed = {"memory": quantities.parse("20Gi"), "compute": quantities.parse("25")}
         result = dataclasses.replace(result, share_id=f"share-{number}", consumed=consumed)
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
+    uid = allocated_claims.numbered_uid(number)
+    return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
 
 
 @settings(max_examples=60)
 @given(FOUND, FOUND)
-def test_a_gpu_is_reset_exactly_when_it_asks_for_it_and_nothing_is_on_it(
+def test_a_gpu_is_reset_exactly_when_it_requests_one_and_is_unused(
     first: Found, second: Found
 ) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -9,7 +9,7 @@ from driver.resources import quantities
 from driver.resources.core import node_selectors
 from driver.resources.dra import claims, slices
 from driver.resources.publish import slice_builder
-from tests import objects
+from tests.support.builders import objects
 
 
 @st.composite
@@ -88,7 +88,7 @@ def test_every_inventory_makes_slices_within_the_limits_that_read_back_equal(
 
 
 @given(gpus(), OFFERINGS)
-def test_a_gpu_is_in_one_slice_and_its_devices_draw_on_what_its_counters_have(
+def test_a_gpu_is_in_one_slice_and_its_devices_consume_its_counters(
     found: tuple[model.Gpu, ...], offering: faces.Offering
 ) -> None:
     each = {gpu.uuid: offering for gpu in found}

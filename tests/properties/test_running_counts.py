@@ -11,15 +11,15 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import clusters
+from tests.support.scenarios import affinity
 
 NODES = ("a", "b", "c")
 ZONES = {"a": ("east", "west"), "b": ("east",), "c": ("west", "north")}
 TERMS: tuple[dict[str, Any], ...] = (
     {},
-    {"affinity": clusters.apart(clusters.term("web"))},
-    {"affinity": clusters.near(clusters.term("web", clusters.ZONE))},
-    {"topologySpreadConstraints": [clusters.spread("web")]},
+    {"affinity": affinity.apart(affinity.term("web"))},
+    {"affinity": affinity.near(affinity.term("web", affinity.ZONE))},
+    {"topologySpreadConstraints": [affinity.spread("web")]},
 )
 placing = st.tuples(
     st.sampled_from([f"p{number}" for number in range(5)]),
@@ -30,7 +30,7 @@ placing = st.tuples(
 relabelling = st.tuples(st.sampled_from(NODES), st.integers(0, 1))
 layering = st.lists(placing.filter(lambda drawn: bool(drawn[1])), max_size=2)
 steps = st.lists(st.one_of(placing, relabelling, layering), max_size=15)
-ASKING = tuple(clusters.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
+ASKING = tuple(affinity.a_pod(f"x{at}", app="web", **spec) for at, spec in enumerate(TERMS))
 
 
 def refusals(view: snapshot.Snapshot) -> list[reasons.Reason | None]:
@@ -46,7 +46,7 @@ def built(
     zones: dict[str, str], placed: dict[str, pods.Pod], more: list[pods.Pod]
 ) -> cluster_state.ClusterState:
     every = {**placed, **{pod.name: pod for pod in more}}
-    return clusters.view([clusters.a_node(name, zones[name]) for name in NODES], [*every.values()])
+    return affinity.view([affinity.a_node(name, zones[name]) for name in NODES], [*every.values()])
 
 
 @settings(max_examples=150)
@@ -60,18 +60,18 @@ def test_kept_counts_refuse_as_those_counted_at_once(drawn: list[Any]) -> None:
         more: list[pods.Pod] = []
         if isinstance(step, list):
             for at, (_, node, app, spec) in enumerate(step):
-                pod = clusters.a_pod(f"seat{at}", app=app, **spec)
+                pod = affinity.a_pod(f"seat{at}", app=app, **spec)
                 layer.apply(snapshot.InFlight(pod, ids.NodeName(node), {}))
-                more.append(clusters.a_pod(f"seat{at}", node, app, **spec))
+                more.append(affinity.a_pod(f"seat{at}", node, app, **spec))
             assert refusals(layer) == refusals(built(zones, placed, more))
             layer.undo(len(more))
         elif len(step) == 2:
             name, number = step
             zones[name] = ZONES[name][number % len(ZONES[name])]
-            view.set_node(ids.NodeName(name), clusters.a_node(name, zones[name]))
+            view.set_node(ids.NodeName(name), affinity.a_node(name, zones[name]))
         else:
             name, node, app, spec = step
-            pod = placed[name] = clusters.a_pod(name, node, app, **spec)
+            pod = placed[name] = affinity.a_pod(name, node, app, **spec)
             view.set_pod(pod.key, pod)
         assert refusals(view) == refusals(built(zones, placed, []))
         layer = overlay.DecisionOverlay(view) if not isinstance(step, list) else layer

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from driver.scheduling.allocator import candidates, dra_allocator, search
 from driver.scheduling.allocator import types as allocator_types
-from tests import allocating, worlds
 from tests.properties import drawing
+from tests.support import allocation, snapshots
 
 Pick = tuple[int, candidates.RequestCandidates, int]
 Picks = tuple[tuple[int, str, int], ...]
@@ -131,10 +131,10 @@ class Question:
     def problem(self) -> search.Problem:
         """A node's search, some devices in use."""
         view = drawing.fresh(self.published)
-        answer = dra_allocator.allocate(view, self.earlier, worlds.DECIDING)
+        answer = dra_allocator.allocate(view, self.earlier, snapshots.DECIDING)
         if isinstance(answer, allocator_types.Placement):
             drawing.put(view, drawing.written(view, self.earlier, answer))
-        return allocating.problem(view, *self.asking.open_claims)
+        return allocation.problem(view, *self.asking.open_claims)
 
 
 questions = st.builds(Question, drawing.published(), drawing.workloads(1), drawing.workloads())

@@ -11,7 +11,7 @@ from driver.devices import faces
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
 from tests.fakes import gpunode
-from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
+from tests.support.node import shares
 
 GIB = 1 << 30
 COMES = st.tuples(st.integers(1, 60), st.integers(1, 80))

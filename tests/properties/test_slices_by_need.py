@@ -17,8 +17,9 @@ from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state, snapshot
 from hack.chart import helm
-from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 WORLDS, MIXES = 20, 25
 CLASSES = [device_classes.parse(one) for one in helm.usual("DeviceClass")]
@@ -69,7 +70,7 @@ class World:
     number: int = 0
 
     def __post_init__(self) -> None:
-        self.allocator = dra_allocator.Allocator(worlds.DECIDING)
+        self.allocator = dra_allocator.Allocator(snapshots.DECIDING)
         for one in CLASSES:
             self.view.set_device_class(one.name, one)
         for at in range(self.rng.choice((1, 2, 3))):
@@ -97,11 +98,11 @@ class World:
         return f"claim-{self.number}"
 
     def ask(self, claim: claims.Claim) -> allocator_types.Placement | None:
-        found = self.allocator.decide(self.view, allocating.workload(claim))
+        found = self.allocator.decide(self.view, allocation.workload(claim))
         return found if isinstance(found, allocator_types.Placement) else None
 
     def give(self, claim: claims.Claim, placement: allocator_types.Placement) -> None:
-        workload = allocating.workload(claim)
+        workload = allocation.workload(claim)
         made = allocation_result.build_allocations(
             self.view, workload, placement, "2026-11-21T09:00:00Z"
         )

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from driver import ids
 from driver.controller.commit import write_pool
 from driver.controller.scheduler.explain import refresh
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 NODES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 

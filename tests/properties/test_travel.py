@@ -25,9 +25,10 @@ from driver.resources.dra import claims
 from driver.resources.publish import slice_builder
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
-from tests import builders, objects, worlds
 from tests.fakes import gpunode, simulated_pool
 from tests.properties import drawing
+from tests.support import snapshots
+from tests.support.builders import allocated_claims, objects
 
 PRODUCT = "gb200-tray"
 OWN = f'device.attributes["{names.DRIVER}"]'
@@ -41,9 +42,11 @@ KINDS: dict[str, tuple[str, dict[str, Any]]] = {
     ),
 }
 WHICH = st.integers(0, 5)
-POOL = simulated_pool.of_machine(builders.NODE, "controller", PRODUCT)
+POOL = simulated_pool.of_machine(allocated_claims.NODE, "controller", PRODUCT)
 TWO = dataclasses.replace(POOL, groups=POOL.groups[:2])
-SLICES = slice_builder.render(TWO, slice_builder.Owner(ids.NodeName(builders.NODE), "uid"), 1)
+SLICES = slice_builder.render(
+    TWO, slice_builder.Owner(ids.NodeName(allocated_claims.NODE), "uid"), 1
+)
 
 
 class Travel(stateful.RuleBasedStateMachine):
@@ -55,7 +58,7 @@ class Travel(stateful.RuleBasedStateMachine):
         self.node = gpunode.GpuNode(Path(self.folder.name), product=PRODUCT)
         self.gpus = {one.uuid: one for one in self.node.nvml.inventory().gpus}
         self.process = self.node.process()
-        self.view = worlds.view(*SLICES)
+        self.view = snapshots.view(*SLICES)
         self.empty = drawing.shown(self.view)
         self.known: list[drawing.Written] = []
         self.asked = 0
@@ -72,12 +75,12 @@ class Travel(stateful.RuleBasedStateMachine):
     def pod_comes(self, kind: str, count: int, *, started: bool) -> None:
         self.asked += 1
         selector, more = KINDS[kind]
-        request = objects.a_request("gpu", count, selector, deviceClassName=worlds.ANY, **more)
+        request = objects.a_request("gpu", count, selector, deviceClassName=snapshots.ANY, **more)
         claim = objects.claim(f"claim-{self.asked}", request)
         pod = objects.pod(f"pod-{self.asked}", claim.name)
         workload = allocator_types.Workload(pod, (claim,))
         before = drawing.shown(self.view)
-        answer = dra_allocator.allocate(self.view, workload, worlds.DECIDING)
+        answer = dra_allocator.allocate(self.view, workload, snapshots.DECIDING)
         assert drawing.shown(self.view) == before
         if isinstance(answer, allocator_types.Unschedulable):
             assert self.known, f"nothing is used, and there is no {kind}"

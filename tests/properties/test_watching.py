@@ -13,6 +13,7 @@ from driver import errors, ids
 from driver.kube import client, reflector, store
 from driver.kube.http import watch_stream
 from tests.fakes import clock
+from tests.fakes.watch_streams import Stream
 
 NAMES = st.sampled_from("abc")
 CHANGES = st.tuples(st.sampled_from(("put", "delete")), NAMES)
@@ -128,21 +129,6 @@ ENDS: dict[str, Callable[[], None]] = {
     "gone": raising(errors.Gone(410, "Expired", "too old")),
     "refused": raising(errors.TooManyRequests(429, "TooManyRequests", "busy")),
 }
-
-
-class Stream:
-    def __init__(self, events: Iterator[watch_stream.WatchEvent]) -> None:
-        self._events = events
-
-    def __iter__(self) -> "Stream":
-        return self
-
-    def __next__(self) -> watch_stream.WatchEvent:
-        return next(self._events)
-
-    def interrupt(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 def steps(*kinds: st.SearchStrategy[str]) -> st.SearchStrategy[list[list[Step]]]:

@@ -9,8 +9,8 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import cost as explain_cost
 from driver.scheduling.explain import nearest_fit, step_budget, victim_search, without_pods
 from driver.scheduling.snapshot import cluster_state
-from tests import worlds
 from tests.properties import drawing, populated
+from tests.support import snapshots
 
 ENOUGH = 1_000_000
 NO_RULES = deciding.NoRules()
@@ -19,7 +19,7 @@ NO_RULES = deciding.NoRules()
 def search(
     world: populated.World, view: cluster_state.ClusterState, most: int = ENOUGH
 ) -> victim_search.Search | None:
-    asked = step_budget.workload_query(view, world.asked, worlds.DECIDING)
+    asked = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
     if asked is None:
         return None
     return victim_search.Search(
@@ -90,12 +90,12 @@ def test_a_bare_view_is_the_picture_of_a_cluster_in_which_nothing_runs(
 @given(populated.populated(), st.sampled_from([60, 1000, 100_000]))
 def test_what_is_told_of_the_nearest_fit_is_true(world: populated.World, most: int) -> None:
     view = world.view
-    answer = dra_allocator.allocate(view, world.asked, worlds.DECIDING)
+    answer = dra_allocator.allocate(view, world.asked, snapshots.DECIDING)
     if isinstance(answer, allocator_types.Placement):
         return
     people = world.people(view)
     found = nearest_fit.find_nearest_fit(
-        view, world.asked, answer, people, worlds.DECIDING, step_budget.StepBudget(most)
+        view, world.asked, answer, people, snapshots.DECIDING, step_budget.StepBudget(most)
     )
     if found is None:
         return

@@ -9,27 +9,13 @@ from driver.kube import gvr
 from hack.cluster import control
 from tests.blackbox.catalogue import CLUSTER, NODE, case
 from tests.blackbox.ground import room, seat
+from tests.blackbox.slice_versions import settled, written
 from tests.e2e import playground
 
 until = playground.until
 STABLE_S = 20
 WIPE_S = 45
 """Longer than the kubelet waits before it removes slices."""
-
-
-def written(here: seat.Seat) -> dict[str, tuple[str, str]]:
-    """UID and resourceVersion of each slice."""
-    metas = (one["metadata"] for one in here.slices())
-    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
-
-
-def settled(here: seat.Seat) -> dict[str, tuple[str, str]]:
-    """As `written`, once nothing has been written for a while."""
-    before: dict[str, tuple[str, str]] = {}
-    while (now := written(here)) != before:
-        before = now
-        time.sleep(4)
-    return now
 
 
 @pytest.fixture(autouse=True)

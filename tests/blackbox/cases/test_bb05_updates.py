@@ -5,9 +5,9 @@ from collections.abc import Iterator
 import pytest
 
 from tests.blackbox import subject
-from tests.blackbox.cases.test_bb04_slices import settled, written
 from tests.blackbox.catalogue import CLUSTER, case
 from tests.blackbox.ground import room, seat
+from tests.blackbox.slice_versions import settled, written
 from tests.e2e import playground
 
 OLD, NEW = "old", "new"

@@ -8,9 +8,9 @@ import pytest
 from driver import errors
 from driver.cli import cluster_state
 from driver.kube import gvr
-from tests import objects
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 
 @pytest.fixture

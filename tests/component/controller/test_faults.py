@@ -15,10 +15,10 @@ import pytest
 from driver import clock
 from driver.kube import gvr
 from driver.resources.dra import slices
-from tests import objects
 from tests.fakes import history, waiting
 from tests.fakes.apiserver import server as api_server
 from tests.fakes.faultproxy import plan, proxy
+from tests.support.builders import objects
 
 HERE = Path(__file__).parents[3]
 TIME = clock.SystemClock()

@@ -1,7 +1,7 @@
 """The controller beside an API server that forbids kinds which few pods need, or lacks them."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +9,11 @@ import pytest
 import urllib3
 
 from driver.kube import gvr
-from tests import objects
-from tests.component.controller import test_process
-from tests.fakes import waiting
+from tests.fakes import controller_process, waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
-api, controllers = test_process.api, test_process.controllers
 OPTIONAL = (
     gvr.NAMESPACES,
     gvr.PVCS,
@@ -29,6 +27,18 @@ OPTIONAL = (
     gvr.POD_GROUPS,
     gvr.COSCHEDULING_POD_GROUPS,
 )
+
+
+@pytest.fixture
+def api() -> Iterator[api_server.ApiServer]:
+    with controller_process.api_with_a_node() as running:
+        yield running
+
+
+@pytest.fixture
+def controllers() -> Iterator[list[controller_process.Process]]:
+    with controller_process.killed_at_the_end() as running:
+        yield running
 
 
 def of(*kinds: gvr.Resource) -> Callable[[faults.Request], bool]:
@@ -72,7 +82,7 @@ def events(api: api_server.ApiServer, name: str) -> str:
 @pytest.mark.parametrize("answer", [403, 404])
 def test_pods_that_need_no_kind_that_is_left_out_are_placed(
     api: api_server.ApiServer,
-    controllers: list[test_process.Process],
+    controllers: list[controller_process.Process],
     tmp_path: Path,
     answer: int,
 ) -> None:
@@ -81,13 +91,13 @@ def test_pods_that_need_no_kind_that_is_left_out_are_placed(
     else:
         api.faults.add(faults.Answer(404, "NotFound"), of(*OPTIONAL))
     flags = ("--pod-groups", "--metrics-address=127.0.0.1:0")
-    test_process.start(controllers, api, tmp_path, *flags)
-    test_process.ask(api, "plain")
+    controller_process.start(controllers, api, tmp_path, *flags)
+    controller_process.ask(api, "plain")
     ask_with_a_volume(api)
-    waiting.until(lambda: test_process.status_of(api, "plain").get("allocation"), within_s=25)
+    waiting.until(lambda: controller_process.status_of(api, "plain").get("allocation"), within_s=25)
     waiting.until(lambda: "pod-stored" in str(api.all(gvr.EVENTS)))
     assert "volume claims may not be listed" in events(api, "pod-stored")
-    assert "allocation" not in test_process.status_of(api, "stored")
+    assert "allocation" not in controller_process.status_of(api, "stored")
     assert readiness(tmp_path / "log-0") == (200, "caches: ok\n")
     left_out = [one for one in lines(tmp_path / "log-0") if "left out" in one["event"]]
     named = {one["kind"] for one in left_out if one["level"] == "warning"}
@@ -96,11 +106,11 @@ def test_pods_that_need_no_kind_that_is_left_out_are_placed(
 
 
 def test_a_kind_that_every_pod_needs_keeps_it_unready_and_is_named(
-    api: api_server.ApiServer, controllers: list[test_process.Process], tmp_path: Path
+    api: api_server.ApiServer, controllers: list[controller_process.Process], tmp_path: Path
 ) -> None:
     forbid(api, gvr.DEVICE_TAINT_RULES)
-    test_process.start(controllers, api, tmp_path, "--metrics-address=127.0.0.1:0")
-    test_process.ask(api, "plain")
+    controller_process.start(controllers, api, tmp_path, "--metrics-address=127.0.0.1:0")
+    controller_process.ask(api, "plain")
 
     def denied() -> list[dict[str, Any]]:
         there = lines(tmp_path / "log-0")
@@ -111,4 +121,4 @@ def test_a_kind_that_every_pod_needs_keeps_it_unready_and_is_named(
     status, text = readiness(tmp_path / "log-0")
     assert status == 503
     assert "devicetaintrules" in text
-    assert "allocation" not in test_process.status_of(api, "plain")
+    assert "allocation" not in controller_process.status_of(api, "plain")

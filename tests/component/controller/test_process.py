@@ -14,50 +14,27 @@ import urllib3
 
 from driver import clock, names
 from driver.kube import gvr
-from tests import objects
-from tests.fakes import waiting
+from tests.fakes import controller_process, waiting
 from tests.fakes.apiserver import server as api_server
+from tests.fakes.controller_process import HERE, Process, ask, start, status_of
+from tests.support.builders import objects
 
 TIME = clock.SystemClock()
-HERE = Path(__file__).parents[3]
-Process = subprocess.Popen[str]
 
 
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
-    with api_server.ApiServer() as running:
-        running.put(gvr.DEVICE_CLASSES, objects.a_class())
-        running.put(gvr.NODES, objects.a_node("node-a"))
-        running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", 2))
+    with controller_process.api_with_a_node() as running:
         yield running
 
 
 @pytest.fixture
 def controllers() -> Iterator[list[Process]]:
-    running: list[Process] = []
-    yield running
-    for process in running:
-        process.kill()
-        process.wait()
+    with controller_process.killed_at_the_end() as running:
+        yield running
 
 
-def start(running: list[Process], api: api_server.ApiServer, folder: Path, *flags: str) -> Process:
-    command = [
-        sys.executable,
-        "-m",
-        "driver.controller",
-        f"--kubeconfig={api.kubeconfig(folder)}",
-        f"--identity=replica-{len(running)}",
-        "--web-address=127.0.0.1:0",
-        *flags,
-    ]
-    log = (folder / f"log-{len(running)}").open("w")
-    with log:
-        running.append(subprocess.Popen(command, cwd=HERE, stderr=log, text=True))
-    return running[-1]
-
-
-def test_a_document_of_what_is_usual_that_makes_no_sense_stops_it_with_the_place(
+def test_an_invalid_workload_mix_stops_the_controller_and_names_the_field(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     told = {
@@ -70,16 +47,6 @@ def test_a_document_of_what_is_usual_that_makes_no_sense_stops_it_with_the_place
         process = start(controllers, api, tmp_path, f"--usual={tmp_path / 'usual.yaml'}")
         assert process.wait(timeout=25) == 1
         assert words in (tmp_path / f"log-{len(controllers) - 1}").read_text()
-
-
-def ask(api: api_server.ApiServer, name: str) -> None:
-    api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name))
-    api.put(gvr.PODS, objects.a_pod(f"pod-{name}", name))
-
-
-def status_of(api: api_server.ApiServer, name: str) -> dict[str, Any]:
-    found = api.read(gvr.RESOURCE_CLAIMS, name, "default") or {}
-    return dict(found.get("status") or {})
 
 
 def test_a_claim_is_allocated_under_the_leaders_name(
@@ -156,7 +123,7 @@ def refused(api: api_server.ApiServer, name: str, *conditions: tuple[str, str, s
     api.put(gvr.RESOURCE_CLAIMS, objects.a_claim(name, status={**status, "devices": devices}))
 
 
-def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_eviction(
+def test_a_passed_refusal_retries_prepare_and_a_permanent_one_evicts_the_pod(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     start(controllers, api, tmp_path)
@@ -178,7 +145,7 @@ def test_a_refusal_that_has_passed_is_a_nudge_and_one_that_never_will_an_evictio
     waiting.until(lambda: {one["reason"] for one in api.all(gvr.EVENTS)} == {"PodEvicted"})
 
 
-def test_a_share_that_is_exceeded_costs_a_running_pod_its_place_where_that_is_asked_for(
+def test_a_pod_over_its_share_is_evicted_where_the_flag_asks_for_it(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     start(controllers, api, tmp_path, "--evict-over-share")

@@ -16,8 +16,8 @@ import pytest
 from driver import clock, ids
 from driver.kube import client, gvr, reflector, store
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes import waiting
+from tests.support.builders import objects
 
 DEPTH = 5000
 QUICK = reflector.Options(settled_s=0.3)
@@ -66,7 +66,7 @@ def kube(tmp_path: Path) -> Iterator[client.KubeClient]:
         serving.shutdown()
 
 
-def test_a_claim_that_is_nested_too_deeply_is_known_and_asks_for_what_cannot_be_weighed(
+def test_a_claim_nested_too_deeply_is_known_and_its_usage_is_unknown(
     kube: client.KubeClient,
 ) -> None:
     known: store.Store[claims.Claim] = store.Store()

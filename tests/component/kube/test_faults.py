@@ -71,7 +71,7 @@ def first_patch(fault: plan.Fault) -> plan.Script:
     ],
     ids=str,
 )
-def test_a_write_that_did_not_reach_the_server_says_so_and_can_be_made_again(
+def test_a_write_that_did_not_reach_the_server_is_reported_and_can_be_repeated(
     api: server.ApiServer, connect: Connect, fault: plan.Fault, error: type[errors.ApiError]
 ) -> None:
     put(api, "a", "1")

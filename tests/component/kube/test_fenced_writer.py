@@ -74,7 +74,7 @@ def test_without_a_term_nothing_is_sent(
     assert not api.requests
 
 
-def test_what_is_applied_is_told_apart_from_what_others_have_by_a_name_that_outlives_terms(
+def test_an_apply_keeps_foreign_fields_and_one_field_manager_across_terms(
     api: server.ApiServer, kube: client.KubeClient
 ) -> None:
     api.put(gvr.NODES, {"metadata": {"name": "node-a", "labels": {"theirs": "1"}}})

@@ -197,7 +197,7 @@ def test_what_others_say_in_the_lease_outlives_terms_and_renewals(
     assert found["spec"]["holderIdentity"] in {"", None}
 
 
-def test_a_renewal_whose_answer_was_lost_is_made_again_over_what_it_left_at_once(
+def test_a_renewal_with_a_lost_response_is_repeated_at_once(
     api: server.ApiServer, tmp_path: Path
 ) -> None:
     """A wait in between would cost the lease when the lost answer took long to be given up."""

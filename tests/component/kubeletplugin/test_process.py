@@ -11,11 +11,11 @@ from driver import clock, names
 from driver.kube import gvr
 from driver.kubeletplugin.host import sockets
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes import kubelet as fake_kubelet
 from tests.fakes import preparation as fakes
 from tests.fakes import publishing, waiting
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 HERE = Path(__file__).parents[3]
 SLICE = "node-a-gpu.ration.dev-00000"

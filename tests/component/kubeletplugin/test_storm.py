@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from driver import clock, ids
+from driver import clock
 from driver.devices import faces, mig, model
 from driver.kubeletplugin import composition, ports
 from driver.resources import quantities
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import gpunode, mpsnode, supervised
+from tests.support.builders import allocated_claims
 
 TIME = clock.SystemClock()
 PARTS, SERVED, TURNS = range(3), range(3, 6), range(6, 8)
@@ -58,10 +58,10 @@ def _smallest(profile: mig.Profile) -> bool:
 def a_claim(number: int, device: str) -> claims.Claim:
     amounts = {"memory": quantities.parse("5Gi"), "compute": quantities.parse("9")}
     result = dataclasses.replace(
-        builders.a_result(device), consumed={} if "-mig-" in device else amounts
+        allocated_claims.a_result(device), consumed={} if "-mig-" in device else amounts
     )
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
+    uid = allocated_claims.numbered_uid(number)
+    return allocated_claims.an_allocated_claim(result, uid=uid, name=f"claim-{number}")
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")

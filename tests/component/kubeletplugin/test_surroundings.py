@@ -15,10 +15,10 @@ import pytest
 from driver.kubeletplugin.recovery import claim_gc
 from driver.runtime.files import container_toolkit
 from simulator import layout
-from tests import builders
 from tests.fakes import battering, gpunode, publishing, supervised, toolkits, waiting
 from tests.fakes import clock as fake_clock
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import allocated_claims
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
 
@@ -64,11 +64,11 @@ def test_specs_that_were_wiped_are_back_at_the_repeated_call_of_every_face(
 
 def test_a_spec_that_was_wiped_is_back_without_a_call_of_the_kubelet() -> None:
     reader = gpunode.FakeReader()
-    claim = builders.an_allocated_claim()
+    claim = allocated_claims.an_allocated_claim()
     reader.claims[claim.key] = claim
     with supervised.node() as node, supervised.core(node, reader) as core:
         core.recover()
-        core.preparation.prepare(builders.a_ref(), gpunode.never)
+        core.preparation.prepare(allocated_claims.a_ref(), gpunode.never)
         before = specs(node.own / "cdi")
         assert len(before) == 1
         looking = claim_gc.ClaimCollector(core.gc_targets, print, fake_clock.Hasty(), lambda: 0.0)
@@ -135,14 +135,14 @@ def test_the_next_spec_has_the_hook_of_the_toolkit_that_is_there_by_then(
 
 def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_kubelet() -> None:
     reader = gpunode.FakeReader()
-    claim = builders.an_allocated_claim()
+    claim = allocated_claims.an_allocated_claim()
     reader.claims[claim.key] = claim
     with supervised.node() as node, supervised.core(node, reader) as core:
         host = layout.Layout(node.base).host_root
         first, second = (host / path.lstrip("/") for path in container_toolkit.PROGRAMS)
         toolkits.install(first, "1.17.8")
         core.recover()
-        core.preparation.prepare(builders.a_ref(), gpunode.never)
+        core.preparation.prepare(allocated_claims.a_ref(), gpunode.never)
         assert core.gc_targets.repair() == ()
 
         def hooks() -> set[str]:
@@ -156,7 +156,7 @@ def test_the_specs_of_running_claims_follow_the_toolkit_without_a_call_of_the_ku
         assert hooks() == {container_toolkit.PROGRAMS[1]}
 
 
-def test_a_driver_that_comes_late_is_waited_for_and_then_all_goes_without_a_restart(
+def test_a_late_driver_is_awaited_and_then_used_without_a_restart(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:
     refs = battered.claims()

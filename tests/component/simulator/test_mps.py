@@ -112,7 +112,7 @@ def test_a_limit_by_uuid_does_not_bind(gpu: Gpu) -> None:
     assert gpu.once("--allocate", "6Gi")["allocated"] == 5 * GIB
 
 
-def test_a_limit_is_told_as_free_memory_and_the_whole_gpu_as_all_of_it(gpu: Gpu) -> None:
+def test_a_limit_shows_as_free_memory_and_no_limit_as_the_whole_gpu(gpu: Gpu) -> None:
     """So cudaMemGetInfo was seen to on r615; what sizes itself by the total takes too much."""
     gpu.daemon()
     gpu.say("set_default_device_pinned_mem_limit 0 5G")
@@ -121,7 +121,7 @@ def test_a_limit_is_told_as_free_memory_and_the_whole_gpu_as_all_of_it(gpu: Gpu)
     assert device["total"] > 79 * GIB
 
 
-def test_a_limit_for_a_gpu_that_a_client_does_not_see_frees_it_of_every_limit(gpu: Gpu) -> None:
+def test_a_limit_for_an_invisible_gpu_lifts_every_limit_of_the_client(gpu: Gpu) -> None:
     gpu.daemon()
     gpu.say("set_default_device_pinned_mem_limit 0 5G")
     escaped = gpu.once("--allocate", "6Gi", CUDA_MPS_PINNED_DEVICE_MEM_LIMIT="0=1G,1=1G")

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from driver.kube import gvr
 from hack import exposed
-from tests import objects
-from tests.fakes import waiting
+from tests.fakes import controller_process, waiting
 from tests.fakes.apiserver import server as api_server
 
 HERE = Path(__file__).parents[3]
@@ -21,10 +19,7 @@ HERE = Path(__file__).parents[3]
 
 @pytest.fixture
 def api() -> Iterator[api_server.ApiServer]:
-    with api_server.ApiServer() as running:
-        running.put(gvr.DEVICE_CLASSES, objects.a_class())
-        running.put(gvr.NODES, objects.a_node("node-a"))
-        running.put(gvr.RESOURCE_SLICES, objects.a_slice("node-a", 2))
+    with controller_process.api_with_a_node() as running:
         yield running
 
 

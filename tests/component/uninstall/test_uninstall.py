@@ -16,8 +16,8 @@ from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 from driver.uninstall import post_delete, pre_delete
 from driver.uninstall import report as uninstall_report
-from tests import objects
 from tests.fakes.apiserver import server
+from tests.support.builders import objects
 
 HERE = Path(__file__).parents[4]
 NAMESPACE = "ration-system"

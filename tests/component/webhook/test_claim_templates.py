@@ -7,9 +7,9 @@ from driver import errors, names
 from driver.kube import client, gvr
 from driver.resources import extended_resources
 from driver.webhook import claim_templates
-from tests import objects
 from tests.fakes import clock
 from tests.fakes.apiserver import server
+from tests.support.builders import objects
 
 KIND = gvr.RESOURCE_CLAIM_TEMPLATES
 SHAPE = {"nvidia.com/gpu": "1"}

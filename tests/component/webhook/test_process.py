@@ -17,10 +17,10 @@ import urllib3
 
 from driver.kube import gvr
 from hack.chart import helm
-from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import patches
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 ROOT = Path(__file__).parents[3]
 SECRET = "ration-admission-tls", "ration-system"

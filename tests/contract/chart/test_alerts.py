@@ -8,8 +8,8 @@ import yaml
 
 from hack import prometheus
 from hack.cluster import errors, shell
-from tests import queries
 from tests.contract.chart import rendered
+from tests.support import expressions
 
 DATA = Path(__file__).parents[2] / "data" / "chart" / "alerts.yaml"
 
@@ -24,7 +24,7 @@ def promtool() -> Path:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    shutil.copy(queries.RULES, tmp_path / "rules.yaml")
+    shutil.copy(expressions.RULES, tmp_path / "rules.yaml")
     shutil.copy(DATA, tmp_path / "tests.yaml")
     return tmp_path
 
@@ -45,14 +45,16 @@ def test_an_alert_that_says_nothing_fails_its_test(promtool: Path, folder: Path)
 
 
 def test_every_alert_has_a_test() -> None:
-    assert [one["alert"] for one in queries.alerts() if one["alert"] not in DATA.read_text()] == []
+    assert [
+        one["alert"] for one in expressions.alerts() if one["alert"] not in DATA.read_text()
+    ] == []
 
 
 @rendered.BUILDS_HELM
 def test_the_chart_installs_the_rules_as_they_are_with_its_own_address() -> None:
     flags = rendered.setting("prometheusRule.enabled=true", "prometheusRule.docs=https://a.b/c")
     (found,) = [one for one in rendered.objects(*flags) if one["kind"] == "PrometheusRule"]
-    text = queries.RULES.read_text().replace("https://ration.dev/docs", "https://a.b/c")
+    text = expressions.RULES.read_text().replace("https://ration.dev/docs", "https://a.b/c")
     assert found["spec"] == yaml.safe_load(text)
 
 
@@ -61,7 +63,9 @@ def test_the_chart_installs_the_dashboards_as_they_are() -> None:
     found = rendered.objects(*rendered.setting("dashboards.enabled=true"))
     (boards,) = [one for one in found if one["metadata"]["name"].endswith("-dashboards")]
     assert boards["metadata"]["labels"]["grafana_dashboard"] == "1"
-    kept = {f"ration-{path.name}": path.read_text() for path in queries.DASHBOARDS.glob("*.json")}
+    kept = {
+        f"ration-{path.name}": path.read_text() for path in expressions.DASHBOARDS.glob("*.json")
+    }
     assert {name: text.rstrip() for name, text in boards["data"].items()} == {
         name: text.rstrip() for name, text in kept.items()
     }

@@ -10,15 +10,15 @@ import yaml
 from driver.cli.migrate import render
 from driver.resources import extended_resources
 from driver.webhook.config import AdmissionConfig
-from tests import migrations
 from tests.contract.chart import rendered
+from tests.support import migrate_cases
 
 pytestmark = rendered.BUILDS_HELM
 NEW = "1.37"
 
 
-@pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
-def test_the_chart_installs_what_the_plan_says(case: migrations.Case, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", migrate_cases.CASES, ids=lambda case: case.name)
+def test_the_chart_installs_what_the_plan_says(case: migrate_cases.Case, tmp_path: Path) -> None:
     made = case.plan()
     values = tmp_path / "values.yaml"
     values.write_text(render.plan_files(made)["values.yaml"])
@@ -48,8 +48,8 @@ def test_the_chart_installs_what_the_plan_says(case: migrations.Case, tmp_path: 
     assert ("ration-controller" in deployments) is not made.scheduler
 
 
-@pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
-def test_the_webhook_is_told_the_plans_classes(case: migrations.Case, tmp_path: Path) -> None:
+@pytest.mark.parametrize("case", migrate_cases.CASES, ids=lambda case: case.name)
+def test_the_webhook_is_told_the_plans_classes(case: migrate_cases.Case, tmp_path: Path) -> None:
     made = case.plan(scheduler=False)
     values = tmp_path / "values.yaml"
     values.write_text(render.plan_files(made)["values.yaml"])

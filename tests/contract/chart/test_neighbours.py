@@ -67,7 +67,7 @@ def test_its_pods_pass_our_webhook_as_they_are(chart: str) -> None:
 
 
 @pytest.mark.parametrize("chart", ["gpu-operator", "node-feature-discovery"])
-def test_the_labels_that_it_gives_to_nodes_with_gpus_are_among_those_we_look_for(
+def test_the_operators_gpu_node_labels_are_among_those_we_recognize(
     chart: str,
 ) -> None:
     given = values(chart)

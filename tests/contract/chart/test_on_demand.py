@@ -12,9 +12,9 @@ from driver.api import node_shapes
 from driver.controller.config import ControllerConfig
 from driver.resources.core import pods
 from driver.scheduling.provisioning import node_template, placeholder
-from tests import objects
 from tests.contract.chart import judging, rendered
-from tests.contract.chart.test_workloads import EVERYTHING, container, workload
+from tests.contract.chart.rendered_workloads import EVERYTHING, container, workload
+from tests.support.builders import objects
 
 pytestmark = rendered.BUILDS_HELM
 ON = "controller.nodes.enabled=true"

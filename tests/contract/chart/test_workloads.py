@@ -17,28 +17,13 @@ from driver.scheduling.lifecycle import backfill_plan
 from driver.webhook.config import AdmissionConfig
 from hack.cluster import errors
 from tests.contract.chart import rendered
+from tests.contract.chart.rendered_workloads import EVERYTHING, container, workload
 
 pytestmark = rendered.BUILDS_HELM
 _Settings = TypeVar("_Settings", bound=settings.ProcessSettings)
-EVERYTHING = f"--values={rendered.EVERYTHING}"
 
 
 COMPONENTS = ("controller", "kubeletplugin", "mps", "admission")
-
-
-def workload(found: list[rendered.Object], component: str) -> Any:
-    (one,) = [
-        x
-        for x in found
-        if x["kind"] in {"Deployment", "DaemonSet"}
-        and x["metadata"]["labels"]["app.kubernetes.io/component"] == component
-    ]
-    return one
-
-
-def container(found: list[rendered.Object], component: str) -> Any:
-    (one,) = workload(found, component)["spec"]["template"]["spec"]["containers"]
-    return one
 
 
 def read(model: type[_Settings], component: str, *flags: str) -> _Settings:
@@ -224,7 +209,7 @@ def test_a_nodes_pods_see_the_hosts_processes_and_files() -> None:
     assert "hostPID" not in workload(found, "controller")["spec"]["template"]["spec"]
 
 
-def test_every_folder_of_the_node_has_one_path_in_the_pod_and_on_the_host() -> None:
+def test_every_host_path_is_mounted_at_the_same_path_in_the_pod() -> None:
     found = rendered.objects(EVERYTHING)
     for component in ("kubeletplugin", "mps"):
         spec = workload(found, component)["spec"]["template"]["spec"]

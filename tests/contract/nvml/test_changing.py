@@ -1,12 +1,12 @@
 """MIG, faults and events by the fake and by the simulated library: the same refusals."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from simulator import codes
 from tests.contract.nvml.worlds import World
+from tests.support.nvml_codes import code_of
 
 ONE, TWO, THREE = 19, 14, 9
 WHOLE = str(codes.WHOLE_GPU)
@@ -23,12 +23,6 @@ def gpu(nvml: Any) -> Any:
     handle = nvml.device_get_handle_by_index(0)
     assert nvml.device_set_mig_mode(handle, 1) == codes.Return.SUCCESS
     return handle
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
-    with pytest.raises(codes.NvmlError) as refused:
-        call(*arguments)
-    return refused.value.code
 
 
 def a_device(nvml: Any, gpu: Any, start: int) -> tuple[Any, Any, Any]:

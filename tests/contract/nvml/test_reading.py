@@ -8,6 +8,7 @@ import pytest
 
 from simulator import codes
 from tests.contract.nvml.worlds import World
+from tests.support.nvml_codes import code_of
 
 UNKNOWN_UUID = "GPU-00000000-0000-0000-0000-000000000000"
 UNKNOWN_PCI = "00000000:FF:1F.7"
@@ -23,12 +24,6 @@ def nvml(world: World) -> Any:
 @pytest.fixture
 def handles(nvml: Any) -> list[Any]:
     return [nvml.device_get_handle_by_index(i) for i in range(nvml.device_get_count())]
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
-    with pytest.raises(codes.NvmlError) as refused:
-        call(*arguments)
-    return refused.value.code
 
 
 def answer(call: Callable[..., Any], *arguments: object) -> Any:

@@ -5,8 +5,8 @@ from typing import Any
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.agreement import judge
+from tests.support.builders import objects
 
 
 def on(node: str | None, **more: Any) -> pods.Pod:
@@ -27,7 +27,7 @@ def look(judged: judge.Judge, now: float, pod: pods.Pod, *found: claims.Claim) -
     judged.look(now, [pod], {claim.key: claim for claim in found})
 
 
-def test_a_pod_bound_where_its_claim_is_is_no_breach_and_its_wait_is_kept() -> None:
+def test_a_pod_bound_on_its_claims_node_is_no_breach_and_its_wait_counts() -> None:
     judged = judge.Judge()
     look(judged, 0.0, on(None), held("node-a"))
     look(judged, 2.5, on("node-a"), held("node-a"))

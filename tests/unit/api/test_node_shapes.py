@@ -6,7 +6,7 @@ import pytest
 
 from driver import errors
 from driver.api import node_shapes
-from tests import shapes
+from tests.support.builders import shapes
 
 
 def read(*found: dict[str, Any], **document: Any) -> node_shapes.NodeShapes:

@@ -6,7 +6,7 @@ import pytest
 from driver import errors
 from driver.api import offerings
 from driver.devices import faces
-from tests.unit.devices.test_faces import PLAIN
+from tests.support.builders.gpus import PLAIN
 
 
 def of(*rules: dict[str, Any], node: str = "train-1") -> faces.Offering:

@@ -23,7 +23,7 @@ def shapes(found: lives.Outcome) -> list[str]:
     return [one.shape.name for one in found.lives]
 
 
-def test_a_job_waits_for_its_node_which_goes_once_it_was_empty_for_five_minutes() -> None:
+def test_a_job_waits_for_its_node_which_is_removed_after_five_empty_minutes() -> None:
     found = asking.ours([job("a", at=60.0)])
     (one,) = found.lives
     assert one.shape.name == "gpu-1"
@@ -45,13 +45,13 @@ def test_jobs_that_come_at_once_share_a_node(play: Play) -> None:
     assert found.paid_for_used == pytest.approx((60 + 6 + 5) / 60)
 
 
-def test_a_gang_brings_as_many_nodes_as_it_takes_and_starts_on_all_of_them() -> None:
+def test_a_gang_requests_every_node_it_needs_and_starts_on_all() -> None:
     found = asking.ours([job("gang", 8, pods=2), job("small", at=MINUTE, lasts=60.0)])
     assert sorted(shapes(found)) == ["gpu-1", "gpu-8", "gpu-8"]
     assert found.waits == [4.0, 6.0]
 
 
-def test_always_on_nobody_waits_and_all_nodes_of_the_fullest_moment_are_paid_all_day() -> None:
+def test_always_on_nodes_are_paid_all_day_at_peak_and_no_job_waits() -> None:
     found = asking.always_on([job("a", 8), job("b", 8, at=600.0), job("c", 8, at=2 * lives.HOUR)])
     assert shapes(found) == ["gpu-8", "gpu-8"]
     assert found.waits == [0.0, 0.0, 0.0]

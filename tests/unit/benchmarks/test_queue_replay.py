@@ -3,9 +3,10 @@ import pytest
 from benchmarks.queues import queue_replay
 from driver.resources import queues
 from driver.scheduling.queues import engine
-from tests import replays, worlds
-from tests.queues import queue
-from tests.replays import a_job
+from tests.support import snapshots
+from tests.support.builders.queues import queue
+from tests.support.scenarios import replays
+from tests.support.scenarios.replays import a_job
 
 
 def run(
@@ -15,7 +16,7 @@ def run(
     until: float = float("inf"),
     **manner: object,
 ) -> dict[str, queue_replay.JobFate]:
-    by = engine.QueueEngine(worlds.DRIVER)
+    by = engine.QueueEngine(snapshots.DRIVER)
     for one in found:
         by.set_queue(one.name, one)
     sim = queue_replay.JobScheduler(replays.a_desk(sizes), by, queue_replay.JobRules(**manner))  # type: ignore[arg-type]
@@ -126,7 +127,7 @@ def test_how_long_a_job_was_the_oldest_of_its_queue_is_known() -> None:
 
 
 def test_a_job_may_run_from_the_beginning() -> None:
-    by = engine.QueueEngine(worlds.DRIVER)
+    by = engine.QueueEngine(snapshots.DRIVER)
     by.set_queue("a", queue("a"))
     sim = queue_replay.JobScheduler(replays.a_desk({"a": 1}), by)
     assert sim.set_running(a_job("there", "a", lasts=4))
@@ -138,7 +139,7 @@ def test_a_job_may_run_from_the_beginning() -> None:
 
 @pytest.mark.parametrize("backfill", [True, False])
 def test_all_that_ran_is_given_back(backfill: bool) -> None:  # noqa: FBT001 - a parameter
-    at, by = replays.a_desk({"a": 8, "b": 8}), engine.QueueEngine(worlds.DRIVER)
+    at, by = replays.a_desk({"a": 8, "b": 8}), engine.QueueEngine(snapshots.DRIVER)
     by.set_queue("q", queue("q", limit=12))
     jobs = [
         a_job(f"j{n}", "q" if n % 2 else "", gpus=1 + n % 8, at=n / 3, lasts=1 + n % 5)

@@ -37,7 +37,7 @@ def test_labels_of_files_are_read_line_by_line(tmp_path: Path) -> None:
     assert program.local_labels(tmp_path) == {"nvidia.com/gpu.count": "8"}
 
 
-def test_the_operator_labels_a_node_that_was_found_to_have_gpus_and_leaves_what_is_said() -> None:
+def test_the_operator_labels_a_node_with_gpus_and_keeps_explicit_labels() -> None:
     change = program.operators_change({FOUND: "true", DEVICE_PLUGIN: "false"})
     assert change["nvidia.com/gpu.present"] == "true"
     assert change["nvidia.com/gpu.deploy.dcgm-exporter"] == "true"

@@ -9,8 +9,8 @@ import pytest
 from driver import ids
 from driver.resources.core import node_selectors
 from driver.resources.dra import claims, slices
-from tests import builders
 from tests.chaos import invariants, seen
+from tests.support.builders import allocated_claims
 
 GPU, UID, NODE = "GPU-1", "5c7d1f6e-0000-4000-8000-000000000001", "node-0"
 RULE = invariants.Rule
@@ -198,9 +198,9 @@ def test_nothing_lies_about() -> None:
 
 def an_allocated_claim(user: str) -> claims.Claim:
     result = dataclasses.replace(
-        builders.a_result("gpu-0"), device=claims.DeviceId("gpu.ration.dev", NODE, "gpu-0")
+        allocated_claims.a_result("gpu-0"), device=claims.DeviceId("gpu.ration.dev", NODE, "gpu-0")
     )
-    made = builders.an_allocated_claim(result, uid=ids.ClaimUid(UID))
+    made = allocated_claims.an_allocated_claim(result, uid=ids.ClaimUid(UID))
     return dataclasses.replace(made, consumers=(claims.Consumer("", "pods", "p", user),))
 
 

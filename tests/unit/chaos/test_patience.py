@@ -4,7 +4,7 @@ WAITS = invariants.Problem(invariants.Rule.SPEC, "claim-1", "no spec")
 OVERLAP = invariants.Problem(invariants.Rule.OVERLAP, "GPU-1")
 
 
-def test_a_problem_is_a_breach_once_its_rules_patience_is_over_and_is_told_once() -> None:
+def test_a_problem_is_reported_once_as_a_breach_after_its_rules_patience() -> None:
     judge = patience.Patience()
     assert judge.look(0.0, [WAITS]) == []
     assert judge.look(29.0, [WAITS]) == []

@@ -7,16 +7,18 @@ import pytest
 
 from hack import exposed
 from hack.chart import helm
-from tests import queries
+from tests.support import expressions
 
 DOCS = helm.ROOT / "docs" / "how-to"
 
 
 @pytest.mark.parametrize(
-    "asked", [*queries.all_asked(), *queries.documented()], ids=lambda one: one.where
+    "asked", [*expressions.all_asked(), *expressions.documented()], ids=lambda one: one.where
 )
-def test_every_expression_asks_for_metrics_and_labels_that_are_there(asked: queries.Asked) -> None:
-    queries.labels(promql.parse(asked.text))
+def test_every_expression_asks_for_metrics_and_labels_that_are_there(
+    asked: expressions.Asked,
+) -> None:
+    expressions.labels(promql.parse(asked.text))
 
 
 @pytest.mark.parametrize(
@@ -32,13 +34,13 @@ def test_every_expression_asks_for_metrics_and_labels_that_are_there(asked: quer
     ],
 )
 def test_an_expression_that_asks_for_what_is_not_there_is_found(text: str, words: str) -> None:
-    with pytest.raises(queries.Wrong, match=re.escape(words)):
-        queries.labels(promql.parse(text))
+    with pytest.raises(expressions.Wrong, match=re.escape(words)):
+        expressions.labels(promql.parse(text))
 
 
 def test_every_variable_of_a_dashboard_is_declared_and_every_panel_says_its_unit() -> None:
-    for path in queries.DASHBOARDS.glob("*.json"):
-        board = queries.read(path)
+    for path in expressions.DASHBOARDS.glob("*.json"):
+        board = expressions.read(path)
         declared = {one["name"] for one in board["templating"]["list"]} | {"__rate_interval"}
         used = set(re.findall(r"\$\{?([a-z_]+)", path.read_text())) - {"__all"}
         assert used <= declared, path
@@ -48,8 +50,8 @@ def test_every_variable_of_a_dashboard_is_declared_and_every_panel_says_its_unit
 
 def test_what_a_variable_offers_is_a_label_of_a_metric_that_is_there() -> None:
     offered = 0
-    for path in queries.DASHBOARDS.glob("*.json"):
-        for one in queries.read(path)["templating"]["list"]:
+    for path in expressions.DASHBOARDS.glob("*.json"):
+        for one in expressions.read(path)["templating"]["list"]:
             if one["type"] == "query":
                 found = re.fullmatch(r"label_values\((\w+), (\w+)\)", one["query"]["query"])
                 assert found is not None
@@ -59,7 +61,7 @@ def test_what_a_variable_offers_is_a_label_of_a_metric_that_is_there() -> None:
 
 
 def test_dashboards_have_uids_of_their_own_and_panels_do_not_lie_on_each_other() -> None:
-    boards = [queries.read(path) for path in sorted(queries.DASHBOARDS.glob("*.json"))]
+    boards = [expressions.read(path) for path in sorted(expressions.DASHBOARDS.glob("*.json"))]
     assert len({one["uid"] for one in boards}) == len(boards) == 4
     for board in boards:
         taken: set[tuple[int, int]] = set()
@@ -79,7 +81,7 @@ def test_every_alert_has_a_severity_words_and_a_section_that_says_what_to_do() -
     page = (DOCS / "alerts.md").read_text()
     sections = {one.lower() for one in re.findall(r"^## (\w+)$", page, re.MULTILINE)}
     named = set()
-    for alert in queries.alerts():
+    for alert in expressions.alerts():
         assert alert["labels"]["severity"] in {"critical", "warning"}
         notes = alert["annotations"]
         assert notes["summary"]

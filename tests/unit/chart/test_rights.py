@@ -96,7 +96,7 @@ def test_a_right_in_a_namespace_is_not_used_in_another() -> None:
     assert told(found, an_event("create", "secrets", namespace="gpus")).unused == ()
 
 
-def test_a_request_without_a_right_is_told_and_one_that_a_policy_refused_is_not() -> None:
+def test_a_request_without_a_right_is_reported_and_one_refused_by_policy_is_not() -> None:
     found = a_role(a_rule("", "pods", "patch"))
     lacking = an_event("delete", "pods", code=403, name="p", namespace="n", decision="forbid")
     narrowed = an_event("patch", "pods", code=403, name="p", namespace="n")

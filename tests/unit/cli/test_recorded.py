@@ -11,8 +11,9 @@ from typer.testing import CliRunner
 
 from driver.cli.lazy import app
 from hack import cli_page
-from tests import golden, objects
-from tests.unit.cli.defrag import test_command
+from tests.support import golden
+from tests.support.builders import objects
+from tests.support.scenarios import defrag_dumps
 
 ROOT = Path(__file__).parents[3]
 RUN = CliRunner()
@@ -30,11 +31,11 @@ OTHERS = {
 
 def a_dump(folder: Path) -> str:
     """A node that two pods share out, one of which may be moved."""
-    return test_command.cluster(
+    return defrag_dumps.cluster(
         folder,
         {"node-a": 2, "node-b": 2},
-        test_command.running("one", "node-a", "gpu-0"),
-        test_command.running("two", "node-b", "gpu-0"),
+        defrag_dumps.running("one", "node-a", "gpu-0"),
+        defrag_dumps.running("two", "node-b", "gpu-0"),
     )
 
 

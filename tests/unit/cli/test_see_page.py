@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tests import golden
+from tests.support import golden
 
 PAGE = (Path(__file__).parents[3] / "docs" / "how-to" / "see.md").read_text()
 

@@ -4,7 +4,7 @@ import pytest
 
 from driver import ids
 from driver.devices import attributes, faces
-from tests.unit.devices.test_faces import HALF, PLAIN, a_gpu, an_instance
+from tests.support.builders.gpus import HALF, PLAIN, a_gpu, an_instance
 
 
 def of(face: faces.Face) -> attributes.Attributes:

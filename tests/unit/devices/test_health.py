@@ -52,7 +52,7 @@ def test_a_grave_xid_taints_the_gpu_and_says_what_clears_it(code: int) -> None:
     assert health.is_healthy([ailment]) is False
 
 
-def test_eviction_is_for_what_takes_the_node_or_the_gpu_down_and_only_when_asked() -> None:
+def test_only_failures_of_a_whole_gpu_or_node_evict_and_only_when_configured() -> None:
     faults: list[health.Observation] = [XidEvent(GPU, 48), XidEvent(GPU, 79), LOST]
     assert {effect for _, _, effect in taints(*faults)} == {"NoSchedule"}
     assert taints(*faults, policy=EVICTING) == [

@@ -15,7 +15,7 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import node_template, planner
 from hack.chart import helm
-from tests import objects, shapes
+from tests.support.builders import objects, shapes
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "karpenter"

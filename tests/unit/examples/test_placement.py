@@ -25,8 +25,9 @@ from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs
 from hack.chart import helm, values
-from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "placement"
@@ -109,9 +110,9 @@ def chosen(
     **asked: Any,
 ) -> allocator_types.Placement:
     claim = objects.claim("c", objects.a_request("r", asked.pop("count", 1), **asked))
-    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies(order, usual))
-    workload = allocating.workload(claim)
-    return allocating.placed(dra_allocator.allocate(view, workload, deciding))
+    deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies(order, usual))
+    workload = allocation.workload(claim)
+    return allocation.placed(dra_allocator.allocate(view, workload, deciding))
 
 
 def devices(answer: allocator_types.Placement) -> list[str]:
@@ -124,10 +125,10 @@ def machine(name: str, *taken: str) -> cluster_state.ClusterState:
     found = slice_builder.render(
         pool, slice_builder.Owner(simulated_pool.node_name("node-a"), "uid"), 1
     )
-    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
     installed = map(device_classes.parse, helm.usual("DeviceClass"))
     more = [one for one in installed if one.name != objects.device_class().name]
-    return worlds.view(*found, taken=held, found_classes=more)
+    return snapshots.view(*found, taken=held, found_classes=more)
 
 
 def test_a_small_instance_is_laid_where_the_large_one_still_fits() -> None:
@@ -155,7 +156,7 @@ def test_a_single_gpu_leaves_the_pair_whole() -> None:
 
 def test_a_small_claim_goes_where_gpus_are_stranded() -> None:
     usual = policy_mix.build_mix([(policy_mix.WorkloadShape(base.WHOLE, 1, cpu=8000), 1.0)])
-    view = worlds.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
+    view = snapshots.view(objects.a_slice("node-a"), objects.a_slice("node-b"))
     for name, cpu in (("node-a", "128"), ("node-b", "4")):
         raw = objects.a_node(name)
         raw["status"]["allocatable"]["cpu"] = cpu

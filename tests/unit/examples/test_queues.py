@@ -14,7 +14,7 @@ from driver.scheduling.queues import fair_share, status, tree
 from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import messages as queue_messages
 from hack.crds import kinds
-from tests.queues import NOON, a_workload, an_engine, in_gpus, queue, some
+from tests.support.builders.queues import NOON, a_workload, an_engine, in_gpus, queue, some
 
 ROOT = Path(__file__).parents[3]
 RAW = [*yaml.safe_load_all((ROOT / "examples" / "queues" / "queues.yaml").read_text())]

@@ -15,9 +15,10 @@ from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs
 from hack.chart import helm
-from tests import objects, worlds
-from tests.allocating import decide, placed
 from tests.fakes import simulated_pool
+from tests.support import snapshots
+from tests.support.allocation import decide, placed
+from tests.support.builders import objects
 
 ROOT = Path(__file__).parents[3]
 PAGE = (ROOT / "docs" / "how-to" / "shapes.md").read_text()
@@ -44,7 +45,7 @@ def view() -> cluster_state.ClusterState:
         )
     ]
     more = [one for one in installed() if one.name != objects.device_class().name]
-    return worlds.view(*found, found_classes=more)
+    return snapshots.view(*found, found_classes=more)
 
 
 def in_it(file: Path, *kinds: str) -> list[Any]:
@@ -53,7 +54,7 @@ def in_it(file: Path, *kinds: str) -> list[Any]:
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_the_webhook_takes_a_shape_as_it_stands(file: Path) -> None:
-    known = configs.ClusterFacts(worlds.DRIVER, {one.name: one for one in installed()})
+    known = configs.ClusterFacts(snapshots.DRIVER, {one.name: one for one in installed()})
     found = in_it(file, "ResourceClaimTemplate", "ResourceClaim")
     assert found
     for raw in found:

@@ -16,7 +16,7 @@ BODY = {
 KEY = ids.Key(f"ration-system/{NAME}")
 
 
-def test_a_pod_that_is_created_is_shown_as_a_server_keeps_it_until_it_is_deleted() -> None:
+def test_a_created_pod_is_listed_as_the_server_stores_it_until_deleted() -> None:
     world = deciding.World(1)
     world.server.create(gvr.PODS, dict(BODY), "ration-system")
     pod = world.stores.pods.get(KEY)

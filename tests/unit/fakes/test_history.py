@@ -4,8 +4,8 @@ from typing import Any
 
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
-from tests import objects
 from tests.fakes import history, simulated_pool
+from tests.support.builders import objects
 
 
 def judge() -> history.History:
@@ -29,7 +29,7 @@ def whats(found: history.History) -> set[str]:
     return {one.what for one in found.breaches}
 
 
-def test_two_claims_on_one_gpu_are_a_breach_and_one_after_the_other_is_none() -> None:
+def test_two_claims_on_one_gpu_are_a_breach_unless_one_follows_the_other() -> None:
     found = judge()
     found.see(1, holding("one", GPU))
     found.see(2, objects.a_claim("one"))

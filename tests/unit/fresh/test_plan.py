@@ -66,7 +66,7 @@ def test_a_clone_is_of_the_commit_and_shares_nothing() -> None:
     ]
 
 
-def test_the_demo_is_up_while_the_tests_run_and_is_ended_whatever_became_of_them() -> None:
+def test_the_demo_runs_during_the_tests_and_is_always_stopped() -> None:
     names = [step.name for step in plan.STEPS]
     assert names.index("demo") < names.index("test") < names.index("demo-down")
     assert [step.name for step in plan.STEPS if step.clears] == ["demo-down"]

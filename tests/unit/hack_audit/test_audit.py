@@ -18,7 +18,7 @@ def a_page(version: str, *known: dict[str, Any]) -> dict[str, Any]:
     return {"info": {"version": version}, "vulnerabilities": list(known)}
 
 
-def test_what_is_known_of_a_release_is_told_with_its_names_and_where_it_is_mended() -> None:
+def test_a_vulnerability_of_a_release_is_reported_with_aliases_and_fixed_versions() -> None:
     verdict = audit.judge(PIN, a_page("2.7.0", KNOWN), None)
     assert list(audit.lines([verdict])) == [
         "urllib3 2.7.0: PYSEC-1, CVE-1: reads too far; mended in 2.7.1",
@@ -26,7 +26,7 @@ def test_what_is_known_of_a_release_is_told_with_its_names_and_where_it_is_mende
     ]
 
 
-def test_without_a_page_of_the_release_its_projects_tells_if_there_is_no_newer_one() -> None:
+def test_without_a_release_page_the_project_page_counts_if_it_is_the_newest() -> None:
     assert audit.judge(PIN, None, a_page("2.7.0", KNOWN)).known != ()
     assert audit.judge(PIN, None, a_page("2.7.0")).known == ()
 

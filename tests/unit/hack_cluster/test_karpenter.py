@@ -8,7 +8,7 @@ def of_kind(kind: str) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"name": kind.lower()}}
 
 
-def test_a_process_takes_all_of_the_chart_but_its_pod_and_the_class_of_nodes_beside() -> None:
+def test_karpenter_as_a_process_applies_its_chart_without_the_pod_and_its_crds() -> None:
     chart = [of_kind(kind) for kind in ("PodDisruptionBudget", "Deployment", "ClusterRole")]
     kept = karpenter.installed(chart, [of_kind("CustomResourceDefinition")])
     kinds = [one["kind"] for one in kept]

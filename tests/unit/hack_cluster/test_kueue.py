@@ -7,7 +7,7 @@ def of_kind(kind: str) -> dict[str, Any]:
     return {"kind": kind, "metadata": {"name": kind.lower()}}
 
 
-def test_a_process_takes_all_of_the_chart_but_its_pod_and_what_only_a_pod_serves() -> None:
+def test_kueue_as_a_process_applies_its_chart_without_the_pod_and_api_service() -> None:
     chart = [of_kind(kind) for kind in ("Secret", "Deployment", "APIService", "Service")]
     kept = kueue.installed(chart)
     assert [one["kind"] for one in kept] == ["Namespace", "Secret", "Service"]

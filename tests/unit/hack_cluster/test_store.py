@@ -34,7 +34,7 @@ def test_other_clusters_of_this_boot_are_seen_and_one_s_own_is_not(tmp_path: Pat
     assert store.others(named) == (there,)
 
 
-def test_folders_of_the_machine_go_with_the_last_cluster_that_may_have_a_mount_on_them(
+def test_machine_folders_are_removed_with_the_last_cluster_that_may_mount_them(
     tmp_path: Path,
 ) -> None:
     usual, named = (layout.Layout(tmp_path / "c", tmp_path, name) for name in ("", "tests"))

@@ -60,7 +60,7 @@ def test_a_package_with_a_newer_version_is_named_and_one_without_is_not(
     ]
 
 
-def test_what_pypi_knows_is_a_problem_and_what_it_does_not_say_is_no_answer(
+def test_a_known_vulnerability_is_a_problem_and_a_missing_answer_is_noted(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def ask_all(_pins: Sequence[audit.Pin]) -> list[audit.Verdict]:

@@ -1,10 +1,7 @@
 from driver.kube import backoff
+from tests.fakes.clock import no_jitter
 
 PACE = backoff.Pace(base_s=1.0, max_s=30.0)
-
-
-def no_jitter() -> float:
-    return 0.0
 
 
 def full_jitter() -> float:

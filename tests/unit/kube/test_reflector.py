@@ -9,6 +9,7 @@ from driver import errors
 from driver.kube import client, reflector, store
 from driver.kube.http import watch_stream
 from tests.fakes import clock
+from tests.fakes.watch_streams import Stream
 
 Watch = Callable[[], Iterator[watch_stream.WatchEvent]]
 
@@ -16,21 +17,6 @@ Watch = Callable[[], Iterator[watch_stream.WatchEvent]]
 def bookmark(version: int) -> watch_stream.WatchEvent:
     obj = {"metadata": {"resourceVersion": str(version)}}
     return watch_stream.WatchEvent(watch_stream.EventType.BOOKMARK, obj)
-
-
-class Stream:
-    def __init__(self, events: Iterator[watch_stream.WatchEvent]) -> None:
-        self._events = events
-
-    def __iter__(self) -> "Stream":
-        return self
-
-    def __next__(self) -> watch_stream.WatchEvent:
-        return next(self._events)
-
-    def interrupt(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Source:

@@ -66,7 +66,7 @@ def test_versions_are_compared_as_numbers(watched: Watched) -> None:
     assert watched.store.get(ids.Key("ns/a")) == "a@10"
 
 
-def test_our_own_write_is_seen_at_once_and_an_older_event_does_not_undo_it(
+def test_our_write_is_visible_at_once_and_older_events_do_not_undo_it(
     watched: Watched,
 ) -> None:
     watched.store.apply(obj("a", 5))

@@ -2,10 +2,7 @@ import pytest
 
 from driver.kube import workqueue
 from tests.fakes import clock
-
-
-def no_jitter() -> float:
-    return 0.0
+from tests.fakes.clock import no_jitter
 
 
 @pytest.fixture

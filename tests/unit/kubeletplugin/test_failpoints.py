@@ -13,8 +13,8 @@ from driver.kubeletplugin.plan import planner, steps
 from driver.kubeletplugin.prepare import executor
 from driver.kubeletplugin.records import checkpoint
 from driver.runtime.files import failpoints
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 MODE = "set"
 UNMODE = "clear"
@@ -47,22 +47,17 @@ class Hardware:
 def two_steps(node: gpunode.GpuNode) -> planner.Plan:
     """A whole GPU that also needs setting up twice."""
     gpu = node.nvml.inventory().gpus[0]
-    grant = steps.Grant("gpu", builders.NODE, faces.WholeFace(gpu))
-    whole = planner.make_plan(builders.UID, gpunode.KIND, [(grant, v1alpha1.GpuConfig())])
+    grant = steps.Grant("gpu", allocated_claims.NODE, faces.WholeFace(gpu))
+    whole = planner.make_plan(allocated_claims.UID, gpunode.KIND, [(grant, v1alpha1.GpuConfig())])
     setting = [steps.Step(MODE, UNMODE, gpu.uuid, {"mode": mode}) for mode in ("a", "b")]
     return planner.Plan(whole.devices, tuple(setting))
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def carried_out(
     node: gpunode.GpuNode, hardware: Hardware, watch: failpoints.Observer = failpoints.NO_OBSERVER
 ) -> None:
     process = node.process(watch, hardware.acts)
-    process.executor.carry_out(builders.a_ref(), two_steps(node), gpunode.never)
+    process.executor.carry_out(allocated_claims.a_ref(), two_steps(node), gpunode.never)
 
 
 def points(tmp_path: Path, *, undo: bool) -> int:
@@ -70,7 +65,7 @@ def points(tmp_path: Path, *, undo: bool) -> int:
     node, hardware, watch = gpunode.GpuNode(tmp_path), Hardware(), gpunode.DiesAt()
     carried_out(node, hardware, failpoints.NO_OBSERVER if undo else watch)
     if undo:
-        node.process(watch, hardware.acts).preparer.unprepare(builders.a_ref())
+        node.process(watch, hardware.acts).preparer.unprepare(allocated_claims.a_ref())
     return len(watch.passed)
 
 
@@ -91,7 +86,7 @@ def test_a_death_while_carrying_out_is_taken_back_by_the_next_start(
     process = node.process(acts=hardware.acts)
     process.recover()
     if number == 9:  # the record was complete
-        assert process.executor.records.read(builders.UID) is not None
+        assert process.executor.records.read(allocated_claims.UID) is not None
         assert hardware.settings
         return
     assert (hardware.settings, node.files()) == ({}, {})
@@ -107,11 +102,13 @@ def test_a_death_while_taking_back_ends_with_nothing(
     hardware = Hardware()
     carried_out(node, hardware)
     with pytest.raises(gpunode.Killed):
-        node.process(gpunode.DiesAt(number), hardware.acts).preparer.unprepare(builders.a_ref())
+        node.process(gpunode.DiesAt(number), hardware.acts).preparer.unprepare(
+            allocated_claims.a_ref()
+        )
     process = node.process(acts=hardware.acts)
     if recovers:
         process.recover()
-    assert process.preparer.unprepare(builders.a_ref()) is None
+    assert process.preparer.unprepare(allocated_claims.a_ref()) is None
     assert (hardware.settings, node.files()) == ({}, {})
 
 
@@ -126,7 +123,7 @@ def test_a_step_that_fails_is_taken_back_at_once(node: gpunode.GpuNode) -> None:
 def test_facts_are_recorded_by_step(node: gpunode.GpuNode) -> None:
     hardware = Hardware()
     carried_out(node, hardware)
-    record = node.process().executor.records.read(builders.UID)
+    record = node.process().executor.records.read(allocated_claims.UID)
     assert record is not None
     assert [fact["made"][-1] for fact in record.facts] == ["a", "b"]
 
@@ -137,27 +134,27 @@ def test_after_a_reboot_the_steps_are_done_again(node: gpunode.GpuNode) -> None:
     hardware.settings = {}
     node.boot = "boot-2"
     report = node.process(acts=hardware.acts).recover()
-    assert report.restored == [builders.UID]
+    assert report.restored == [allocated_claims.UID]
     assert list(hardware.settings.values()) == [{"a", "b"}]
     again = node.process(acts=hardware.acts).recover()
-    assert again.unchanged == [builders.UID]
+    assert again.unchanged == [allocated_claims.UID]
 
 
 def test_a_step_that_this_version_does_not_know_fails_clearly(node: gpunode.GpuNode) -> None:
     with pytest.raises(errors.NodeFault, match="carry out set: expected one of"):
-        node.process().executor.carry_out(builders.a_ref(), two_steps(node), gpunode.never)
+        node.process().executor.carry_out(allocated_claims.a_ref(), two_steps(node), gpunode.never)
 
 
 def whole_gpu_points(base: Path) -> Iterator[int]:
     node, watch = gpunode.GpuNode(base), gpunode.DiesAt()
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     node.process(watch).preparer.prepare(ref, gpunode.never)
     return iter(range(len(watch.passed)))
 
 
 def test_prepare_after_a_death_at_any_point_ends_as_if_undisturbed(tmp_path: Path) -> None:
     calm = gpunode.GpuNode(tmp_path / "machine")
-    ref = calm.allocate(builders.an_allocated_claim())
+    ref = calm.allocate(allocated_claims.an_allocated_claim())
     answer = calm.process().preparer.prepare(ref, gpunode.never)
     expected = calm.files()
     calm.process().preparer.unprepare(ref)

@@ -1,15 +1,13 @@
 """The process dies after every single act on a MIG claim; a new one ends in the same state."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors
 from driver.devices import mig
 from driver.kubeletplugin import ports
 from simulator import faults, machine
-from tests import builders
 from tests.fakes import gpunode, partitioning
+from tests.support.builders import allocated_claims
 
 DEVICES = ("gpu-0000-53-00-0-mig-3g40gb-0", "gpu-0000-53-00-0-mig-1g10gb-4")
 WRITTEN = ["temporary written", "file written"]
@@ -42,14 +40,9 @@ UNPREPARE = [
 ]
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def a_claim(node: gpunode.GpuNode) -> ports.ClaimRef:
-    results = [builders.a_result(device, request=device[-1]) for device in DEVICES]
-    return node.allocate(builders.an_allocated_claim(*results))
+    results = [allocated_claims.a_result(device, request=device[-1]) for device in DEVICES]
+    return node.allocate(allocated_claims.an_allocated_claim(*results))
 
 
 def hardware(node: gpunode.GpuNode) -> mig.Mig:
@@ -248,7 +241,7 @@ def test_an_instance_that_cannot_be_seen_is_believed(node: gpunode.GpuNode) -> N
 
 def test_an_adopted_instance_that_went_is_told_and_nothing_is_made(node: gpunode.GpuNode) -> None:
     by_hand(node)
-    ref = node.allocate(builders.an_allocated_claim(builders.a_result(DEVICES[0])))
+    ref = node.allocate(allocated_claims.an_allocated_claim(allocated_claims.a_result(DEVICES[0])))
     node.process().preparer.prepare(ref, gpunode.never)
     of = node.nvml.machine
     of.restore(of.gpus[0])

@@ -5,7 +5,7 @@ import pytest
 
 from driver import errors
 from driver.resources import disruption_budgets
-from tests import objects
+from tests.support.builders import objects
 
 RUNNING = {"phase": "Running"}
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from driver.resources import pod_groups
-from tests import objects
+from tests.support.builders import objects
 
 
 @pytest.mark.parametrize(

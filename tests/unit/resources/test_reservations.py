@@ -8,7 +8,7 @@ from driver import errors
 from driver.api import reservations as api
 from driver.resources import quantities, reservations
 from driver.resources.dra import claims
-from tests import objects
+from tests.support.builders import objects
 
 HELD = reservations.HeldDevice(
     0,
@@ -51,7 +51,7 @@ def test_a_time_that_is_none_is_refused_with_its_field(field: str) -> None:
     assert caught.value.location == f"spec.{field}"
 
 
-def test_one_for_which_pods_go_names_them_and_goes_with_the_pod_that_it_is_for() -> None:
+def test_a_preemption_reservation_names_its_victims_and_ends_with_its_pod() -> None:
     one = reservations.Reservation(
         "default",
         "preempt-1",

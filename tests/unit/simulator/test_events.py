@@ -1,8 +1,7 @@
-from collections.abc import Callable
-
 import pytest
 
 from simulator import client, codes, events, faults, library, machine, profile
+from tests.support.nvml_codes import code_of
 
 XID = events.EventType.XID
 WHOLE = codes.WHOLE_GPU
@@ -19,12 +18,6 @@ def registered(nvml: library.Library, *gpus: int, mask: int = XID) -> client.Han
     for index in gpus:
         nvml.device_register_events(nvml.device_get_handle_by_index(index), mask, waiting)
     return waiting
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
-    with pytest.raises(codes.NvmlError) as refused:
-        call(*arguments)
-    return refused.value.code
 
 
 def test_an_event_is_delivered_once_to_each_set_that_waits_for_it() -> None:

@@ -3,6 +3,7 @@ from collections.abc import Callable
 import pytest
 
 from simulator import codes, faults, library, machine, profile, sessions, state
+from tests.support.nvml_codes import code_of
 
 WHOLE = codes.WHOLE_GPU
 
@@ -11,12 +12,6 @@ def a_client(of: machine.Machine | None = None) -> library.Library:
     nvml = library.Library(of or machine.build("hgx-h100", seed="node-1"))
     nvml.init()
     return nvml
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
-    with pytest.raises(codes.NvmlError) as refused:
-        call(*arguments)
-    return refused.value.code
 
 
 def test_starts_of_mps_and_of_cuda_programs_can_be_slow() -> None:

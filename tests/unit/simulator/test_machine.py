@@ -164,7 +164,7 @@ def test_the_boards_of_a_gb200_tray_have_a_serial_for_each_pair() -> None:
     assert len({gpu.uuid for gpu in gpus}) == 4
 
 
-def test_a_tray_is_part_of_a_fabric_and_a_single_node_of_an_empty_one() -> None:
+def test_a_tray_belongs_to_a_fabric_and_a_single_node_to_an_empty_one() -> None:
     tray, node, cards = (a_client(of=name) for name in ("gb200-tray", "hgx-h200", "l40s"))
     info = tray.device_get_gpu_fabric_info(tray.device_get_handle_by_index(0))
     assert (info.cluster.strip("0") != "", info.clique, info.state) == (True, 2, 3)

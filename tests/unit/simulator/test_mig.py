@@ -1,8 +1,7 @@
-from collections.abc import Callable
-
 import pytest
 
 from simulator import capabilities, client, codes, geometry, library, machine, profile, state
+from tests.support.nvml_codes import code_of
 
 ONE, ONE_MEDIA, ONE_DOUBLE, TWO, THREE, FOUR, SEVEN = 19, 20, 15, 14, 9, 5, 0
 
@@ -15,12 +14,6 @@ def a_client(*, mig: bool = True) -> tuple[library.Library, client.Handle]:
     if mig:
         assert nvml.device_set_mig_mode(handle, 1) == codes.Return.SUCCESS
     return nvml, handle
-
-
-def code_of(call: Callable[..., object], *arguments: object) -> codes.Return:
-    with pytest.raises(codes.NvmlError) as refused:
-        call(*arguments)
-    return refused.value.code
 
 
 def a_device(

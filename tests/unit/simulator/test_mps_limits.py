@@ -59,7 +59,7 @@ def test_a_clients_limit_may_go_by_uuid_and_a_servers_not() -> None:
 
 
 @pytest.mark.parametrize("unseen", ["1", "GPU-b"])
-def test_a_limit_for_a_device_that_the_client_does_not_see_takes_every_limit_away(
+def test_a_limit_for_an_invisible_device_lifts_every_limit(
     unseen: str,
 ) -> None:
     server = {"0": 8 * GIB}

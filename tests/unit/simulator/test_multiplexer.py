@@ -157,7 +157,7 @@ def test_devices_are_renumbered_for_clients() -> None:
     assert code_of(world, world.peer(), visible="2") is Result.NO_DEVICE
 
 
-def test_a_fault_is_one_for_all_that_share_a_gpu_and_nobody_new_comes_in() -> None:
+def test_a_fault_hits_all_clients_of_a_gpu_and_blocks_new_ones() -> None:
     world = World(visible="0,1,2")
     bad, context = world.client(visible="0")
     between, _ = world.client(visible="0,1")
@@ -356,7 +356,7 @@ def test_a_client_whose_server_never_came_is_refused_and_the_next_one_tried() ->
     assert world.join(waiting).mps
 
 
-def test_a_client_that_is_killed_wedges_its_server_for_the_next_where_that_is_ordered() -> None:
+def test_a_killed_client_wedges_its_server_when_so_configured() -> None:
     world = World(visible="0")
     world.mps.deadly.add(world.of.gpus[0].slot.pci)
     killed, _ = world.client()

@@ -8,7 +8,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
 from driver.uninstall import report as uninstall_report
-from tests import objects
+from tests.support.builders import objects
 
 RELEASE = uninstall_report.Release(names.DRIVER, "ration-system", "a=b", "ration-kubeletplugin")
 
@@ -41,7 +41,7 @@ def entry(pod: pods.Pod) -> claims.Consumer:
     return allocation_hold.pod_entry(pod)
 
 
-def test_a_claim_is_in_use_from_when_its_pod_is_bound_until_it_has_ended() -> None:
+def test_a_claim_is_in_use_from_its_pods_binding_to_its_end() -> None:
     found = [a_claim(entry(one), name=one.name) for one in (BOUND, WAITING, ENDED)]
     uses = uninstall_report.claims_in_use(found, there(BOUND, WAITING, ENDED), names.DRIVER)
     assert [(one.claim, one.pod.name) for one in uses] == [("default/bound", "bound")]

@@ -8,8 +8,8 @@ from driver import errors, names
 from driver.kube import gvr
 from driver.webhook import admission_review, controller_lease, scheduling_gate, verdicts
 from driver.webhook.validation import configs, opaque, pods
-from tests import objects
 from tests.fakes import clock
+from tests.support.builders import objects
 from tests.unit.webhook.cluster import KNOWN, SLICE
 
 Raw = dict[str, Any]

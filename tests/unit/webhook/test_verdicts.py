@@ -13,8 +13,8 @@ from driver.resources import extended_resources
 from driver.webhook import admission_review, metrics, verdicts
 from driver.webhook import handler as webhook_handler
 from driver.webhook.validation import configs, opaque, pods
-from tests import objects
 from tests.fakes import clock
+from tests.support.builders import objects
 from tests.unit.webhook.cluster import KNOWN, MPS
 
 Raw = dict[str, Any]
@@ -118,7 +118,7 @@ def test_policies_that_a_class_has_from_now_on_are_looked_at() -> None:
     assert not validated(kind, a_class("best"), operation="UPDATE", old={"metadata": 3}).allowed
 
 
-def test_an_update_that_leaves_the_policies_of_a_class_as_they_are_is_let_through() -> None:
+def test_an_update_that_keeps_the_policies_of_a_class_is_admitted() -> None:
     kind = ("resource.k8s.io", "v1", "DeviceClass")
     noted = a_class("best")
     noted["metadata"]["annotations"]["example.com/owner"] = "platform"

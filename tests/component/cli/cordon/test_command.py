@@ -10,9 +10,10 @@ from typer.testing import CliRunner, Result
 
 from driver.cli.lazy import app
 from driver.kube import gvr
-from tests import golden, objects
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support import golden
+from tests.support.builders import objects
 
 GPU, OTHER = "gpu-0000-18-00-0", "gpu-0000-2a-00-0"
 CORDONED = {"key": "ration.dev/cordoned", "effect": "NoSchedule"}

@@ -10,9 +10,9 @@ from typer.testing import CliRunner
 from driver import names
 from driver.cli.lazy import app
 from driver.kube import gvr
-from tests import objects
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 
 @pytest.fixture

@@ -11,10 +11,11 @@ from typer.testing import CliRunner, Result
 
 from driver.cli.lazy import app
 from driver.kube import gvr
-from tests import golden, objects
 from tests.fakes import doctored
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support import golden
+from tests.support.builders import objects
 
 PODS = "/api/v1/namespaces/ration-system/pods"
 SECRET = "hunter2"  # noqa: S105 - of nothing

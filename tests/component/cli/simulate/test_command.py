@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 
 from driver.cli.lazy import app
 from driver.kube import gvr
-from tests import objects
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "simulate"
 KINDS = {

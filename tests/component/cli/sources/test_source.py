@@ -10,9 +10,9 @@ from typer.testing import CliRunner, Result
 from driver.cli.lazy import app
 from driver.cli.sources import node_shapes
 from driver.kube import gvr
-from tests import fleets
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.scenarios import fleets
 
 KINDS = {
     "Node": gvr.NODES,

@@ -7,9 +7,9 @@ from driver.controller.nodes import labels as node_labels
 from driver.kube import client, gvr
 from driver.resources.core import nodes
 from driver.resources.dra import slices
-from tests import objects
 from tests.fakes import clock
 from tests.fakes.apiserver import server
+from tests.support.builders import objects
 
 COUNT, PRODUCT = "nvidia.com/gpu.count", "nvidia.com/gpu.product"
 

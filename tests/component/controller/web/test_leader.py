@@ -6,10 +6,10 @@ import pytest
 
 from driver.controller.web import leader
 from driver.kube import client, gvr
-from tests import objects
 from tests.fakes import clock as clocks
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 
 @dataclasses.dataclass

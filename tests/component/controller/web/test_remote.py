@@ -8,14 +8,14 @@ from driver import errors
 from driver.cli.sources import http as source_http
 from driver.cli.sources import remote
 from driver.scheduling.reports import selection
-from tests import pages
+from tests.support import web_page
 
-R = pages.a_reading()
+R = web_page.a_reading()
 
 
 @pytest.fixture
 def far() -> Iterator[remote.Remote]:
-    with pages.served(pages.an_application(pages.Fixed(R))) as port:
+    with web_page.served(web_page.an_application(web_page.Fixed(R))) as port:
         yield remote.Remote(source_http.PageClient(f"http://localhost:{port}", "").get)
 
 

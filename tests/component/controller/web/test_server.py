@@ -11,22 +11,22 @@ import urllib3
 from driver import clock
 from driver.controller.web import leader_proxy, ports
 from driver.controller.web.auth import guard, token_reviews
-from tests import pages
-from tests.unit.controller.web.auth import test_rules
+from tests.fakes import review_api
+from tests.support import web_page
 
-AWAY = pages.Fixed(
+AWAY = web_page.Fixed(
     ports.NotLeader("this replica stands by; leader-0 leads: ask that one", "leader-0")
 )
 BEARER = {"Authorization": "Bearer good"}
 
 
 def plain(port: int) -> urllib3.HTTPConnectionPool:
-    return urllib3.HTTPConnectionPool(pages.HOST, port, retries=False, timeout=5)
+    return urllib3.HTTPConnectionPool(web_page.HOST, port, retries=False, timeout=5)
 
 
 @pytest.fixture
 def port() -> Iterator[int]:
-    with pages.served(pages.an_application(pages.Fixed(pages.a_reading()))) as found:
+    with web_page.served(web_page.an_application(web_page.Fixed(web_page.a_reading()))) as found:
         yield found
 
 
@@ -56,7 +56,7 @@ def test_a_head_has_the_headers_and_no_body(port: int) -> None:
 
 def test_slow_clients_stop_nobody(port: int) -> None:
     """More silent ones, and more that have asked by half, than there are workers."""
-    held = [socket.create_connection((pages.HOST, port), timeout=10) for _ in range(20)]
+    held = [socket.create_connection((web_page.HOST, port), timeout=10) for _ in range(20)]
     for one in held[:3]:
         one.sendall(b"GET / HTTP/1.1\r\nHost: localh")
     for _ in range(10):
@@ -67,7 +67,7 @@ def test_slow_clients_stop_nobody(port: int) -> None:
 
 def test_a_client_that_drips_is_cut_off_at_the_deadline(port: int) -> None:
     time = clock.SystemClock()
-    with socket.create_connection((pages.HOST, port), timeout=10) as one:
+    with socket.create_connection((web_page.HOST, port), timeout=10) as one:
         began = time.monotonic()
         one.sendall(b"GET / HTTP/1.1\r\n")
         ended = False
@@ -82,7 +82,7 @@ def test_a_client_that_drips_is_cut_off_at_the_deadline(port: int) -> None:
             except OSError:
                 ended = True
         assert ended
-        assert time.monotonic() - began < pages.LIMITS.deadline_s + 2
+        assert time.monotonic() - began < web_page.LIMITS.deadline_s + 2
 
 
 def test_headers_and_bodies_without_end_are_refused(port: int) -> None:
@@ -95,12 +95,12 @@ def test_headers_and_bodies_without_end_are_refused(port: int) -> None:
 def test_with_a_certificate_it_speaks_tls_alone(tmp_path: Path) -> None:
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    issued = authority.issue_cert(pages.HOST)
+    issued = authority.issue_cert(web_page.HOST)
     pair = issued.cert_chain_pems[0].bytes(), issued.private_key_pem.bytes()
-    app = pages.an_application(pages.Fixed(pages.a_reading()))
-    with pages.served(app, pair=pair) as found:
+    app = web_page.an_application(web_page.Fixed(web_page.a_reading()))
+    with web_page.served(app, pair=pair) as found:
         client = urllib3.HTTPSConnectionPool(
-            pages.HOST, found, ca_certs=str(tmp_path / "ca.pem"), retries=False, timeout=5
+            web_page.HOST, found, ca_certs=str(tmp_path / "ca.pem"), retries=False, timeout=5
         )
         assert client.request("GET", "/api/v1/fleet").status == 200
         with pytest.raises(urllib3.exceptions.HTTPError):
@@ -108,10 +108,10 @@ def test_with_a_certificate_it_speaks_tls_alone(tmp_path: Path) -> None:
 
 
 def test_a_guarded_page_answers_tokens_alone() -> None:
-    api = test_rules.Api()
+    api = review_api.Api()
     known = guard.Guard(token_reviews.TokenReviewer(api, clock.SystemClock()), local=False)
-    app = pages.an_application(pages.Fixed(pages.a_reading()), known)
-    with pages.served(app) as found:
+    app = web_page.an_application(web_page.Fixed(web_page.a_reading()), known)
+    with web_page.served(app) as found:
         client = plain(found)
         assert client.request("GET", "/api/v1/fleet").status == 401
         assert client.request("GET", "/api/v1/fleet", headers=BEARER).status == 200
@@ -131,14 +131,14 @@ def test_a_standby_hands_requests_to_the_leader_with_their_token(tmp_path: Path)
     ours.write_bytes(pair[0])
     authority.issue_cert("other.example.com").cert_chain_pems[0].write_to_path(others)
     asked = guard.Guard(
-        token_reviews.TokenReviewer(test_rules.Api(), clock.SystemClock()), local=False
+        token_reviews.TokenReviewer(review_api.Api(), clock.SystemClock()), local=False
     )
-    leading = pages.an_application(pages.Fixed(pages.a_reading()), asked)
-    with pages.served(leading, pair=pair) as leader:
+    leading = web_page.an_application(web_page.Fixed(web_page.a_reading()), asked)
+    with web_page.served(leading, pair=pair) as leader:
 
-        def standby(certificate: Path, address: str = pages.HOST) -> urllib3.BaseHTTPResponse:
+        def standby(certificate: Path, address: str = web_page.HOST) -> urllib3.BaseHTTPResponse:
             forward = leader_proxy.LeaderProxy(lambda: address, leader, certificate)
-            with pages.served(pages.an_application(AWAY, asked, forward)) as found:
+            with web_page.served(web_page.an_application(AWAY, asked, forward)) as found:
                 path = "/api/v1/nodes?mode=mig"
                 return plain(found).request("GET", path, headers=BEARER)
 

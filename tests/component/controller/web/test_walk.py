@@ -9,12 +9,12 @@ from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
 from hack import browser as browsers
-from tests import pages
 from tests.fakes import waiting
+from tests.support import web_page
 
 # The first of all may have to install a browser.
 pytestmark = pytest.mark.timeout(400)
-R = pages.a_reading()
+R = web_page.a_reading()
 GPU = next(one for one in R.nodes().items[0].gpus if one.mode == "mig")
 EVERY = (
     "/",
@@ -37,7 +37,7 @@ EVERY = (
 
 @pytest.fixture(scope="module")
 def base() -> Iterator[str]:
-    with pages.served(pages.an_application(pages.Fixed(R))) as port:
+    with web_page.served(web_page.an_application(web_page.Fixed(R))) as port:
         yield f"http://localhost:{port}"
 
 
@@ -115,7 +115,7 @@ def test_a_claim_leads_to_its_pod_its_node_its_gpu_and_back(
     assert browsers.said(browser) == []
 
 
-def test_a_piece_of_a_bar_lies_where_the_device_does_and_leads_to_its_claim(
+def test_a_bar_segment_has_its_devices_position_and_links_to_the_claim(
     browser: browsers.Browser, base: str
 ) -> None:
     browser.get(f"{base}/nodes/gpu-1/gpus/{GPU.name}")
@@ -168,7 +168,7 @@ def test_reading_anew_keeps_the_focus_the_place_and_what_is_typed(
 
 
 def test_a_connection_that_is_lost_is_told(browser: browsers.Browser) -> None:
-    with pages.served(pages.an_application(pages.Fixed(R))) as port:
+    with web_page.served(web_page.an_application(web_page.Fixed(R))) as port:
         browser.get(f"http://localhost:{port}/queues")
         lost = browser.find_element(By.CSS_SELECTOR, ".lost")
         assert not lost.is_displayed()

@@ -119,7 +119,7 @@ def test_a_grave_xid_ails_its_gpu_alone_until_the_gpu_is_reset(running: Running,
     assert {reason for _, _, reason, _ in running.told.good_news} == {"GpuRecovered"}
 
 
-def test_what_the_driver_asks_for_is_told_and_clears_the_xid_that_led_to_it(
+def test_a_recovery_action_is_reported_and_clears_its_xid(
     running: Running,
 ) -> None:
     running.xid(48)
@@ -145,7 +145,7 @@ def test_an_xid_that_asks_for_nothing_is_told_and_changes_nothing(
     assert running.changes == changes
 
 
-def test_a_lost_gpu_ails_alone_the_others_stay_watched_and_it_is_well_when_back(
+def test_a_lost_gpu_is_unhealthy_alone_and_healthy_again_when_back(
     running: Running,
 ) -> None:
     running.fault("lose")
@@ -231,7 +231,7 @@ def test_while_nvml_is_gone_the_truth_stays_and_then_it_is_watched_again(
     second.stop()
 
 
-def test_a_gpu_that_is_lost_and_back_three_times_is_kept_out_while_it_is_well(
+def test_a_gpu_that_is_lost_three_times_is_quarantined_although_healthy(
     running: Running,
 ) -> None:
     for count in range(3):

@@ -52,7 +52,7 @@ def told(api: api_server.ApiServer) -> list[tuple[str, str]]:
     return [(one["type"], one["note"]) for one in events if one["reason"] == "GpuReset"]
 
 
-def test_an_idle_gpu_that_requests_a_reset_is_reset_and_one_in_use_is_not(
+def test_a_gpu_that_requests_a_reset_is_reset_only_when_idle(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:
     refs = battered.claims()

@@ -116,7 +116,7 @@ def test_a_compute_mode_that_hangs_keeps_no_other_from_its_own(world: World) -> 
     assert setting.read(world.uuids[WELL]) == compute_modes.EXCLUSIVE
 
 
-def test_the_watch_hears_of_others_while_one_gpu_hangs_and_says_which_call_it_is(
+def test_the_health_watch_names_the_hanging_call_and_still_sees_other_gpus(
     world: World,
 ) -> None:
     watcher = nvml_health.NvmlHealth(world.library.session, patience_s=0.05)

@@ -12,8 +12,8 @@ from driver import clock, names
 from driver.devices import faces
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.prepare import mps_client
-from tests import builders
 from tests.fakes import gpunode, loading, mpsnode, simulated_node, waiting
+from tests.support.builders import allocated_claims
 
 GIB = 1 << 30
 
@@ -45,12 +45,12 @@ def node(supervised: mpsnode.Node) -> Iterator[simulated_node.SimulatedNode]:
 def a_claim(
     node: simulated_node.SimulatedNode, *devices: str, kind: str, **settings: Any
 ) -> ports.ClaimRef:
-    results = [builders.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
+    results = [allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
     sharing = {"strategy": "MPS", "mps": settings}
     document = {"apiVersion": names.CONFIG_VERSION, "kind": kind, "sharing": sharing}
-    claim = builders.an_allocated_claim(*results, configs=[document])
+    claim = allocated_claims.an_allocated_claim(*results, configs=[document])
     node.reader.claims[claim.key] = claim
-    return builders.a_ref()
+    return allocated_claims.a_ref()
 
 
 def prepare(node: simulated_node.SimulatedNode, ref: ports.ClaimRef) -> gpunode.Process:
@@ -83,7 +83,7 @@ def what_a_container_gets(
     return {one["uuid"]: one["limit"] for one in json.loads(done.stdout)["devices"]}
 
 
-def test_a_container_of_a_claim_of_two_gpus_has_both_and_each_with_its_limit(
+def test_a_container_of_a_two_gpu_claim_has_both_with_their_limits(
     supervised: mpsnode.Node, node: simulated_node.SimulatedNode
 ) -> None:
     before = node.gpus()

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from driver import clock, errors, ids, reasons
+from driver import clock, errors, reasons
 from driver.devices import faces, mig
 from driver.kubeletplugin import composition, config, ports
-from tests import builders
 from tests.fakes import gpunode, simulated_node
+from tests.support.builders import allocated_claims
 
 IN_USE, NO_RESOURCES = 19, 23
 
@@ -40,9 +40,9 @@ def a_claim(node: simulated_node.SimulatedNode, *parts: str, number: int = 1) ->
     results = []
     for part in parts:
         index, dash, rest = part.partition("-")
-        results.append(builders.a_result(f"{wholes[int(index)]}{dash}{rest}", request=part))
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    claim = builders.an_allocated_claim(*results, uid=uid, name=f"claim-{number}")
+        results.append(allocated_claims.a_result(f"{wholes[int(index)]}{dash}{rest}", request=part))
+    uid = allocated_claims.numbered_uid(number)
+    claim = allocated_claims.an_allocated_claim(*results, uid=uid, name=f"claim-{number}")
     node.reader.claims[claim.key] = claim
     return ports.ClaimRef(claim.namespace, claim.name, claim.uid)
 
@@ -351,7 +351,7 @@ def test_the_plugin_as_it_is_put_together_makes_parts_where_mig_is_not_static(
         "host-root": node.at.host_root,
         "cdi-root": node.cdi,
         "state-dir": tmp_path / "state",
-        "node-name": builders.NODE,
+        "node-name": allocated_claims.NODE,
         "offerings": rules,
     }
     plugin = config.PluginConfig.read([f"--{name}={value}" for name, value in flags.items()])

@@ -18,8 +18,8 @@ from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import recovery
 from driver.runtime.files import boot_id
 from simulator import layout
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 
 def test_a_claim_is_prepared_recovered_and_unprepared(
@@ -44,20 +44,20 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     acting = executor.Executor(records, specs)
     holding = locks.Locks(at.base / "locks", clock.SystemClock())
     reader = gpunode.FakeReader()
-    claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
+    claim = allocated_claims.an_allocated_claim(allocated_claims.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = claim_preparer.NodeScope(builders.NODE)
+    place = claim_preparer.NodeScope(allocated_claims.NODE)
     preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
 
-    assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
+    assert isinstance(preparer.prepare(allocated_claims.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()
     (device,) = json.loads(path.read_bytes())["devices"]
     (found,) = device["containerEdits"]["deviceNodes"]
     assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
     path.unlink()
-    assert recovery.recover(acting, holding).restored == [builders.UID]
-    assert preparer.unprepare(builders.a_ref()) is None
+    assert recovery.recover(acting, holding).restored == [allocated_claims.UID]
+    assert preparer.unprepare(allocated_claims.a_ref()) is None
     assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
 
 
@@ -66,7 +66,9 @@ def test_of_many_claims_on_one_gpu_at_once_exactly_one_gets_it(tmp_path: Path) -
     # Two plugins, as in a rolling update: they share folders and nothing else.
     plugins = [world.process(), world.process()]
     refs = [
-        world.allocate(builders.an_allocated_claim(uid=ids.ClaimUid(f"uid-{n}"), name=f"claim-{n}"))
+        world.allocate(
+            allocated_claims.an_allocated_claim(uid=ids.ClaimUid(f"uid-{n}"), name=f"claim-{n}")
+        )
         for n in range(8)
     ]
     answers: list[ports.Prepared | ports.Refused] = []

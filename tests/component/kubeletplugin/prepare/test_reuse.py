@@ -23,9 +23,9 @@ from driver.kubeletplugin.prepare import release_wait
 from driver.kubeletplugin.rpc import dra_service, health_stream
 from driver.resources import quantities
 from simulator import state, store
-from tests import builders
 from tests.fakes import gpunode, mpsnode, plugin_shell, supervised, waiting
 from tests.fakes import kubelet as fake_kubelet
+from tests.support.builders import allocated_claims
 
 if TYPE_CHECKING:
     from driver.resources.dra import claims
@@ -102,13 +102,15 @@ class Reuse:
 
     def claim(self, face: str) -> ports.ClaimRef:
         """A new one, that the API has given a face of the GPU."""
-        result = builders.a_result(f"{self._device}{face}")
+        result = allocated_claims.a_result(f"{self._device}{face}")
         if face in {"-mps", "-ts"}:
             result = dataclasses.replace(result, consumed=AMOUNTS)
         made = f"{self._number:04d}{next(self._made):08d}"
         uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{made}")
         configs = [LONG] if face == "-ts" else []
-        claim = builders.an_allocated_claim(result, uid=uid, name=f"c-{made}", configs=configs)
+        claim = allocated_claims.an_allocated_claim(
+            result, uid=uid, name=f"c-{made}", configs=configs
+        )
         self._reader.claims[claim.key] = claim
         return ports.ClaimRef(claim.namespace, claim.name, uid)
 
@@ -210,7 +212,7 @@ def test_gpus_that_are_given_on_before_they_are_let_go_are_never_two_claims(
 
 @pytest.mark.parametrize("wait_s", [0.5])
 @pytest.mark.parametrize("face", ["", "-mig-1g10gb-4", "-mps", "-ts"])
-def test_who_comes_while_the_last_one_is_never_let_go_is_refused_after_the_wait(
+def test_a_claim_is_refused_after_the_wait_when_the_previous_is_never_released(
     node: mpsnode.Node,
     core: composition.Core,
     reader: gpunode.FakeReader,

@@ -163,7 +163,7 @@ def process(api: api_server.ApiServer, root: Path, tmp_path: Path) -> Iterator[P
         one.wait()
 
 
-def test_under_a_name_that_is_taken_the_kubelet_is_not_told_until_the_other_goes(
+def test_the_plugin_does_not_register_while_another_holds_its_driver_name(
     api: api_server.ApiServer, root: Path, process: Process, kubelet: fake_kubelet.Kubelet
 ) -> None:
     a_node(api)

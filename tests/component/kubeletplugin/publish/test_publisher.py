@@ -348,7 +348,7 @@ def test_of_two_plugins_that_disagree_the_newer_writes_until_it_is_gone(
 
 
 @pytest.mark.usefixtures("node")
-def test_who_cannot_tell_whether_it_is_the_newest_says_so_and_publishes_once_it_can(
+def test_a_process_publishes_only_once_it_knows_that_it_is_the_newest(
     start: Start, tmp_path: Path
 ) -> None:
     in_the_way = tmp_path / "publishers"

@@ -46,7 +46,7 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="MIG and device nodes are root's")
-def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_one_that_serves(
+def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_serving_one(
     battered: battering.Battered,
 ) -> None:
     refs = battered.claims()
@@ -75,7 +75,7 @@ def shared(api: api_server.ApiServer) -> bool | None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="device nodes are root's")
-def test_of_two_processes_the_newer_publishes_and_when_it_is_killed_the_older_does_again(
+def test_the_newer_process_publishes_and_the_older_again_once_it_is_killed(
     battered: battering.Battered, api: api_server.ApiServer
 ) -> None:
     assert shared(api) is True

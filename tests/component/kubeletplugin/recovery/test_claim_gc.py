@@ -14,13 +14,13 @@ from driver.kubeletplugin.prepare import mps_client
 from driver.kubeletplugin.records import checkpoint, claims_api
 from driver.kubeletplugin.recovery import claim_gc
 from simulator import codes, control, layout
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, waiting
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import allocated_claims
 
 RAW = {
-    "metadata": {"name": "one", "namespace": "default", "uid": builders.UID},
+    "metadata": {"name": "one", "namespace": "default", "uid": allocated_claims.UID},
     "spec": {"devices": {}},
 }
 
@@ -30,7 +30,7 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
 ) -> None:
     world = gpunode.GpuNode(tmp_path / "node")
     plugin = world.process()
-    ref = world.allocate(builders.an_allocated_claim())
+    ref = world.allocate(allocated_claims.an_allocated_claim())
     assert isinstance(plugin.preparer.prepare(ref, gpunode.never), ports.Prepared)
     claim = api.put(gvr.RESOURCE_CLAIMS, RAW)
     rounds = threading.Semaphore(0)
@@ -63,12 +63,12 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         stop.set()
         thread.join(10)
     assert not thread.is_alive()
-    assert builders.UID in told[0]
+    assert allocated_claims.UID in told[0]
 
 
 def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Path) -> None:
     plugins = [checkpoint.Checkpoint(tmp_path, "boot-1") for _ in range(2)]
-    path = tmp_path / f"{builders.UID}.json"
+    path = tmp_path / f"{allocated_claims.UID}.json"
     failures: list[BaseException] = []
     for number in range(30):
         path.write_bytes(b"{")
@@ -77,7 +77,7 @@ def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Pa
         def meet(which: int, start: threading.Barrier = start) -> None:
             start.wait(5)
             try:
-                assert plugins[which % 2].read(builders.UID) is None
+                assert plugins[which % 2].read(allocated_claims.UID) is None
             except BaseException as e:  # noqa: BLE001 - shown below
                 failures.append(e)
 
@@ -88,7 +88,7 @@ def test_many_threads_that_meet_a_damaged_record_move_it_aside_once(tmp_path: Pa
             thread.join(10)
         assert not failures
         assert len(list(tmp_path.glob("*.damaged-*"))) == number + 1
-    record = plugins[0].write_started(builders.a_ref(), planner.Plan((), ()))
+    record = plugins[0].write_started(allocated_claims.a_ref(), planner.Plan((), ()))
     assert plugins[1].list_records() == (record,)
 
 

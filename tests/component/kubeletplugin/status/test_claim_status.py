@@ -11,10 +11,10 @@ from driver.kube import client, gvr
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import claims_api
 from driver.kubeletplugin.status import claim_status
-from tests import objects
 from tests.fakes import waiting
 from tests.fakes.apiserver import faults
 from tests.fakes.apiserver import server as api_server
+from tests.support.builders import objects
 
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
 
@@ -69,7 +69,7 @@ def test_what_is_said_is_applied_to_the_status_under_the_plugins_name(
     assert (first.field_manager, first.query["force"]) == ("ration-kubeletplugin", "true")
 
 
-def test_a_server_that_refuses_and_goes_away_gets_the_last_word_when_it_is_back(
+def test_the_latest_status_is_written_once_the_server_is_back(
     api: api_server.ApiServer, conditions: claim_status.ClaimStatusWriter
 ) -> None:
     api.faults.add(faults.Answer(403, "Forbidden"), faults.writes, times=2)

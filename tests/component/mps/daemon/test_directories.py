@@ -21,7 +21,7 @@ def place(tmp_path: Path) -> Iterator[daemon_process.DaemonPaths]:
     mounts.unmount(made.pipe)
 
 
-def test_the_pipe_is_a_small_file_system_of_its_own_that_root_alone_gets_to(
+def test_the_pipe_directory_is_a_small_tmpfs_that_only_root_can_enter(
     place: daemon_process.DaemonPaths,
 ) -> None:
     directories.prepare(place)

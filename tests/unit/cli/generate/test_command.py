@@ -8,7 +8,7 @@ from typer.testing import CliRunner, Result
 
 from driver.cli.lazy import app
 from driver.cli.validate import checks as validate_checks
-from tests import golden
+from tests.support import golden
 
 ACCEPTED = (
     "--whole 1",

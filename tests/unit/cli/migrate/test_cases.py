@@ -5,9 +5,9 @@ import pytest
 from driver.api import offerings
 from driver.cli.migrate import plan, render
 from driver.cli.migrate.findings import SettingFate
-from tests import migrations
+from tests.support import migrate_cases
 
-EACH = pytest.mark.parametrize("case", migrations.CASES, ids=lambda case: case.name)
+EACH = pytest.mark.parametrize("case", migrate_cases.CASES, ids=lambda case: case.name)
 
 
 def told(made: plan.Plan, fate: SettingFate) -> set[str]:
@@ -22,11 +22,11 @@ def listed(made: plan.Plan) -> list[Any]:
 
 
 def test_there_are_twenty_old_configurations() -> None:
-    assert len(migrations.CASES) >= 20
+    assert len(migrate_cases.CASES) >= 20
 
 
 @EACH
-def test_the_gpus_are_offered_as_they_were(case: migrations.Case) -> None:
+def test_the_gpus_are_offered_as_they_were(case: migrate_cases.Case) -> None:
     made = case.plan()
     found = {
         one.name: [plan.rule_document(rule) for rule in one.offer.rules] for one in made.configs
@@ -38,7 +38,7 @@ def test_the_gpus_are_offered_as_they_were(case: migrations.Case) -> None:
 
 
 @EACH
-def test_what_pods_ask_for_has_its_class(case: migrations.Case) -> None:
+def test_what_pods_ask_for_has_its_class(case: migrate_cases.Case) -> None:
     made = case.plan()
     assert {one.resource: one.name for one in made.replacements} == case.expected["resources"]
     manifests = [one["metadata"]["name"] for one in listed(made)]
@@ -47,12 +47,12 @@ def test_what_pods_ask_for_has_its_class(case: migrations.Case) -> None:
 
 @EACH
 @pytest.mark.parametrize("fate", [SettingFate.UNKNOWN, SettingFate.CHANGED, SettingFate.DROPPED])
-def test_what_loses_its_meaning_is_told(case: migrations.Case, fate: SettingFate) -> None:
+def test_what_loses_its_meaning_is_told(case: migrate_cases.Case, fate: SettingFate) -> None:
     assert told(case.plan(), fate) == set(case.expected.get(fate.value, []))
 
 
 @EACH
-def test_the_values_say_the_same(case: migrations.Case) -> None:
+def test_the_values_say_the_same(case: migrate_cases.Case) -> None:
     made = case.plan()
     values = dict(made.values)
     plugin: Any = values.pop("kubeletPlugin")
@@ -66,7 +66,7 @@ def test_the_values_say_the_same(case: migrations.Case) -> None:
 
 
 @EACH
-def test_nodes_and_what_is_open_are_told(case: migrations.Case) -> None:
+def test_nodes_and_what_is_open_are_told(case: migrate_cases.Case) -> None:
     made = case.plan()
     assert [one.node.name for one in made.turns] == case.expected.get("order", [])
     wanted = case.expected.get("open", [])
@@ -75,7 +75,7 @@ def test_nodes_and_what_is_open_are_told(case: migrations.Case) -> None:
 
 
 @EACH
-def test_the_text_names_every_setting_and_every_node(case: migrations.Case) -> None:
+def test_the_text_names_every_setting_and_every_node(case: migrate_cases.Case) -> None:
     made = case.plan()
     text = render.plan_text(made)
     assert all(one.path in text and one.text in text for one in made.findings)

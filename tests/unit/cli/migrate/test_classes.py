@@ -10,8 +10,9 @@ from driver.devices import faces
 from driver.resources import extended_resources
 from driver.resources.cel import selector
 from driver.scheduling.allocator import types as allocator_types
-from tests import migrations, neighbours, objects, worlds
-from tests.allocating import decide, devices
+from tests.support import migrate_cases, snapshots
+from tests.support.allocation import decide, devices
+from tests.support.builders import objects, shared_claims
 
 DOMAIN = "gpu.ration.dev"
 WHOLE = selector.Device(DOMAIN, {"type": "gpu"}, {})
@@ -48,7 +49,7 @@ def test_a_resource_of_several_meanings_gets_a_class_of_all_of_them(
 
 
 def test_the_webhook_with_the_plans_flags_converts_to_the_plans_classes() -> None:
-    for case in migrations.CASES:
+    for case in migrate_cases.CASES:
         made = case.plan(scheduler=False)
         extra: Any = made.values.get("admission", {})
         flags = dict(one.removeprefix("--").split("=") for one in extra.get("extraArgs", ()))
@@ -126,12 +127,12 @@ def one_of(kind: faces.Kind, resource: str, *, scheduler: bool) -> classes.Repla
 def test_what_is_said_of_several_shares_is_what_the_controller_does() -> None:
     for kind, words in (("mps", "refused"), ("time-slicing", "as many GPUs")):
         assert words in one_of(faces.Kind(kind), "nvidia.com/gpu", scheduler=True).several
-        used = neighbours.containers(("two",))
-        two = objects.claim("two", neighbours.part(count=2))
-        alone = worlds.view(objects.a_slice("node-a", [objects.a_share_device("a", kind)]))
+        used = shared_claims.containers(("two",))
+        two = objects.claim("two", shared_claims.part(count=2))
+        alone = snapshots.view(objects.a_slice("node-a", [objects.a_share_device("a", kind)]))
         assert isinstance(decide(alone, two, containers=used), allocator_types.Unschedulable)
         pair = [objects.a_share_device(name, kind) for name in "ab"]
-        answer = decide(worlds.view(objects.a_slice("node-a", pair)), two, containers=used)
+        answer = decide(snapshots.view(objects.a_slice("node-a", pair)), two, containers=used)
         fits = isinstance(answer, allocator_types.Placement)
         assert fits is (kind == "time-slicing")
         if fits:

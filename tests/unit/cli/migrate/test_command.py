@@ -5,7 +5,7 @@ import yaml
 from typer.testing import CliRunner
 
 from driver.cli.lazy import app
-from tests import migrations
+from tests.support import migrate_cases
 
 RUN = CliRunner()
 OLD = "version: v1\nflags: {gdsEnabled: true}\n"
@@ -32,7 +32,7 @@ def test_a_plan_is_text_json_and_yaml_with_the_same_in_them(tmp_path: Path) -> N
 
 
 def test_every_old_configuration_can_be_told_as_json_and_yaml(tmp_path: Path) -> None:
-    case = next(one for one in migrations.CASES if one.name.startswith("12"))
+    case = next(one for one in migrate_cases.CASES if one.name.startswith("12"))
     nodes = tmp_path / "nodes.json"
     nodes.write_text(json.dumps({"kind": "List", "items": case.nodes}))
     old = written(tmp_path, case.files["configmap.yaml"])

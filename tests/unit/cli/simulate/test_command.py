@@ -7,7 +7,7 @@ import yaml
 from typer.testing import CliRunner, Result
 
 from driver.cli.lazy import app
-from tests import objects
+from tests.support.builders import objects
 
 RUN = CliRunner()
 ROOT = Path(__file__).parents[4]

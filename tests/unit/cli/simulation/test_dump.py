@@ -7,8 +7,8 @@ import pytest
 from driver import ids
 from driver.cli.simulation import dump
 from driver.scheduling.snapshot import cluster_state
-from tests import objects
 from tests.properties import drawing
+from tests.support.builders import objects
 
 DRA = "resource.k8s.io/v1"
 SCHEDULING = "scheduling.k8s.io/v1"
@@ -53,7 +53,7 @@ def test_every_kind_is_read_into_the_picture_that_the_controller_has() -> None:
     assert found.priorities == {"high": dump.Priority(7)}
 
 
-def test_a_list_counts_as_what_is_in_it_whether_or_not_its_items_say_what_they_are() -> None:
+def test_a_list_is_read_as_its_items_with_or_without_their_kind() -> None:
     objs = a_cluster()
     apart = dump.read(objs)
     as_list = dump.read([{"kind": "List", "apiVersion": "v1", "items": objs}])
@@ -79,7 +79,7 @@ def test_kinds_that_decide_nothing_are_counted_and_left_out() -> None:
     assert (found.ignored, found.problems) == ({"Secret": 2, "Service": 1}, ())
 
 
-def test_what_cannot_be_read_is_told_with_kind_name_and_field_and_the_rest_counts() -> None:
+def test_an_unreadable_object_is_reported_by_kind_name_and_field_and_skipped() -> None:
     bad = raw("Node", objects.a_node("node-b"))
     bad["status"]["allocatable"]["cpu"] = "many"
     found = dump.read([bad, *a_cluster()])

@@ -3,7 +3,7 @@ from typing import Any
 import pytest
 
 from driver.cli.simulation import dump, manifests
-from tests import objects
+from tests.support.builders import objects
 
 Raw = objects.Raw
 
@@ -90,7 +90,7 @@ def test_a_pod_is_one_by_its_own_name_or_one_that_is_drawn() -> None:
     assert names_of(named, drawn, drawn) == ["one", "run-1", "run-2"]
 
 
-def test_a_list_is_what_is_in_it_and_pods_keep_the_order_of_the_files() -> None:
+def test_a_list_is_read_as_its_items_and_pods_keep_file_order() -> None:
     second = workload("Job", "batch/v1", "b", template=a_template())
     first = workload("Deployment", name="a", template=a_template())
     assert names_of({"kind": "List", "apiVersion": "v1", "items": [second, first]}) == [

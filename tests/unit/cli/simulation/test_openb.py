@@ -4,7 +4,7 @@ from driver import errors
 from driver.cli.simulation import openb, replay, scheduler
 from driver.resources.dra import slices
 from driver.scheduling.allocator import types as allocator_types
-from tests import worlds
+from tests.support import snapshots
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\nn-0,64000,262144,2,P100\nn-1,32000,1024,1,T4\n"
 PODS = (
@@ -78,7 +78,7 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
     ]
     assert devices == ["gpu-0", "gpu-0-mps", "gpu-1", "gpu-1-mps"]
     assert all(isinstance(one, slices.Slice) for one in caches.slices.values())
-    at = scheduler.SimulatedScheduler.from_caches(worlds.DRIVER, caches, worlds.DECIDING)
+    at = scheduler.SimulatedScheduler.from_caches(snapshots.DRIVER, caches, snapshots.DECIDING)
     maker = openb.Maker()
     shape = openb.Pod(1, 1, 1, 600, ("T4",))
     answers = []
@@ -95,9 +95,9 @@ def test_every_gpu_is_published_whole_and_as_a_share_and_never_both_at_once() ->
 
 def test_a_trace_is_replayed_in_its_own_time() -> None:
     at = scheduler.SimulatedScheduler.from_caches(
-        worlds.DRIVER,
+        snapshots.DRIVER,
         openb.caches(openb.read_nodes(NODES, "f")),
-        worlds.DECIDING,
+        snapshots.DECIDING,
         every_pod=True,
     )
     maker = openb.Maker()

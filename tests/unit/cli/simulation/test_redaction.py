@@ -5,8 +5,8 @@ from typing import Any
 from driver import names
 from driver.cli.simulation import dump, redaction
 from driver.scheduling.snapshot import cluster_state
-from tests import objects
 from tests.properties import drawing
+from tests.support.builders import objects
 
 SECRET = "s3cret"  # noqa: S105 - none, a word to be looked for
 RAW = dict[str, Any]

@@ -3,9 +3,10 @@ import pytest
 from driver.cli.simulation import replay, scheduler
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.queues import gpu_usage
-from tests import objects, worlds
 from tests.properties import drawing
-from tests.replays import a_desk, a_pod_alone, a_task, node_of, run
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios.replays import a_desk, a_pod_alone, a_task, node_of, run
 
 NONE_LEAVES = replay.ReplayRule(wait=False, leave=False)
 
@@ -70,9 +71,7 @@ def test_with_no_leaving_nothing_ends_however_long_it_lasts() -> None:
     assert (fates["one"].departed, fates["two"].placed) == (None, None)
 
 
-def test_what_leaves_at_a_time_makes_room_for_what_comes_then_but_those_that_wait_go_first() -> (
-    None
-):
+def test_devices_freed_at_a_time_go_to_pending_pods_before_arriving_ones() -> None:
     tasks = a_task("one", lasts=10.0), a_task("waits", at=1.0), a_task("comes", at=10.0)
     fates = run(a_desk({"node-a": 1}), *tasks)
     assert (fates["waits"].placed, fates["comes"].placed) == (10.0, None)
@@ -112,7 +111,7 @@ def test_the_mean_is_over_the_time_and_not_over_the_moments() -> None:
 
 
 def test_what_was_in_use_before_counts() -> None:
-    at = a_desk({"node-a": 2}, worlds.holding("old", "node-a", "gpu-0"))
+    at = a_desk({"node-a": 2}, snapshots.holding("old", "node-a", "gpu-0"))
     report = replay.Replay(at).run([a_task("one")])
     assert (report.before, report.used) == (gpu_usage.FULL, 2 * gpu_usage.FULL)
 

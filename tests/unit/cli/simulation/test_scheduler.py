@@ -3,9 +3,10 @@ from driver.cli.simulation import scheduler
 from driver.resources.dra import claims
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
-from tests import objects, worlds
 from tests.properties import drawing
-from tests.replays import a_desk, a_pod_alone, a_task, devices
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios.replays import a_desk, a_pod_alone, a_task, devices
 
 FOREIGN = "tpu.example.com"
 
@@ -155,5 +156,5 @@ def test_a_claim_that_is_being_deleted_is_waited_for() -> None:
 
 
 def test_what_the_cluster_has_given_already_is_taken() -> None:
-    at = a_desk({"node-a": 2}, worlds.holding("old", "node-a", "gpu-0"))
+    at = a_desk({"node-a": 2}, snapshots.holding("old", "node-a", "gpu-0"))
     assert devices(sat_down(at, "one")) == ["gpu-1"]

@@ -2,7 +2,7 @@ from dataclasses import replace
 from typing import Any
 
 from driver.cli.simulation import dump, manifests, workloads
-from tests import objects
+from tests.support.builders import objects
 
 DRA = "resource.k8s.io/v1"
 

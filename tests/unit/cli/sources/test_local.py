@@ -7,8 +7,8 @@ import pytest
 
 from driver.cli.sources import local
 from driver.scheduling.lifecycle import backfill_plan
-from tests import fleets
 from tests.fakes import clock
+from tests.support.scenarios import fleets
 
 KEPT = (
     f"No node fits. {backfill_plan.PLAN_SENTENCE} 2026-11-22T12:00:00Z: "

@@ -10,7 +10,7 @@ from driver import names
 from driver.cli.sources import node_shapes
 from driver.controller import config
 from driver.scheduling.provisioning import observed_shapes, shape_status
-from tests import shapes
+from tests.support.builders import shapes
 
 
 def a_map(name: str, **data: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ import pytest
 from driver import errors
 from driver.cli.sources import remote
 from driver.scheduling.reports import catalog, model, selection
-from tests import fleets, pages
+from tests.support import web_page
+from tests.support.scenarios import fleets
 
 HERE = fleets.a_reading(fleets.on_demand())
 Report = Callable[[remote.Remote | catalog.Reports], object]
@@ -33,7 +34,7 @@ REPORTS: dict[str, Report] = {
 
 @pytest.fixture(scope="module")
 def there() -> remote.Remote:
-    asked = pages.an_application(pages.Fixed(HERE)).test_client()
+    asked = web_page.an_application(web_page.Fixed(HERE)).test_client()
 
     def get(path: str) -> tuple[int, bytes]:
         answer = asked.get(path)

@@ -14,7 +14,8 @@ from driver.cli.commands import claims, devices, idle, nodes, queues, top, who
 from driver.cli.explain import text as explain_text
 from driver.cli.lazy import app
 from driver.scheduling.reports import catalog, read_model, selection
-from tests import fleets, golden
+from tests.support import golden
+from tests.support.scenarios import fleets
 
 FLEET = fleets.a_reading()
 DEMAND = fleets.a_reading(fleets.on_demand())

@@ -12,7 +12,8 @@ from driver.cli.lazy import app
 from driver.cli.validate import checks as validate_checks
 from driver.cli.validate import standard_classes
 from driver.resources.dra import device_classes
-from tests import golden, objects
+from tests.support import golden
+from tests.support.builders import objects
 
 ROOT = Path(__file__).parents[4]
 CHART = ROOT / "tests" / "data" / "chart" / "default.yaml"

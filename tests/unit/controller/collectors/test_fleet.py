@@ -8,13 +8,14 @@ from driver.resources.dra import claims, slices
 from driver.runtime.metrics.families import Figures
 from driver.scheduling.reports import read_model
 from driver.scheduling.reports.documents import fleet as reports
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 GIB = 1 << 30
 
 
 def of_fleet(*found: slices.Slice, held: tuple[claims.Claim, ...] = ()) -> Any:
-    known = worlds.caches(found_slices=found, found_claims=held)
+    known = snapshots.caches(found_slices=found, found_claims=held)
     objects_of = local.build_objects(names.DRIVER, known, (), ())
     return fleet.figures(reports.node_documents(read_model.ClusterModel(objects_of)))
 
@@ -37,11 +38,11 @@ def a_node_of_gpus(**more: Any) -> slices.Slice:
 
 def a_share(gpu: int, gib: int, name: str) -> claims.Claim:
     share = objects.a_share(f"gpu-0000-0{gpu}-00-0-mps", memory=f"{gib}Gi")
-    return worlds.holding(name, "node-a", share)
+    return snapshots.holding(name, "node-a", share)
 
 
 def test_fragmented_is_the_free_memory_of_gpus_that_cannot_be_given_whole() -> None:
-    whole = worlds.holding("whole", "node-a", "gpu-0000-03-00-0")
+    whole = snapshots.holding("whole", "node-a", "gpu-0000-03-00-0")
     held = (a_share(0, 20, "one"), a_share(0, 20, "two"), a_share(1, 40, "three"), whole)
     found = of_fleet(a_node_of_gpus(), held=held)
     assert modes(found) == {"free": 1, "mps": 2, "whole": 1}
@@ -53,7 +54,7 @@ def test_fragmented_is_the_free_memory_of_gpus_that_cannot_be_given_whole() -> N
 
 def test_a_fleet_without_free_memory_is_not_fragmented() -> None:
     held = tuple(
-        worlds.holding(f"c{number}", "node-a", f"gpu-0000-0{number}-00-0") for number in range(4)
+        snapshots.holding(f"c{number}", "node-a", f"gpu-0000-0{number}-00-0") for number in range(4)
     )
     assert [*of_fleet(a_node_of_gpus(), held=held)[fleet.FRAGMENTATION.name].values()] == [0]
 
@@ -103,7 +104,7 @@ def test_a_gpu_in_parts_has_the_memory_of_all_its_slices() -> None:
     ]
     sets = {gpu: {f"memory-slice-{at}": "1" for at in range(8)}}
     published = [slices.parse(one) for one in objects.counting(sets, parts)]
-    held = worlds.holding("part", "node-a", f"{gpu}-mig-1g10gb-3")
+    held = snapshots.holding("part", "node-a", f"{gpu}-mig-1g10gb-3")
     found = of_fleet(*published, held=(held,))
     assert modes(found) == {"mig": 1}
     assert [*found[fleet.MEMORY.name].values()] == [80 * GIB]

@@ -6,7 +6,7 @@ from driver.scheduling.reports import model
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 
 
-def test_a_shape_is_told_with_what_is_there_what_is_coming_and_for_how_long() -> None:
+def test_a_shape_reports_its_existing_nodes_requested_nodes_and_their_age() -> None:
     coming = (
         model.Coming(wanted_for="pod/a/b", since="2026-11-22T11:59:00Z"),
         model.Coming(wanted_for="pod/a/c", since="2026-11-22T11:58:00Z"),

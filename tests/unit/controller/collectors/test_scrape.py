@@ -11,9 +11,8 @@ from driver.controller.scheduler.metrics import pending, queues
 from driver.controller.web import source as web_source
 from driver.runtime.metrics.families import Figures
 from driver.scheduling.reports import catalog, model
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler import test_cycle
+from tests.support.builders import objects, scheduler_objects
 
 HERE = Path(__file__).parents[4]
 
@@ -113,7 +112,7 @@ def test_the_fleet_is_counted_again_only_after_a_while() -> None:
 
 def test_the_series_of_a_queue_end_with_it() -> None:
     world = Scraped(1)
-    world.add(test_cycle.a_queue("team"))
+    world.add(scheduler_objects.a_queue("team"))
     world.settle(5)
     assert ("team",) in world.figures()[queues.SHARE.name]
     world.stores.queues.apply(world._newer(world.server.own["team"]), deleted=True)

@@ -4,8 +4,8 @@ from typing import Any
 
 from driver import errors, names, reasons
 from driver.controller.commit import pod_conditions
-from tests import objects
 from tests.fakes import clock, deciding, server_side
+from tests.support.builders import objects
 
 
 def a_world_with_a_pod_that_waits() -> deciding.World:

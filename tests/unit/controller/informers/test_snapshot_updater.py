@@ -6,7 +6,8 @@ from driver.resources.core import nodes, pods, volumes
 from driver.resources.dra import claims, device_classes, slices, taint_rules
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 A = ids.NodeName("node-a")
 PARSERS: dict[str, Any] = {
@@ -40,7 +41,7 @@ def at(version: int, raw: objects.Raw) -> objects.Raw:
 
 
 def test_what_was_there_before_is_brought_first() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
+    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     assert dict(view.nodes) == {}
     fed.apply()
@@ -48,7 +49,7 @@ def test_what_was_there_before_is_brought_first() -> None:
 
 
 def test_changes_are_in_the_picture_once_they_are_brought() -> None:
-    found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
+    found, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.slices.apply(at(3, objects.a_slice("node-a", 1)))
@@ -76,17 +77,17 @@ def test_every_kind_is_brought() -> None:
         volumes={"metadata": objects.meta("disk", None), "spec": {"nodeAffinity": affinity}},
         taint_rules=rule,
     )
-    view = cluster_state.ClusterState(worlds.DRIVER)
+    view = cluster_state.ClusterState(snapshots.DRIVER)
     snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex()).apply()
     (share,) = view.reachable_pools(A)
     assert [taint.key for taint in share.slices[0][1][0].taints][-1] == "sick"
     assert ([*view.classes], [*view.storage.claims]) == (["one"], ["default/data"])
     assert view.usage[A].pod_count == 1
-    assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
+    assert view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", "gpu-0"))
 
 
 def test_of_several_changes_the_last_word_is_read_once() -> None:
-    found, view = filled(), cluster_state.ClusterState(worlds.DRIVER)
+    found, view = filled(), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     found.nodes.apply(at(2, objects.a_node()))
     found.nodes.apply(at(3, objects.a_node(unschedulable=True)))
@@ -97,7 +98,7 @@ def test_of_several_changes_the_last_word_is_read_once() -> None:
 
 
 def test_without_a_change_nothing_is_brought() -> None:
-    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(worlds.DRIVER)
+    found, view = filled(nodes=objects.a_node()), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     fed.apply()
     mark = view.revision
@@ -105,10 +106,10 @@ def test_without_a_change_nothing_is_brought() -> None:
     assert view.revision == mark
 
 
-def test_the_answer_to_a_write_of_ours_is_brought_before_the_watch_tells_of_it() -> None:
-    found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(worlds.DRIVER)
+def test_the_response_to_our_write_is_applied_before_its_watch_event() -> None:
+    found, view = filled(claims=objects.a_claim()), cluster_state.ClusterState(snapshots.DRIVER)
     fed = snapshot_updater.SnapshotUpdater(found, view, gang_index.GangIndex())
     fed.apply()
     found.observe_claim(at(9, objects.a_claim(status=objects.allocated("node-a", "gpu-0"))))
     fed.apply()
-    assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
+    assert view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", "gpu-0"))

@@ -1,6 +1,6 @@
 from driver.controller.nodes import condition
 from driver.resources.dra import slices
-from tests import objects
+from tests.support.builders import objects
 
 NAME = "gpu-0000-18-00-0"
 OTHER = "gpu-0000-2a-00-0"

@@ -3,8 +3,8 @@
 from driver.controller.nodes import label_values
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
-from tests import objects
 from tests.fakes import simulated_pool
+from tests.support.builders import objects
 
 
 def published(machine: str) -> list[slices.Slice]:

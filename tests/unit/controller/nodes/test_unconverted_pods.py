@@ -6,8 +6,8 @@ from driver import ids
 from driver.controller.nodes import unconverted_pods
 from driver.kube.events import recorder
 from driver.resources.core import pods
-from tests import objects
 from tests.fakes import clock
+from tests.support.builders import objects
 
 KEPT = {"ration.dev/convert": "false"}
 WORDS = "0/2 nodes are available: 2 Insufficient nvidia.com/gpu. preemption: none."

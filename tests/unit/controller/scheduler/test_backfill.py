@@ -3,9 +3,9 @@
 from typing import Any
 
 from driver import names
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.eviction.test_preemption import has, leaves, runs
+from tests.support.builders import objects
+from tests.support.scenarios.scheduled_pods import has, leaves, runs
 
 
 def a_pod(name: str, gpus: int = 1, *, most: str = "") -> list[dict[str, Any]]:

@@ -7,10 +7,10 @@ import pytest
 
 from driver import names
 from driver.scheduling.lifecycle import backfill_plan
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.test_cycle import a_queue
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_queue
 
 HOUR = 3600.0
 SOON = backfill_plan.BackfillRules(600.0, 300.0, 1.0, without_queues=True)

@@ -3,18 +3,9 @@
 from typing import Any
 
 from driver import names
-from tests import objects
 from tests.fakes.deciding import World
-
-
-def a_queue(name: str, **spec: Any) -> dict[str, Any]:
-    return {"kind": "Queue", "metadata": objects.meta(name, None, generation=1), "spec": spec}
-
-
-def a_pod_of(queue: str, name: str, **spec: Any) -> list[dict[str, Any]]:
-    pod = objects.a_pod(name, f"{name}-gpu", **spec)
-    pod["metadata"]["labels"] = {names.QUEUE_LABEL: queue}
-    return [objects.a_claim(f"{name}-gpu"), pod]
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_pod_of, a_queue
 
 
 def placed(world: World, *found: str) -> list[str]:
@@ -162,7 +153,7 @@ def test_of_two_single_pods_of_one_claim_both_run_once_it_is_written() -> None:
     assert world.device("late-gpu") not in {None, world.device("shared")}
 
 
-def test_a_gang_and_a_pod_of_one_claim_that_are_served_together_do_not_both_decide() -> None:
+def test_a_gang_and_a_pod_sharing_a_claim_do_not_both_allocate_it() -> None:
     def member(name: str) -> dict[str, Any]:
         pod = objects.a_pod(name, "shared")
         pod["metadata"]["labels"] = {names.GANG_LABEL: "g"}

@@ -1,21 +1,9 @@
 """Gangs through the decider: all members are written and bound together, or none is."""
 
-from typing import Any
-
 from driver import names
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.scheduling.gangs.test_index import a_member
-
-
-def a_gang(count: int, **annotations: str) -> list[dict[str, Any]]:
-    found = []
-    for at in range(count):
-        found += [
-            objects.a_claim(f"m{at}-gpu"),
-            a_member(f"m{at}", str(count), **annotations),
-        ]
-    return found
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_gang, a_member
 
 
 def reached(world: World, *members: str) -> None:
@@ -155,7 +143,7 @@ def test_a_gang_larger_than_it_says_is_told_and_nothing_else_is_disturbed() -> N
     )
 
 
-def test_a_pod_group_places_as_many_as_have_to_run_and_the_rest_when_there_is_room() -> None:
+def test_a_pod_group_places_its_min_count_and_the_rest_when_devices_are_free() -> None:
     world = World(2)
     world.add({"metadata": objects.meta("train"), "spec": {"minMember": 2}})
     for at in range(3):
@@ -203,7 +191,7 @@ def test_of_a_gang_under_another_gate_nothing_is_allocated() -> None:
     assert world.device("m1-gpu") is None
 
 
-def test_a_gang_that_fits_nowhere_loses_its_gates_and_one_that_is_incomplete_keeps_them() -> None:
+def test_an_unschedulable_gang_loses_its_gates_and_an_incomplete_one_keeps_them() -> None:
     for present, ungated in ((2, {"m0", "m1"}), (1, set[str]())):
         world = World(1)
         gang = a_gang(2)

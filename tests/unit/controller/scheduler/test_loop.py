@@ -10,8 +10,8 @@ from driver.resources.dra import claims
 from driver.scheduling.explain import explainer
 from driver.scheduling.lifecycle import released_claims
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 class Always(dict[str, errors.ApiError]):
@@ -33,7 +33,7 @@ def test_a_claim_is_written_finalizer_first_then_one_status_patch_with_the_hold(
     assert claim.consumers == (allocation_hold.pod_hold(objects.pod()),)
 
 
-def test_a_claim_that_no_patch_can_be_made_of_gets_its_finalizer_byte_for_byte() -> None:
+def test_a_claim_without_a_possible_patch_gets_its_finalizer_byte_for_byte() -> None:
     world = World()
     world.server.unpatchable.add("claim")
     world.add(objects.a_claim(), objects.a_pod())
@@ -80,7 +80,7 @@ def test_two_pods_get_different_gpus_although_the_watch_is_behind() -> None:
     assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
 
 
-def test_a_pod_that_finds_no_room_is_told_once_and_placed_when_a_claim_goes() -> None:
+def test_an_unschedulable_pod_is_reported_once_and_placed_when_a_claim_is_freed() -> None:
     world = World(1)
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
     world.settle()
@@ -140,7 +140,7 @@ def test_of_two_claims_both_are_written_or_none() -> None:
     assert {world.device("one"), world.device("two")} == {"gpu-0", "gpu-1"}
 
 
-def test_a_pod_that_could_not_be_written_for_long_is_written_ten_seconds_after_the_end() -> None:
+def test_a_write_that_failed_for_long_succeeds_ten_seconds_after_the_recovery() -> None:
     world = World(1)
     world.server.refuse = Always({"claim": errors.Forbidden(403, "Forbidden", "no")})
     world.add(objects.a_claim(), objects.a_pod())
@@ -204,7 +204,7 @@ def test_the_hold_of_a_bound_pod_stays_until_the_pod_has_reserved_the_claim() ->
     assert world.claim().consumers == (allocation_hold.pod_hold(objects.pod()),)
 
 
-def test_a_refused_pod_gives_its_gpu_back_and_is_placed_elsewhere_with_the_words_told() -> None:
+def test_a_refused_pod_frees_its_gpu_and_is_placed_elsewhere_with_an_event() -> None:
     world = World(1, 1)
     world.add(objects.a_claim(), objects.a_pod())
     world.settle()
@@ -276,7 +276,7 @@ def test_an_allocation_nobody_reserves_is_freed_in_time() -> None:
     assert world.device() is None
 
 
-def test_a_rule_from_outside_taints_a_device_and_the_node_says_so_until_it_goes() -> None:
+def test_a_device_taint_rule_shows_in_the_nodes_condition_until_it_is_deleted() -> None:
     world = World(1)
     world.settle()
     assert [one["status"] for one in world.server.conditions] == ["True"]

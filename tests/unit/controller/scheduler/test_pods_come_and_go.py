@@ -4,8 +4,8 @@ import gc
 from collections import Counter
 
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 KINDS = (set, claims.Claim)
 

@@ -5,8 +5,8 @@ from typing import Any
 from driver import errors, names
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 OURS = [{"name": names.ALLOCATION_GATE}]
 GATED = {

@@ -3,8 +3,8 @@
 from driver import errors, ids
 from driver.controller.commit import write_pool
 from driver.kube import fenced_writer
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 
 def test_a_gpu_whose_write_got_no_answer_is_given_to_nobody_else_meanwhile() -> None:
@@ -40,7 +40,7 @@ def test_a_write_without_an_answer_is_not_repeated_once_the_gpu_is_the_scheduler
     assert [of for _, of, _ in world.server.written] == [""]
 
 
-def test_what_was_written_without_an_answer_is_taken_back_once_the_gpu_is_the_schedulers() -> None:
+def test_an_unconfirmed_allocation_is_withdrawn_when_kube_scheduler_takes_over_the_gpu() -> None:
     world = World(1)
     world.server.lose.add("one")
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
@@ -123,7 +123,7 @@ def test_a_write_without_an_answer_is_not_repeated_either_while_that_is_not_know
     assert world.device("one") == "gpu-0"
 
 
-def test_a_claim_whose_hold_is_dropped_without_a_term_is_freed_once_there_is_one() -> None:
+def test_a_claim_whose_hold_is_dropped_without_a_term_is_freed_with_one() -> None:
     """A frozen leader that wakes has none until it has renewed its Lease, and keeps leading."""
     world = World(1)
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))

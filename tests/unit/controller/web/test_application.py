@@ -13,12 +13,13 @@ from driver import errors
 from driver.controller.web import application, metrics, ports, views
 from driver.controller.web.auth import guard, rules, token_reviews
 from driver.scheduling.reports import catalog, read_model
-from tests import fleets, pages
 from tests.fakes import clock as clocks
-from tests.unit.controller.web.auth import test_rules
+from tests.fakes import review_api
+from tests.support import web_page
+from tests.support.scenarios import fleets
 
 STATIC = Path(application.__file__).parent / "static"
-R = pages.a_reading()
+R = web_page.a_reading()
 EVERY = (
     "/",
     "/nodes",
@@ -40,13 +41,13 @@ EVERY = (
 )
 
 
-USUAL = pages.an_application(pages.Fixed(R))
+USUAL = web_page.an_application(web_page.Fixed(R))
 
 
 def client(source: ports.ReportSource | None = None, **more: Any) -> FlaskClient:
     if source is None and not more:
         return USUAL.test_client()
-    return pages.an_application(source or pages.Fixed(R), **more).test_client()
+    return web_page.an_application(source or web_page.Fixed(R), **more).test_client()
 
 
 @pytest.mark.parametrize("path", EVERY)
@@ -154,7 +155,7 @@ def test_what_others_wrote_is_escaped() -> None:
         if one["kind"] == "Pod" and one["metadata"]["name"] == "big":
             for said in one["status"]["conditions"]:
                 said["message"] = "<script>alert(1)</script> `<b>`"
-    page = client(pages.Fixed(pages.a_reading(raw))).get("/pods/nlp/big").text
+    page = client(web_page.Fixed(web_page.a_reading(raw))).get("/pods/nlp/big").text
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
     assert "<img" not in client().get("/nodes/<img src=x>").text.split("<main")[1]
@@ -172,7 +173,7 @@ def test_only_reading_is_answered() -> None:
 
 
 def test_a_standby_says_who_leads() -> None:
-    one = client(pages.Fixed(ports.NotLeader("this replica stands by; x-1 leads", "x-1")))
+    one = client(web_page.Fixed(ports.NotLeader("this replica stands by; x-1 leads", "x-1")))
     told = one.get("/api/v1/fleet")
     assert (told.status_code, told.get_json()["leader"]) == (503, "x-1")
     page = one.get("/")
@@ -187,7 +188,7 @@ def test_a_standby_that_others_reach_has_the_leader_answer_and_never_twice() -> 
         asked.append((path, token))
         return flask.Response("from the leader", 200)
 
-    away = pages.Fixed(ports.NotLeader("this replica stands by"))
+    away = web_page.Fixed(ports.NotLeader("this replica stands by"))
     one = client(away, forward=forward)
     answer = one.get("/claims?name=x", headers={"Authorization": "Bearer good"})
     assert answer.text == "from the leader"
@@ -197,7 +198,7 @@ def test_a_standby_that_others_reach_has_the_leader_answer_and_never_twice() -> 
 
 
 def test_an_empty_cluster_says_so_in_words() -> None:
-    one = client(pages.Fixed(fleets.a_reading([])))
+    one = client(web_page.Fixed(fleets.a_reading([])))
     told = {
         "/": "No node publishes GPUs of gpu.ration.dev yet.",
         "/waiting": "Nobody waits",
@@ -219,7 +220,7 @@ def test_an_empty_cluster_says_so_in_words() -> None:
 def test_what_is_old_is_told_above_all() -> None:
     told = ("no word for 120 s on pods",)
     objects = dataclasses.replace(fleets.objects_of([]), missing=told)
-    one = client(pages.Fixed(catalog.Reports(read_model.ClusterModel(objects), fleets.AT)))
+    one = client(web_page.Fixed(catalog.Reports(read_model.ClusterModel(objects), fleets.AT)))
     assert "no word for 120 s on pods" in one.get("/").text
 
 
@@ -250,8 +251,8 @@ def test_a_page_stands_still_where_that_is_asked() -> None:
     assert "hx-trigger" not in one.get("/?live=off").text
 
 
-def guarded(api: test_rules.Api | None = None) -> FlaskClient:
-    known = token_reviews.TokenReviewer(api or test_rules.Api(), clocks.FakeClock())
+def guarded(api: review_api.Api | None = None) -> FlaskClient:
+    known = token_reviews.TokenReviewer(api or review_api.Api(), clocks.FakeClock())
     return client(guarded=guard.Guard(known, local=False, secure=True))
 
 
@@ -277,7 +278,7 @@ def test_a_good_token_reads_and_a_bad_one_does_not() -> None:
 
 
 def test_whoever_lacks_a_right_is_told_which() -> None:
-    api = test_rules.Api()
+    api = review_api.Api()
     api.may = False
     answer = guarded(api).get("/api/v1/fleet", headers={"Authorization": "Bearer good"})
     assert answer.status_code == 403
@@ -326,7 +327,7 @@ def test_a_page_whose_token_has_gone_takes_its_reader_to_the_form() -> None:
 
 
 def test_an_api_server_that_does_not_answer_is_told() -> None:
-    class Silent(test_rules.Api):
+    class Silent(review_api.Api):
         def create(self, *_: Any) -> dict[str, Any]:
             raise errors.Unreachable(0, "", "timed out")
 
@@ -336,7 +337,7 @@ def test_an_api_server_that_does_not_answer_is_told() -> None:
 
 
 def test_requests_are_counted_by_what_was_asked_and_how_it_went() -> None:
-    app = pages.an_application(pages.Fixed(R))  # its own: the usual one counts all tests
+    app = web_page.an_application(web_page.Fixed(R))  # its own: the usual one counts all tests
     one = app.test_client()
     for path in ("/", "/api/v1/nodes", "/nodes/gpu-1", "/nodes/x", "/nonsense"):
         one.get(path)

@@ -57,7 +57,7 @@ def test_no_other_hook_and_no_other_argument_is(words: tuple[str, ...]) -> None:
     assert refused(NAME, *words)
 
 
-def test_a_hook_is_the_program_that_was_found_under_its_own_name_in_our_environment() -> None:
+def test_a_hook_must_run_the_toolkit_program_under_its_name_with_our_environment() -> None:
     known = "disable-device-node-modification"
     assert refused("sh", known)
     assert refused("sh", known, path="/bin/sh")

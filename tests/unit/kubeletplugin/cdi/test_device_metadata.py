@@ -1,7 +1,6 @@
 import dataclasses
 import json
 import shutil
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,18 +12,13 @@ from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
 from driver.resources.dra import claims
 from driver.resources.sharing import compatibility
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 GIB = 1 << 30
 DRIVER = "gpu.ration.dev"
 SHARE = "gpu-0000-53-00-0-ts"
 FOLDER = "/var/run/kubernetes.io/dra-device-attributes"
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def a_device(
@@ -33,13 +27,13 @@ def a_device(
     gpu = node.nvml.inventory().gpus[0].uuid
     cdi = f"{gpunode.KIND}={name}"
     return steps.PlannedDevice(
-        request, builders.NODE, ids.DeviceName(name), gpu, cdi, steps.Edits((gpu,)), **more
+        request, allocated_claims.NODE, ids.DeviceName(name), gpu, cdi, steps.Edits((gpu,)), **more
     )
 
 
 def a_record(*devices: steps.PlannedDevice, **more: Any) -> checkpoint.Record:
     state = checkpoint.State.STARTED
-    return checkpoint.Record(builders.a_ref(), state, "boot", devices, (), **more)
+    return checkpoint.Record(allocated_claims.a_ref(), state, "boot", devices, (), **more)
 
 
 def told(node: gpunode.GpuNode, device: steps.PlannedDevice) -> dict[str, Any]:
@@ -89,11 +83,11 @@ def test_the_first_device_of_a_request_brings_its_file_and_no_other_does(
     node: gpunode.GpuNode,
 ) -> None:
     results = [
-        builders.a_result("gpu-0000-53-00-0", request="two"),
-        builders.a_result("gpu-0000-86-00-0", request="two"),
-        builders.a_result("gpu-0000-97-00-0", request="either/second"),
+        allocated_claims.a_result("gpu-0000-53-00-0", request="two"),
+        allocated_claims.a_result("gpu-0000-86-00-0", request="two"),
+        allocated_claims.a_result("gpu-0000-97-00-0", request="either/second"),
     ]
-    ref = node.allocate(builders.an_allocated_claim(*results))
+    ref = node.allocate(allocated_claims.an_allocated_claim(*results))
     node.process().preparer.prepare(ref, gpunode.never)
     spec = json.loads(node.spec_path().read_bytes())
     mounts = {
@@ -113,14 +107,16 @@ def test_the_pods_own_name_for_the_claim_is_kept_for_the_next_process(
             "metadata": {
                 "namespace": "default",
                 "name": "one",
-                "uid": builders.UID,
+                "uid": allocated_claims.UID,
                 "annotations": {"resource.kubernetes.io/pod-claim-name": "mine"},
             },
             "spec": {"devices": {}},
         }
     )
     assert claim.pod_claim == "mine"
-    ref = node.allocate(dataclasses.replace(builders.an_allocated_claim(), pod_claim="mine"))
+    ref = node.allocate(
+        dataclasses.replace(allocated_claims.an_allocated_claim(), pod_claim="mine")
+    )
     node.process().preparer.prepare(ref, gpunode.never)
     node.spec_path().unlink()
     node.process().recover()
@@ -129,7 +125,7 @@ def test_the_pods_own_name_for_the_claim_is_kept_for_the_next_process(
 
 def test_an_instance_is_told_by_the_uuid_that_it_was_made_with(node: gpunode.GpuNode) -> None:
     name = "gpu-0000-53-00-0-mig-1g10gb-4"
-    ref = node.allocate(builders.an_allocated_claim(builders.a_result(name)))
+    ref = node.allocate(allocated_claims.an_allocated_claim(allocated_claims.a_result(name)))
     process = node.process()
     process.preparer.prepare(ref, gpunode.never)
     (instance,) = _mig(node).instances
@@ -143,7 +139,7 @@ def test_an_instance_is_told_by_the_uuid_that_it_was_made_with(node: gpunode.Gpu
 def test_a_name_that_is_no_name_of_kubernetes_never_becomes_a_path(
     node: gpunode.GpuNode, name: str
 ) -> None:
-    claim = dataclasses.replace(builders.an_allocated_claim(), name=name)
+    claim = dataclasses.replace(allocated_claims.an_allocated_claim(), name=name)
     ref = node.allocate(claim)
     with pytest.raises(errors.BadInput, match="mounts"):
         node.process().preparer.prepare(ref, gpunode.never)
@@ -152,7 +148,7 @@ def test_a_name_that_is_no_name_of_kubernetes_never_becomes_a_path(
 
 @pytest.mark.parametrize("lost", ["spec", "told"])
 def test_what_is_lost_of_a_claims_files_is_made_again(node: gpunode.GpuNode, lost: str) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     answer = node.process().preparer.prepare(ref, gpunode.never)
     before = node.files()
     if lost == "spec":
@@ -164,8 +160,8 @@ def test_what_is_lost_of_a_claims_files_is_made_again(node: gpunode.GpuNode, los
 
 
 def test_what_was_told_to_a_claim_without_a_record_goes(node: gpunode.GpuNode) -> None:
-    gpunode.write(node.told / builders.OTHER_UID / ".gpu.json.new", "torn")
-    assert node.process().recover().orphans == [builders.OTHER_UID]
+    gpunode.write(node.told / allocated_claims.OTHER_UID / ".gpu.json.new", "torn")
+    assert node.process().recover().orphans == [allocated_claims.OTHER_UID]
     assert node.files() == {}
 
 

@@ -11,8 +11,8 @@ import pytest
 from driver import ids
 from driver.kubeletplugin.plan import steps
 from driver.kubeletplugin.records import checkpoint
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 GOLDEN = Path(__file__).parents[3] / "data/cdi"
 FILES = (
@@ -41,7 +41,9 @@ def a_record(process: gpunode.Process) -> checkpoint.Record:
         cdi_id=f"{gpunode.KIND}=one",
         edits=steps.Edits((process.gpus.current().gpus[0].uuid,)),
     )
-    return checkpoint.Record(builders.a_ref(), checkpoint.State.STARTED, "boot", (device,), ())
+    return checkpoint.Record(
+        allocated_claims.a_ref(), checkpoint.State.STARTED, "boot", (device,), ()
+    )
 
 
 @pytest.mark.parametrize("name", ["without-hook", "with-hook"])
@@ -67,7 +69,7 @@ def test_a_claims_spec_has_the_hosts_paths_where_the_plugin_sees_them_elsewhere(
         assert shown == (GOLDEN / "without-hook.json").read_text()
 
 
-def test_the_second_spec_has_the_same_bytes_and_a_hook_that_comes_is_in_the_next(
+def test_a_second_spec_is_identical_and_a_new_hook_is_in_the_next(
     node: gpunode.GpuNode,
 ) -> None:
     process = node.process()

@@ -14,8 +14,8 @@ from driver.runtime.metrics import collector as metric_collector
 from driver.runtime.metrics import families
 from tests.fakes import clock as fake_clock
 from tests.fakes import migclaims
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import GPU, prepare, release, two_shares
-from tests.unit.kubeletplugin.usage.test_activity_watch import OTHER, POD, World
+from tests.support.node.activity import OTHER, POD, World
+from tests.support.node.shares import GPU, prepare, release, two_shares
 
 GIB = 1 << 30
 CLAIM = "dra_claim_name"

@@ -117,7 +117,7 @@ def test_the_same_xid_is_told_once_in_a_while_and_another_one_at_once(
     assert len(told.told) == 4
 
 
-def test_a_quarantine_is_told_when_it_begins_instead_of_a_recovery_and_when_it_is_cleared(
+def test_a_quarantine_is_reported_instead_of_a_recovery_and_when_it_is_cleared(
     news: health_events.HealthEvents, told: plugin_shell.Events
 ) -> None:
     kept = Ailment("ration.dev/quarantine", "3", "NoSchedule", "it has failed 3 times")

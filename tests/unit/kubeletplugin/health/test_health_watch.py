@@ -210,7 +210,7 @@ def test_watching_ends_with_the_event_set_freed(world: World) -> None:
     assert not world.script.watching
 
 
-def test_a_gpu_that_fails_three_times_a_day_stays_tainted_over_a_restart_until_cleared(
+def test_a_gpu_that_fails_three_times_a_day_stays_tainted_until_cleared(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path)

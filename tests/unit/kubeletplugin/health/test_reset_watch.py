@@ -78,7 +78,7 @@ def world(tmp_path: Path) -> Iterator[World]:
     assert not made.is_held()
 
 
-def test_a_gpu_that_asks_and_has_nothing_on_it_is_reset_while_it_is_in_hand(world: World) -> None:
+def test_an_unused_gpu_that_requests_a_reset_is_reset_while_reserved(world: World) -> None:
     world.look()
     assert world.acts == [GPU]
     assert world.asked == [False, True]
@@ -86,7 +86,7 @@ def test_a_gpu_that_asks_and_has_nothing_on_it_is_reset_while_it_is_in_hand(worl
     assert (world.failed, world.resets("done"), world.resets("failed")) == ([], 1, 0)
 
 
-def test_a_refusal_is_told_in_its_words_and_it_is_tried_again_ten_minutes_later(
+def test_a_refused_reset_is_reported_and_retried_after_ten_minutes(
     world: World,
 ) -> None:
     world.fault = errors.NodeFault("reset", GPU, "exit 255: In use by another client")

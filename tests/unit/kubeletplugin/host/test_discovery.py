@@ -133,7 +133,7 @@ def a_hang(gpu: ids.GpuUuid) -> errors.Hung:
     return errors.Hung(gpu, "nvmlDeviceGetMigMode", 8.0)
 
 
-def test_a_gpu_that_hangs_as_it_is_read_again_is_lost_alone_and_nothing_else_is_doubted() -> None:
+def test_a_gpu_that_hangs_during_a_reread_is_lost_without_affecting_others() -> None:
     fake = nvml.FakeNvml(machine.build("hgx-h100", seed="node-1"))
     gpus = discovery.Discovery(fake)
     before = gpus.refresh()

@@ -8,7 +8,7 @@ from driver.api import v1alpha1
 from driver.devices import faces, mig
 from driver.kubeletplugin.plan import claim_mps, steps
 from driver.resources.sharing import claim_mps as sharing_claim_mps
-from tests.unit.kubeletplugin.plan.test_planner import a_gpu, a_part
+from tests.support.builders.mig_grants import a_gpu, a_part
 
 PART = mig.Profile(19, "1g.10gb", 1, 9984, 1, (mig.Placement(0, 1),))
 

@@ -1,37 +1,14 @@
-import dataclasses
-
 import pytest
 
 from driver import ids
 from driver.api import v1alpha1
-from driver.devices import faces, mig, model
+from driver.devices import faces, mig
 from driver.kubeletplugin.plan import planner, steps
-from tests import builders
+from tests.support.builders import allocated_claims
+from tests.support.builders.mig_grants import EIGHTH, GPU, HALF, a_gpu, a_part
 
 KIND = "gpu.ration.dev/claim"
-GPU = ids.GpuUuid("GPU-1")
-EIGHTH = mig.Profile(19, "1g.10gb", 1, 9984, 7, tuple(mig.Placement(n, 1) for n in range(7)))
-HALF = mig.Profile(9, "3g.40gb", 3, 40448, 2, (mig.Placement(0, 4), mig.Placement(4, 4)))
-PLAIN = model.Gpu(
-    uuid=GPU,
-    pci=ids.PciAddress("0000:18:00.0"),
-    minor=0,
-    product="NVIDIA H100 80GB HBM3",
-    brand="Nvidia",
-    architecture="Hopper",
-    cuda_capability=(9, 0),
-    driver_version="580.105.08",
-    cuda_driver_version=(13, 0),
-    mig=mig.Mig(enabled=False, resetless=True, profiles=(EIGHTH, HALF)),
-)
 NAME = "gpu-0000-18-00-0"
-
-
-def a_gpu(uuid: str = "GPU-1", *, enabled: bool = False) -> model.Gpu:
-    assert PLAIN.mig is not None
-    return dataclasses.replace(
-        PLAIN, uuid=ids.GpuUuid(uuid), mig=dataclasses.replace(PLAIN.mig, enabled=enabled)
-    )
 
 
 def a_grant(gpu: str = "GPU-1", *, admin: bool = False, enabled: bool = False) -> steps.Grant:
@@ -39,16 +16,9 @@ def a_grant(gpu: str = "GPU-1", *, admin: bool = False, enabled: bool = False) -
     return steps.Grant("gpu", "node-1", face, admin_access=admin)
 
 
-def a_part(
-    profile: mig.Profile, start: int, gpu: str = "GPU-1", *, enabled: bool = False
-) -> steps.Grant:
-    at = next(one for one in profile.placements if one.start == start)
-    return steps.Grant("gpu", "node-1", faces.MigFace(a_gpu(gpu, enabled=enabled), profile, at))
-
-
 def planned(*grants: steps.Grant, on_for_us: frozenset[ids.GpuUuid] = frozenset()) -> planner.Plan:
     asked = [(one, v1alpha1.GpuConfig()) for one in grants]
-    return planner.make_plan(builders.UID, KIND, asked, on_for_us)
+    return planner.make_plan(allocated_claims.UID, KIND, asked, on_for_us)
 
 
 def test_a_whole_gpu_needs_no_step() -> None:
@@ -56,8 +26,8 @@ def test_a_whole_gpu_needs_no_step() -> None:
     (device,) = made.devices
     assert made.steps == ()
     assert device.edits == steps.Edits((GPU,))
-    assert device.cdi_id == f"{KIND}={builders.UID}-{NAME}"
-    assert device.cdi_name == f"{builders.UID}-{NAME}"
+    assert device.cdi_id == f"{KIND}={allocated_claims.UID}-{NAME}"
+    assert device.cdi_name == f"{allocated_claims.UID}-{NAME}"
 
 
 def test_gpus_are_named_once_in_the_order_of_locking() -> None:
@@ -84,7 +54,7 @@ def test_admin_access_neither_holds_nor_is_held_off() -> None:
     assert planner.find_overlap(admin, "me", [("them", planned(a_grant()).devices)]) is None
 
 
-def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> None:
+def test_a_mig_device_enables_mig_and_is_created_at_its_placement() -> None:
     made = planned(a_part(HALF, 4))
     on, make = made.steps
     assert (on.act, on.undo, on.arguments) == ("mig-on", "mig-off-again", {})
@@ -95,7 +65,7 @@ def test_a_part_turns_mig_on_and_is_made_and_is_taken_back_by_its_place() -> Non
     assert device.edits.instance == mig.InstanceRef(GPU, 9, mig.Placement(4, 4))
 
 
-def test_mig_that_is_on_for_others_stays_on_and_for_our_claims_the_last_turns_it_off() -> None:
+def test_mig_enabled_by_others_stays_on_and_our_last_claim_disables_ours() -> None:
     foreign = planned(a_part(EIGHTH, 0, enabled=True))
     assert [step.act for step in foreign.steps] == ["mig-make"]
     shared = planned(a_part(EIGHTH, 0, enabled=True), on_for_us=frozenset({GPU}))

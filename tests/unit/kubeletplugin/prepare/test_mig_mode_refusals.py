@@ -39,7 +39,7 @@ def test_a_mode_that_stays_off_keeps_back_the_parts_of_that_gpu_alone() -> None:
     }
 
 
-def test_a_mode_that_stays_on_keeps_back_the_gpu_and_its_shares_and_not_its_monitor() -> None:
+def test_mig_that_stays_enabled_withholds_the_gpu_and_shares_but_not_the_monitor() -> None:
     made, _ = refusing(mig_mode_refusals.ON)
     assert made.taints(with_mig_on()).keys() == {NAME, f"{NAME}-mps", f"{NAME}-ts"}
 

@@ -1,6 +1,5 @@
 import dataclasses
 import json
-from pathlib import Path
 
 import pytest
 
@@ -8,56 +7,42 @@ from driver import errors, ids, reasons
 from driver.devices import faces
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import gpunode
+from tests.fakes.migclaims import prepared, refused
+from tests.support.builders import allocated_claims
 
 CONFIG = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig"}
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def prepared(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Prepared:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Prepared), answer
-    return answer
-
-
-def refused(node: gpunode.GpuNode, ref: ports.ClaimRef) -> ports.Refused:
-    answer = node.process().preparer.prepare(ref, gpunode.never)
-    assert isinstance(answer, ports.Refused), answer
-    return answer
-
-
 def test_a_whole_gpu_is_prepared_and_named_by_claim_and_device(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     assert prepared(node, ref).devices == (
         ports.PreparedDevice(
             "gpu",
             "node-1",
             "gpu-0000-53-00-0",
-            (f"gpu.ration.dev/claim={builders.UID}-gpu-0000-53-00-0",),
+            (f"gpu.ration.dev/claim={allocated_claims.UID}-gpu-0000-53-00-0",),
         ),
     )
     spec = json.loads(node.spec_path().read_bytes())
     (device,) = spec["devices"]
-    assert device["name"] == f"{builders.UID}-gpu-0000-53-00-0"
+    assert device["name"] == f"{allocated_claims.UID}-gpu-0000-53-00-0"
     (gpu,) = device["containerEdits"]["deviceNodes"]
     assert (gpu["path"], gpu["major"], gpu["minor"]) == ("/dev/nvidia0", 195, 0)
     assert gpu["hostPath"] == str(node.root / "dev/nvidia0")
 
 
 def test_a_subrequest_is_answered_under_its_requests_own_name(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim(builders.a_result(request="gpu/big")))
+    ref = node.allocate(
+        allocated_claims.an_allocated_claim(allocated_claims.a_result(request="gpu/big"))
+    )
     assert prepared(node, ref).devices[0].request == "gpu"
 
 
 def test_the_same_claim_gets_the_same_answer_without_the_api_and_without_writes(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     first = prepared(node, ref)
     before = {path: path.stat().st_mtime_ns for path in (node.spec_path(), *node.records.iterdir())}
     node.reader.down = True
@@ -66,7 +51,7 @@ def test_the_same_claim_gets_the_same_answer_without_the_api_and_without_writes(
 
 
 def test_a_spec_that_went_missing_is_written_again(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, ref)
     spec = node.spec_path().read_bytes()
     node.spec_path().unlink()
@@ -76,7 +61,7 @@ def test_a_spec_that_went_missing_is_written_again(node: gpunode.GpuNode) -> Non
 
 
 def test_unprepare_leaves_nothing_and_needs_no_api(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, ref)
     node.reader.down = True
     node.nvml.absent = True
@@ -86,33 +71,37 @@ def test_unprepare_leaves_nothing_and_needs_no_api(node: gpunode.GpuNode) -> Non
 
 
 def test_unprepare_of_an_unknown_claim_succeeds(node: gpunode.GpuNode) -> None:
-    assert node.process().preparer.unprepare(builders.a_ref()) is None
+    assert node.process().preparer.unprepare(allocated_claims.a_ref()) is None
 
 
 def test_a_claim_with_another_uid_is_replaced(node: gpunode.GpuNode) -> None:
-    node.allocate(builders.an_allocated_claim(uid=builders.OTHER_UID))
-    answer = refused(node, builders.a_ref())
+    node.allocate(allocated_claims.an_allocated_claim(uid=allocated_claims.OTHER_UID))
+    answer = refused(node, allocated_claims.a_ref())
     assert answer.reason is reasons.Reason.CLAIM_REPLACED
-    assert builders.OTHER_UID in answer.message
+    assert allocated_claims.OTHER_UID in answer.message
     assert node.files() == {}
 
 
 def test_a_claim_without_an_allocation_is_refused(node: gpunode.GpuNode) -> None:
-    claim = dataclasses.replace(builders.an_allocated_claim(), allocation=None)
+    claim = dataclasses.replace(allocated_claims.an_allocated_claim(), allocation=None)
     assert refused(node, node.allocate(claim)).reason is reasons.Reason.CLAIM_NOT_ALLOCATED
 
 
 def test_results_of_other_drivers_and_pools_are_not_ours(node: gpunode.GpuNode) -> None:
-    foreign = builders.a_result("nic-0", driver="nic.example.com")
-    elsewhere = builders.a_result(pool="node-2")
-    ref = node.allocate(builders.an_allocated_claim(foreign, elsewhere))
+    foreign = allocated_claims.a_result("nic-0", driver="nic.example.com")
+    elsewhere = allocated_claims.a_result(pool="node-2")
+    ref = node.allocate(allocated_claims.an_allocated_claim(foreign, elsewhere))
     assert refused(node, ref).reason is reasons.Reason.CLAIM_NOT_ALLOCATED
-    ref = node.allocate(builders.an_allocated_claim(foreign, builders.a_result(), elsewhere))
+    ref = node.allocate(
+        allocated_claims.an_allocated_claim(foreign, allocated_claims.a_result(), elsewhere)
+    )
     assert [one.device for one in prepared(node, ref).devices] == ["gpu-0000-53-00-0"]
 
 
 def test_a_device_that_is_not_here_is_named_after_looking_again(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim(builders.a_result("gpu-0000-99-00-0")))
+    ref = node.allocate(
+        allocated_claims.an_allocated_claim(allocated_claims.a_result("gpu-0000-99-00-0"))
+    )
     answer = refused(node, ref)
     assert answer.reason is reasons.Reason.DEVICE_UNKNOWN
     assert "gpu-0000-99-00-0" in answer.message
@@ -120,7 +109,7 @@ def test_a_device_that_is_not_here_is_named_after_looking_again(node: gpunode.Gp
 
 
 def test_a_gpu_that_appears_later_is_found(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     gpu = node.nvml.machine.gpus[0]
     node.nvml.machine.lose(gpu)
     process = node.process()
@@ -129,13 +118,13 @@ def test_a_gpu_that_appears_later_is_found(node: gpunode.GpuNode) -> None:
 
 
 def test_without_the_driver_library_a_claim_waits(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     node.nvml.absent = True
     assert refused(node, ref).reason is reasons.Reason.DRIVER_NOT_READY
 
 
 def test_without_libcuda_a_claim_waits_and_nothing_stays(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     library = node.root / gpunode.LIBRARIES / "libcuda.so.1"
     library.unlink()
     answer = refused(node, ref)
@@ -147,55 +136,61 @@ def test_without_libcuda_a_claim_waits_and_nothing_stays(node: gpunode.GpuNode) 
 
 
 def test_an_unknown_config_field_is_refused_for_good(node: gpunode.GpuNode) -> None:
-    claim = builders.an_allocated_claim(configs=[CONFIG, {**CONFIG, "wings": 2}])
+    claim = allocated_claims.an_allocated_claim(configs=[CONFIG, {**CONFIG, "wings": 2}])
     answer = refused(node, node.allocate(claim))
     assert (answer.reason, answer.permanent) == (reasons.Reason.CONFIG_INVALID, True)
     assert "config[1].opaque.parameters.wings" in answer.message
 
 
 def test_an_empty_gpu_config_is_a_whole_gpu(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim(configs=[CONFIG]))
+    ref = node.allocate(allocated_claims.an_allocated_claim(configs=[CONFIG]))
     assert len(prepared(node, ref).devices) == 1
 
 
 def test_a_gpu_is_refused_while_another_claim_holds_it(node: gpunode.GpuNode) -> None:
-    first = node.allocate(builders.an_allocated_claim())
-    second = node.allocate(builders.an_allocated_claim(uid=builders.OTHER_UID, name="two"))
+    first = node.allocate(allocated_claims.an_allocated_claim())
+    second = node.allocate(
+        allocated_claims.an_allocated_claim(uid=allocated_claims.OTHER_UID, name="two")
+    )
     prepared(node, first)
     answer = refused(node, second)
     assert (answer.reason, answer.permanent) == (reasons.Reason.DEVICE_OVERLAP, False)
-    assert f"default/one ({builders.UID})" in answer.message
+    assert f"default/one ({allocated_claims.UID})" in answer.message
     assert node.process().preparer.unprepare(first) is None
     prepared(node, second)
 
 
 def test_a_half_prepared_claim_holds_its_gpu_too(node: gpunode.GpuNode) -> None:
-    first = node.allocate(builders.an_allocated_claim())
-    second = node.allocate(builders.an_allocated_claim(uid=builders.OTHER_UID, name="two"))
+    first = node.allocate(allocated_claims.an_allocated_claim())
+    second = node.allocate(
+        allocated_claims.an_allocated_claim(uid=allocated_claims.OTHER_UID, name="two")
+    )
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(1)).preparer.prepare(first, gpunode.never)
     assert refused(node, second).reason is reasons.Reason.DEVICE_OVERLAP
 
 
 def test_a_gpu_given_twice_within_one_claim_is_refused(node: gpunode.GpuNode) -> None:
-    claim = builders.an_allocated_claim(builders.a_result(), builders.a_result(request="more"))
+    claim = allocated_claims.an_allocated_claim(
+        allocated_claims.a_result(), allocated_claims.a_result(request="more")
+    )
     assert refused(node, node.allocate(claim)).reason is reasons.Reason.DEVICE_OVERLAP
 
 
 def test_admin_access_shares_a_gpu_that_is_held(node: gpunode.GpuNode) -> None:
-    held = node.allocate(builders.an_allocated_claim())
-    watching = builders.an_allocated_claim(
-        builders.a_result(admin_access=True), uid=builders.OTHER_UID, name="monitor"
+    held = node.allocate(allocated_claims.an_allocated_claim())
+    watching = allocated_claims.an_allocated_claim(
+        allocated_claims.a_result(admin_access=True), uid=allocated_claims.OTHER_UID, name="monitor"
     )
     admin = node.allocate(watching)
     prepared(node, admin)
     prepared(node, held)
-    assert node.spec_path(builders.OTHER_UID).exists()
+    assert node.spec_path(allocated_claims.OTHER_UID).exists()
 
 
 def test_all_eight_gpus_are_one_spec_with_eight_devices(node: gpunode.GpuNode) -> None:
     names = [faces.device_name(gpu.pci) for gpu in node.nvml.inventory().gpus]
-    ref = node.allocate(builders.an_allocated_claim(*map(builders.a_result, names)))
+    ref = node.allocate(allocated_claims.an_allocated_claim(*map(allocated_claims.a_result, names)))
     answer = prepared(node, ref)
     spec = json.loads(node.spec_path().read_bytes())
     cdi_ids = {f"{spec['kind']}={device['name']}" for device in spec["devices"]}
@@ -205,7 +200,7 @@ def test_all_eight_gpus_are_one_spec_with_eight_devices(node: gpunode.GpuNode) -
 
 @pytest.mark.parametrize("calls", range(3))
 def test_for_a_caller_that_has_gone_nothing_is_kept(node: gpunode.GpuNode, calls: int) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     answers = iter([False] * calls + [True] * 9)
     answer = node.process().preparer.prepare(ref, lambda: next(answers))
     assert isinstance(answer, ports.Refused)
@@ -216,13 +211,13 @@ def test_for_a_caller_that_has_gone_nothing_is_kept(node: gpunode.GpuNode, calls
 def test_an_api_failure_is_raised_and_keeps_nothing(node: gpunode.GpuNode) -> None:
     node.reader.down = True
     with pytest.raises(errors.Unreachable):
-        node.process().preparer.prepare(builders.a_ref(), gpunode.never)
+        node.process().preparer.prepare(allocated_claims.a_ref(), gpunode.never)
     assert node.files() == {}
 
 
 @pytest.mark.parametrize("uid", ["../x", "", "a/b", "a" * 64, "-a"])
 def test_a_uid_that_is_no_file_name_is_bad_input(node: gpunode.GpuNode, uid: str) -> None:
-    ref = builders.a_ref(uid=ids.ClaimUid(uid))
+    ref = allocated_claims.a_ref(uid=ids.ClaimUid(uid))
     with pytest.raises(errors.BadInput, match="claim UID"):
         node.process().preparer.prepare(ref, gpunode.never)
     with pytest.raises(errors.BadInput, match="claim UID"):
@@ -232,17 +227,17 @@ def test_a_uid_that_is_no_file_name_is_bad_input(node: gpunode.GpuNode, uid: str
 def test_a_damaged_record_is_moved_aside_and_the_claim_prepared_anew(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     first = prepared(node, ref)
     (record,) = node.records.iterdir()
     record.write_bytes(record.read_bytes()[:-9])
     assert prepared(node, ref) == first
-    aside = f"{builders.UID}.json.damaged-1"
+    aside = f"{allocated_claims.UID}.json.damaged-1"
     assert aside in {path.name for path in node.records.iterdir()}
 
 
 def test_unprepare_with_a_damaged_record_still_removes_the_spec(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, ref)
     (record,) = node.records.iterdir()
     record.write_bytes(b"\x00" * 40)
@@ -253,7 +248,7 @@ def test_unprepare_with_a_damaged_record_still_removes_the_spec(node: gpunode.Gp
 def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     node.cdi.write_text("a file where the folder should be")
     with pytest.raises(errors.NodeFault, match="cdi"):
         node.process().preparer.prepare(ref, gpunode.never)
@@ -263,50 +258,50 @@ def test_a_cdi_folder_that_cannot_be_made_fails_the_claim_until_it_can(
 
 
 def test_a_monitor_is_the_gpu_for_administrators_beside_its_holder(node: gpunode.GpuNode) -> None:
-    held = node.allocate(builders.an_allocated_claim())
+    held = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, held)
-    monitor = builders.an_allocated_claim(
-        builders.a_result("gpu-0000-53-00-0-monitor", admin_access=True),
-        uid=builders.OTHER_UID,
+    monitor = allocated_claims.an_allocated_claim(
+        allocated_claims.a_result("gpu-0000-53-00-0-monitor", admin_access=True),
+        uid=allocated_claims.OTHER_UID,
         name="monitor",
     )
     prepared(node, node.allocate(monitor))
-    assert node.spec_path(builders.OTHER_UID).exists()
+    assert node.spec_path(allocated_claims.OTHER_UID).exists()
 
 
 def test_a_monitor_without_admin_access_is_refused(node: gpunode.GpuNode) -> None:
-    result = builders.a_result("gpu-0000-53-00-0-monitor")
-    answer = refused(node, node.allocate(builders.an_allocated_claim(result)))
+    result = allocated_claims.a_result("gpu-0000-53-00-0-monitor")
+    answer = refused(node, node.allocate(allocated_claims.an_allocated_claim(result)))
     assert (answer.reason, answer.permanent) == (reasons.Reason.ADMIN_ONLY, True)
 
 
-def damaged(node: gpunode.GpuNode, uid: ids.ClaimUid = builders.UID) -> None:
+def damaged(node: gpunode.GpuNode, uid: ids.ClaimUid = allocated_claims.UID) -> None:
     (node.records / f"{uid}.json").write_bytes(b"{")
 
 
 def another(*results: claims.Result) -> claims.Claim:
-    return builders.an_allocated_claim(*results, uid=builders.OTHER_UID, name="two")
+    return allocated_claims.an_allocated_claim(*results, uid=allocated_claims.OTHER_UID, name="two")
 
 
 def test_a_gpu_of_a_claim_whose_record_is_damaged_is_given_to_no_other(
     node: gpunode.GpuNode,
 ) -> None:
-    first = node.allocate(builders.an_allocated_claim())
+    first = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, first)
     damaged(node)
     answer = refused(node, node.allocate(another()))
     assert answer.reason is reasons.Reason.DEVICE_OVERLAP
-    assert builders.UID in answer.message
-    part = another(builders.a_result("gpu-0000-53-00-0-mig-1g10gb-0"))
+    assert allocated_claims.UID in answer.message
+    part = another(allocated_claims.a_result("gpu-0000-53-00-0-mig-1g10gb-0"))
     assert refused(node, node.allocate(part)).reason is reasons.Reason.DEVICE_OVERLAP
-    prepared(node, node.allocate(another(builders.a_result("gpu-0000-64-00-0"))))
+    prepared(node, node.allocate(another(allocated_claims.a_result("gpu-0000-64-00-0"))))
 
 
 @pytest.mark.parametrize("how", ["prepared again", "unprepared"])
 def test_a_damaged_record_counts_until_the_kubelet_comes_back_to_its_claim(
     node: gpunode.GpuNode, how: str
 ) -> None:
-    first = node.allocate(builders.an_allocated_claim())
+    first = node.allocate(allocated_claims.an_allocated_claim())
     prepared(node, first)
     damaged(node)
     second = node.allocate(another())
@@ -319,22 +314,22 @@ def test_a_damaged_record_counts_until_the_kubelet_comes_back_to_its_claim(
 
 
 def test_an_administrator_may_look_at_the_gpu_of_a_damaged_record(node: gpunode.GpuNode) -> None:
-    prepared(node, node.allocate(builders.an_allocated_claim()))
+    prepared(node, node.allocate(allocated_claims.an_allocated_claim()))
     damaged(node)
-    prepared(node, node.allocate(another(builders.a_result(admin_access=True))))
+    prepared(node, node.allocate(another(allocated_claims.a_result(admin_access=True))))
 
 
 def test_a_torn_spec_beside_a_damaged_record_names_no_gpu(node: gpunode.GpuNode) -> None:
-    prepared(node, node.allocate(builders.an_allocated_claim()))
+    prepared(node, node.allocate(allocated_claims.an_allocated_claim()))
     damaged(node)
     node.spec_path().write_bytes(b'{"devices"')
     prepared(node, node.allocate(another()))
 
 
-def test_a_claim_of_a_gpu_that_hangs_is_refused_at_once_and_only_for_now(
+def test_a_claim_on_a_hanging_gpu_is_refused_at_once_and_can_be_retried(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     process = node.process()
     sick = process.gpus.current().gpus[0].uuid
     readings = node.nvml.readings
@@ -347,14 +342,14 @@ def test_a_claim_of_a_gpu_that_hangs_is_refused_at_once_and_only_for_now(
     assert node.nvml.readings == readings, "nothing is read for it"
     assert process.preparer.unprepare(ref) is None
     node.nvml.hangs.clear()
-    again = node.allocate(builders.an_allocated_claim(uid=ids.ClaimUid("uid-2")))
+    again = node.allocate(allocated_claims.an_allocated_claim(uid=ids.ClaimUid("uid-2")))
     assert isinstance(process.preparer.prepare(again, gpunode.never), ports.Prepared)
 
 
 def test_what_is_prepared_on_a_gpu_that_hangs_is_answered_and_let_go(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     process = node.process()
     first = process.preparer.prepare(ref, gpunode.never)
     sick = process.gpus.current().gpus[0].uuid

@@ -1,20 +1,13 @@
 """Looking whether a claim would be prepared: the same answer as Prepare's, and nothing done."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors, ids, reasons
 from driver.kubeletplugin import ports
-from tests import builders
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 ODD = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": 1}
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
 
 
 def asked(node: gpunode.GpuNode, ref: ports.ClaimRef) -> reasons.Reason | None:
@@ -30,20 +23,22 @@ def asked(node: gpunode.GpuNode, ref: ports.ClaimRef) -> reasons.Reason | None:
 
 
 def test_a_claim_that_could_be_prepared_is_not_refused(node: gpunode.GpuNode) -> None:
-    assert asked(node, node.allocate(builders.an_allocated_claim())) is None
+    assert asked(node, node.allocate(allocated_claims.an_allocated_claim())) is None
 
 
 def test_a_device_that_is_held_is_refused_until_it_is_let_go(node: gpunode.GpuNode) -> None:
-    holder = node.allocate(builders.an_allocated_claim())
+    holder = node.allocate(allocated_claims.an_allocated_claim())
     assert asked(node, holder) is None
-    late = node.allocate(builders.an_allocated_claim(uid=builders.OTHER_UID, name="two"))
+    late = node.allocate(
+        allocated_claims.an_allocated_claim(uid=allocated_claims.OTHER_UID, name="two")
+    )
     assert asked(node, late) is reasons.Reason.DEVICE_OVERLAP
     node.process().preparer.unprepare(holder)
     assert asked(node, late) is None
 
 
 def test_a_configuration_that_cannot_be_read_is_refused_for_good(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim(configs=[ODD]))
+    ref = node.allocate(allocated_claims.an_allocated_claim(configs=[ODD]))
     assert asked(node, ref) is reasons.Reason.CONFIG_INVALID
     answer = node.process().preparer.check(ref)
     assert answer is not None
@@ -53,7 +48,7 @@ def test_a_configuration_that_cannot_be_read_is_refused_for_good(node: gpunode.G
 def test_a_driver_that_is_not_there_is_found_out_without_asking_the_api(
     node: gpunode.GpuNode,
 ) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     (library,) = (node.root / gpunode.LIBRARIES).glob("libcuda.so.1")
     library.rename(library.with_name("away"))
     answer = node.process().preparer.check(ref)
@@ -63,7 +58,7 @@ def test_a_driver_that_is_not_there_is_found_out_without_asking_the_api(
 
 
 def test_a_cdi_folder_that_cannot_be_written_to_is_a_fault(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     node.cdi.write_text("no folder")
     with pytest.raises(errors.NodeFault, match="no folder that can be written to"):
         node.process().preparer.check(ref)
@@ -72,7 +67,7 @@ def test_a_cdi_folder_that_cannot_be_written_to_is_a_fault(node: gpunode.GpuNode
 
 
 def test_a_gpu_that_somebody_works_on_is_not_waited_for(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     process = node.process()
     (gpu,) = (one.uuid for one in process.gpus.current().gpus if "53:00" in one.pci)
     with process.locks.gpus([ids.GpuUuid(gpu)]), pytest.raises(errors.NodeFault, match="busy"):

@@ -2,15 +2,15 @@ import json
 from pathlib import Path
 
 from driver.kubeletplugin import ports
-from tests import builders
 from tests.fakes import crowded, gpunode
+from tests.support.builders import allocated_claims
 
 
 def test_the_largest_claim_is_prepared_and_each_request_gets_its_own_device(
     tmp_path: Path,
 ) -> None:
     node = crowded.node(tmp_path)
-    process, ref = node.process(), builders.a_ref()
+    process, ref = node.process(), allocated_claims.a_ref()
     answer = process.preparer.prepare(ref, gpunode.never)
     assert isinstance(answer, ports.Prepared), answer
     asked = crowded.claim([one.device for one in answer.devices])
@@ -37,6 +37,6 @@ def test_a_mistake_in_the_last_of_so_many_documents_is_named(tmp_path: Path) -> 
     body = crowded.claim(["gpu-0000-53-00-0-mig-1g10gb-0"])
     body["status"]["allocation"]["devices"]["config"][-1]["opaque"]["parameters"]["sharin"] = {}
     node.reader = crowded.Reader(json.dumps(body).encode())
-    answer = node.process().preparer.prepare(builders.a_ref(), gpunode.never)
+    answer = node.process().preparer.prepare(allocated_claims.a_ref(), gpunode.never)
     assert isinstance(answer, ports.Refused)
     assert "config[31].opaque.parameters.sharin: is not a field" in answer.message

@@ -6,7 +6,6 @@ from driver import errors, ids, reasons
 from driver.api import offerings
 from driver.devices import faces, mig
 from driver.resources.publish import slice_builder
-from tests import builders
 from tests.fakes import gpunode, partitioning
 from tests.fakes.migclaims import (
     EIGHTH,
@@ -21,11 +20,7 @@ from tests.fakes.migclaims import (
     refused,
     spec_nodes,
 )
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
+from tests.support.builders import allocated_claims
 
 
 def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
@@ -168,8 +163,10 @@ def test_where_mig_is_static_no_instance_is_made(node: gpunode.GpuNode) -> None:
 def test_an_administrator_looks_at_the_instance_of_a_claim_and_at_nothing_else(
     node: gpunode.GpuNode,
 ) -> None:
-    result = builders.a_result(EIGHTH, admin_access=True)
-    looking = builders.an_allocated_claim(result, uid=builders.OTHER_UID, name="admin")
+    result = allocated_claims.a_result(EIGHTH, admin_access=True)
+    looking = allocated_claims.an_allocated_claim(
+        result, uid=allocated_claims.OTHER_UID, name="admin"
+    )
     admin = node.allocate(looking)
     assert refused(node, admin).reason is reasons.Reason.DEVICE_UNKNOWN
     held = a_claim(node, EIGHTH)
@@ -184,7 +181,7 @@ def test_what_is_published_is_the_same_while_parts_come_and_go(node: gpunode.Gpu
     def published() -> list[dict[str, object]]:
         inventory = node.process().gpus.current()
         terms = slice_builder.PublishTerms(
-            "gpu.ration.dev", ids.NodeName(builders.NODE), "scheduler", {}
+            "gpu.ration.dev", ids.NodeName(allocated_claims.NODE), "scheduler", {}
         )
         pool, problems = slice_builder.build_pool(inventory, terms, {})
         assert not problems
@@ -238,7 +235,7 @@ def test_every_kind_of_profile_can_be_had(
     assert mig_of(node, name) == gpu.mig
 
 
-def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
+def test_where_mig_needs_a_reset_devices_are_created_once_it_is_enabled(
     tmp_path: Path,
 ) -> None:
     node = gpunode.GpuNode(tmp_path, product="dgx-a100")
@@ -254,7 +251,7 @@ def test_where_the_mode_takes_a_reset_parts_are_made_once_it_is_on_and_it_stays(
     assert (mig_of(node, name).enabled, mig_of(node, name).instances) == (True, ())
 
 
-def test_nodes_that_the_host_has_not_made_yet_are_given_by_number_and_wrong_ones_are_not(
+def test_missing_device_nodes_are_granted_by_number_and_wrong_ones_are_refused(
     node: gpunode.GpuNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ref = a_claim(node, EIGHTH)

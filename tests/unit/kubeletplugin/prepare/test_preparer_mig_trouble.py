@@ -1,7 +1,5 @@
 """What fails, is busy, is lost or moves while MIG devices are made and taken back."""
 
-from pathlib import Path
-
 import pytest
 
 from driver import errors
@@ -24,11 +22,6 @@ from tests.fakes.migclaims import (
 )
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
     node: gpunode.GpuNode, times: int
@@ -44,7 +37,7 @@ def test_what_fails_while_making_is_taken_back_and_made_at_the_next_try(
     prepared(node, ref)
 
 
-def test_a_mode_that_cannot_be_at_once_is_put_back_and_its_parts_are_kept_back(
+def test_a_mig_mode_that_stays_pending_is_reverted_and_its_devices_are_withheld(
     node: gpunode.GpuNode,
 ) -> None:
     of = node.nvml.machine

@@ -7,51 +7,28 @@ from typing import Any
 
 import pytest
 
-from driver import names, reasons
+from driver import reasons
 from driver.api import nvidia
 from driver.kubeletplugin import ports
 from driver.resources.dra import claims
 from simulator import state
-from tests import builders
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE, by_hand
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import board, edits, prepare, release
+from tests.support.builders import allocated_claims
+from tests.support.node.claim_mps import (
+    OTHER,
+    PART,
+    a_claim,
+    a_part,
+    modes,
+    mps,
+    prepared,
+    whole,
+)
+from tests.support.node.shares import board, edits, prepare, release
 
-OTHER = "gpu-0000-64-00-0"
-PART = f"{WHOLE}-mig-1g10gb-0"
 PINNED, PERCENT = "CUDA_MPS_PINNED_DEVICE_MEM_LIMIT", "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE"
 LIMITED = {"pinnedMemory": "4Gi", "activeThreadPercentage": 50}
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def mps(settings: dict[str, Any] | None = None, kind: str = "GpuConfig") -> dict[str, Any]:
-    sharing: dict[str, Any] = {"strategy": "MPS"}
-    if settings is not None:
-        sharing["mps"] = settings
-    return {"apiVersion": names.CONFIG_VERSION, "kind": kind, "sharing": sharing}
-
-
-def a_claim(*devices: str, configs: tuple[dict[str, Any], ...] = ()) -> claims.Claim:
-    results = [builders.a_result(one, request=f"r{at}") for at, one in enumerate(devices)]
-    return builders.an_allocated_claim(*results, configs=configs)
-
-
-def whole(*devices: str, **settings: Any) -> claims.Claim:
-    return a_claim(*(devices or (WHOLE,)), configs=(mps(settings),))
-
-
-def a_part(**settings: Any) -> claims.Claim:
-    return a_claim(PART, configs=(mps(settings, "MigDeviceConfig"),))
-
-
-def prepared(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared:
-    answer = prepare(node, claim)
-    assert isinstance(answer, ports.Prepared), answer
-    return answer
 
 
 def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
@@ -66,11 +43,6 @@ def refused(node: gpunode.GpuNode, claim: claims.Claim) -> str:
 def uuid(node: gpunode.GpuNode, device: str) -> str:
     of = node.nvml.machine
     return next(gpu.uuid for gpu in of.gpus if gpu.slot.pci[5:7] == device.split("-")[2])
-
-
-def modes(node: gpunode.GpuNode) -> list[int]:
-    of = node.nvml.machine
-    return [of.board(gpu).compute_mode for gpu in of.gpus]
 
 
 def compute_instances(node: gpunode.GpuNode) -> Iterator[state.ComputeInstance]:
@@ -88,7 +60,7 @@ def environment(edit: Any) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("order", [(WHOLE, OTHER), (OTHER, WHOLE)])
-def test_a_claims_gpus_are_under_one_daemon_of_its_own_in_the_order_of_their_uuids(
+def test_a_claims_gpus_share_one_mps_daemon_in_uuid_order(
     node: gpunode.GpuNode, order: tuple[str, str]
 ) -> None:
     claim = whole(*order)
@@ -126,7 +98,7 @@ def test_limits_reach_the_daemon_and_the_containers(node: gpunode.GpuNode) -> No
     }
 
 
-def test_every_device_of_the_claim_brings_the_same_edits_so_a_container_has_them_once(
+def test_every_device_of_a_claim_has_the_same_container_edits(
     node: gpunode.GpuNode,
 ) -> None:
     claim = whole(WHOLE, OTHER, **LIMITED)
@@ -195,8 +167,8 @@ def test_a_device_of_the_claim_that_is_not_for_mps_is_left_alone(node: gpunode.G
 
 
 def test_an_administrator_who_looks_gets_no_daemon(node: gpunode.GpuNode) -> None:
-    result = builders.a_result(WHOLE, admin_access=True)
-    prepared(node, builders.an_allocated_claim(result, configs=[mps(LIMITED)]))
+    result = allocated_claims.a_result(WHOLE, admin_access=True)
+    prepared(node, allocated_claims.an_allocated_claim(result, configs=[mps(LIMITED)]))
     assert (node.daemons.desired, set(modes(node))) == ({}, {0})
 
 

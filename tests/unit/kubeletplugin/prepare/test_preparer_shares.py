@@ -7,69 +7,29 @@ from typing import Any
 
 import pytest
 
-from driver import ids, reasons
+from driver import reasons
 from driver.api import offerings
 from driver.kubeletplugin import ports
-from driver.resources import quantities
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import gpunode
-
-GPU = "gpu-0000-53-00-0"
-VERSION = "resource.ration.dev/v1alpha1"
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
-def a_share(
-    number: int, face: str = "mps", gib: int = 20, percent: int = 25, **more: Any
-) -> claims.Claim:
-    result = dataclasses.replace(
-        builders.a_result(f"{GPU}-{face}"),
-        share_id=f"share-{number}",
-        consumed={
-            "memory": quantities.parse(f"{gib}Gi"),
-            "compute": quantities.parse(str(percent)),
-        },
-    )
-    uid = ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
-    return builders.an_allocated_claim(result, uid=uid, name=f"claim-{number}", **more)
-
-
-def interval(name: str) -> list[dict[str, Any]]:
-    sharing = {"strategy": "TimeSlicing", "timeSlicing": {"interval": name}}
-    return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
+from tests.support.builders import allocated_claims
+from tests.support.node.shares import (
+    GPU,
+    VERSION,
+    a_share,
+    board,
+    edits,
+    interval,
+    prepare,
+    release,
+    two_shares,
+    uuid,
+)
 
 
 def several_users(asked: bool) -> list[dict[str, Any]]:  # noqa: FBT001 - a value of the API
     sharing = {"strategy": "MPS", "mps": {"multiUser": asked}}
     return [{"apiVersion": VERSION, "kind": "GpuConfig", "sharing": sharing}]
-
-
-def prepare(node: gpunode.GpuNode, claim: claims.Claim) -> ports.Prepared | ports.Refused:
-    return node.process().preparer.prepare(node.allocate(claim), gpunode.never)
-
-
-def release(node: gpunode.GpuNode, claim: claims.Claim) -> None:
-    ref = ports.ClaimRef(claim.namespace, claim.name, claim.uid)
-    assert node.process().preparer.unprepare(ref) is None
-
-
-def edits(node: gpunode.GpuNode, claim: claims.Claim) -> Any:
-    (device,) = json.loads(node.spec_path(claim.uid).read_bytes())["devices"]
-    return device["containerEdits"]
-
-
-def board(node: gpunode.GpuNode) -> Any:
-    of = node.nvml.machine
-    return of.board(of.gpus[0])
-
-
-def uuid(node: gpunode.GpuNode) -> str:
-    return node.nvml.machine.gpus[0].uuid
 
 
 def test_an_mps_share_has_its_own_limits_and_its_daemons_directories(
@@ -125,7 +85,7 @@ def test_pods_of_any_user_are_served_where_the_driver_can(node: gpunode.GpuNode)
     assert node.daemons.desired[uuid(node)].multi_user
 
 
-def test_an_older_driver_serves_one_user_at_a_time_and_is_not_asked_for_more(
+def test_an_older_driver_serves_one_mps_user_at_a_time(
     node: gpunode.GpuNode,
 ) -> None:
     node.nvml.machine.state.loaded_driver = "550.163.01"
@@ -204,7 +164,7 @@ def test_what_was_set_before_the_plugin_started_is_set_again(node: gpunode.GpuNo
     assert board(node).timeslice == 3
 
 
-def test_a_gpu_that_its_administrator_made_exclusive_is_open_while_claims_take_turns_on_it(
+def test_an_exclusive_gpu_is_in_default_mode_while_claims_time_slice_it(
     node: gpunode.GpuNode,
 ) -> None:
     board(node).compute_mode = 3
@@ -233,7 +193,7 @@ def test_a_gpu_that_its_administrator_made_exclusive_is_so_again_after_mps(
 
 @pytest.mark.parametrize(("face", "shared"), [("mps", 3), ("ts", 0)])
 @pytest.mark.parametrize("before", [0, 2, 3])
-def test_a_gpu_that_hangs_as_its_claims_end_has_its_administrators_mode_once_it_answers(
+def test_a_hanging_gpu_gets_its_administrators_mode_back_once_it_answers(
     node: gpunode.GpuNode, face: str, shared: int, before: int
 ) -> None:
     board(node).compute_mode = before
@@ -286,7 +246,7 @@ def test_who_does_not_agree_is_refused_and_disturbs_nobody(
 
 @pytest.mark.parametrize("face", ["mps", "ts"])
 @pytest.mark.parametrize("part", [{"gib": 1, "percent": 40}, {"gib": 30, "percent": 1}])
-def test_what_a_share_still_has_that_the_api_counts_no_more_is_not_given_again(
+def test_a_share_still_prepared_but_no_longer_allocated_is_not_given_again(
     node: gpunode.GpuNode, face: str, part: dict[str, int]
 ) -> None:
     left, beside, new = (a_share(number, face, **part) for number in (1, 2, 3))
@@ -319,7 +279,7 @@ def test_shares_of_one_claim_have_no_more_than_there_is(node: gpunode.GpuNode) -
     assert allocation is not None
     (result,) = allocation.results
     again = dataclasses.replace(result, request="again", share_id="share-2")
-    answer = prepare(node, builders.an_allocated_claim(result, again))
+    answer = prepare(node, allocated_claims.an_allocated_claim(result, again))
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.holders) == (reasons.Reason.DEVICE_OVERLAP, ())
 
@@ -328,7 +288,7 @@ def test_shares_of_one_claim_have_no_more_than_there_is(node: gpunode.GpuNode) -
 def test_a_share_and_the_whole_or_a_part_exclude_each_other(
     node: gpunode.GpuNode, taken: str
 ) -> None:
-    alone = builders.an_allocated_claim(builders.a_result(taken))
+    alone = allocated_claims.an_allocated_claim(allocated_claims.a_result(taken))
     assert isinstance(prepare(node, alone), ports.Prepared)
     answer = prepare(node, a_share(9))
     assert isinstance(answer, ports.Refused)
@@ -352,7 +312,7 @@ def test_a_configuration_for_the_other_way_of_sharing_is_refused_for_good(
 
 
 def test_the_containers_of_one_claim_may_take_turns_on_a_whole_gpu(node: gpunode.GpuNode) -> None:
-    claim = builders.an_allocated_claim(configs=interval("Medium"))
+    claim = allocated_claims.an_allocated_claim(configs=interval("Medium"))
     assert isinstance(prepare(node, claim), ports.Prepared)
     assert board(node).timeslice == 2
     release(node, claim)
@@ -402,7 +362,7 @@ def test_a_death_at_any_point_of_a_share_ends_as_if_undisturbed(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("face", ["mps", "ts"])
-def test_a_share_that_was_half_unprepared_has_all_its_settings_when_it_is_prepared_again(
+def test_a_partly_unprepared_share_gets_all_its_settings_when_prepared_again(
     node: gpunode.GpuNode, face: str
 ) -> None:
     claim = a_share(1, face, configs=interval("Long") if face == "ts" else ())
@@ -450,23 +410,6 @@ def test_a_share_that_isolates_less_than_is_needed_is_refused_for_good(
     assert isinstance(answer, ports.Refused)
     assert (answer.reason, answer.permanent) == (reasons.Reason.ISOLATION_TOO_WEAK, True)
     assert node.files() == {}
-
-
-def two_shares(first_gib: int, second_gib: int) -> claims.Claim:
-    """One claim with two requests, `first` and `second`, both given shares of one GPU."""
-    given = {"first": (first_gib, 30), "second": (second_gib, 60)}
-    results = [
-        dataclasses.replace(
-            builders.a_result(f"{GPU}-mps", request=name),
-            share_id=f"share-{name}",
-            consumed={
-                "memory": quantities.parse(f"{gib}Gi"),
-                "compute": quantities.parse(str(percent)),
-            },
-        )
-        for name, (gib, percent) in given.items()
-    ]
-    return builders.an_allocated_claim(*results)
 
 
 def test_two_requests_of_one_claim_on_one_gpu_have_limits_of_their_own(

@@ -5,8 +5,8 @@ from driver import errors, ids, reasons
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.prepare import release_wait
 from driver.resources.dra import claims
-from tests import objects
 from tests.fakes import clock as clocks
+from tests.support.builders import objects
 
 MINE = ports.ClaimRef("default", "mine", ids.ClaimUid("mine-uid"))
 HOLDER = ports.ClaimRef("default", "holder", ids.ClaimUid(objects.uid_of("holder")))
@@ -80,7 +80,7 @@ def test_a_holder_that_is_gone_from_the_api_is_waited_for() -> None:
     assert inner.asked == 3
 
 
-def test_of_many_holders_one_that_leaves_is_enough_and_is_asked_about_first_from_then_on() -> None:
+def test_one_departed_holder_is_enough_and_is_checked_first_afterwards() -> None:
     crowd = dataclasses.replace(HELD, holders=(STAYS, HOLDER))
     inner = Inner([crowd, crowd, crowd, DONE])
     reader = Several({HOLDER.uid: GONE})

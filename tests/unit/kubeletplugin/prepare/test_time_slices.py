@@ -63,7 +63,7 @@ def test_what_failed_is_tried_again_even_where_it_was_so_before(world: World) ->
     assert len(world.slices.runs) == 3
 
 
-def test_after_a_reset_a_load_or_a_start_of_the_plugin_it_is_set_anew(world: World) -> None:
+def test_the_time_slice_is_set_again_after_a_reset_reload_or_plugin_start(world: World) -> None:
     world.known.set_interval(GPU, "Long")
     world.known.forget(GPU)
     world.known.set_interval(GPU, "Long")

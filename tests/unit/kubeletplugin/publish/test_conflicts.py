@@ -50,7 +50,7 @@ def test_a_plugin_registered_under_our_name_is_told_by_its_socket() -> None:
     assert "it is registered at /reg/a.sock. Nothing is published; uninstall it" in found.message
 
 
-def test_slices_under_our_name_that_are_not_ours_are_told_with_how_to_remove_them() -> None:
+def test_foreign_slices_under_our_driver_name_are_reported_with_a_remedy() -> None:
     slices = [strangers.a_slice(DRIVER, name=f"s-{index}") for index in range(5)]
     found = conflicts.ConflictDetector(DRIVER).check_name(slices)
     assert found is not None

@@ -7,8 +7,8 @@ from driver.kubeletplugin.publish import handover
 from driver.kubeletplugin.publish.handover import AllocatorState, HandoverHistory, StoredAllocators
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
-from tests.unit.devices.test_faces import NAME, PLAIN
-from tests.unit.kubeletplugin.publish import test_in_use_devices
+from tests.support.builders import published_pools
+from tests.support.builders.gpus import NAME, PLAIN
 
 NOTHING = StoredAllocators()
 OURS, KUBES = frozenset({"controller"}), frozenset({"scheduler"})
@@ -97,7 +97,7 @@ def test_a_last_one_that_cannot_be_read_is_a_stranger() -> None:
 
 
 def test_a_device_whose_allocator_taint_is_gone_is_kube_schedulers() -> None:
-    pool = test_in_use_devices.pool(PLAIN)
+    pool = published_pools.pool(PLAIN)
     (obj,) = [one for one in slice_builder.render(pool, OWNER, 1) if _devices(one)]
     assert handover.stored_allocators([obj]) == StoredAllocators(OURS)
     del _devices(obj)[0]["taints"]
@@ -105,7 +105,7 @@ def test_a_device_whose_allocator_taint_is_gone_is_kube_schedulers() -> None:
 
 
 def test_a_handover_alters_nothing_but_taints() -> None:
-    pool = test_in_use_devices.pool(PLAIN)
+    pool = published_pools.pool(PLAIN)
     handed = handover.with_allocator(pool, AllocatorState("controller", in_handover=True))
     assert handover.stored_allocators(slice_builder.render(handed, OWNER, 1)) == StoredAllocators(
         in_handover=OURS
@@ -118,7 +118,7 @@ def test_a_handover_alters_nothing_but_taints() -> None:
 
 
 def test_a_monitor_face_takes_no_part() -> None:
-    pool = test_in_use_devices.pool(PLAIN)
+    pool = published_pools.pool(PLAIN)
     handed = handover.with_allocator(pool, AllocatorState("scheduler", in_handover=True))
     for one in (pool, handed):
         (monitor,) = [device for device in one.devices if device.name.endswith("-monitor")]
@@ -126,8 +126,8 @@ def test_a_monitor_face_takes_no_part() -> None:
 
 
 def test_what_is_withdrawn_and_in_use_goes_along() -> None:
-    before = test_in_use_devices.pool(PLAIN)
-    left = test_in_use_devices.kept(test_in_use_devices.pool(), before, NAME)
+    before = published_pools.pool(PLAIN)
+    left = published_pools.kept(published_pools.pool(), before, NAME)
     (device,) = handover.with_allocator(left, AllocatorState("scheduler", in_handover=True)).devices
     assert [taint.key for taint in device.taints] == [names.HANDOVER_TAINT, names.WITHDRAWN_TAINT]
     assert device.attributes == {**before.devices[0].attributes, "allocator": "scheduler"}
@@ -135,7 +135,7 @@ def test_what_is_withdrawn_and_in_use_goes_along() -> None:
 
 def test_what_ails_a_device_is_told_during_a_handover() -> None:
     lost = slices.Taint(names.TAINT_LOST, "", "NoExecute")
-    pool = test_in_use_devices.pool(PLAIN, taints={ids.DeviceName(NAME): (lost,)})
+    pool = published_pools.pool(PLAIN, taints={ids.DeviceName(NAME): (lost,)})
     handed = handover.with_allocator(pool, AllocatorState("controller", in_handover=True))
     assert [taint.key for taint in handed.devices[0].taints] == [
         names.ALLOCATOR_TAINT,

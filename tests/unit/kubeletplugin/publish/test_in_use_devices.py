@@ -5,27 +5,8 @@ from driver.devices import faces, model
 from driver.kubeletplugin.publish import in_use_devices
 from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
-from tests.unit.devices.test_faces import HALF, NAME, PLAIN, a_gpu, an_instance
-
-NODE = ids.NodeName("node-a")
-ALL = faces.Offering(kinds=frozenset(faces.Kind))
-
-
-def pool(
-    *gpus: model.Gpu,
-    allocator: str = "controller",
-    offering: faces.Offering = ALL,
-    taints: slice_builder.Taints | None = None,
-) -> slice_builder.Pool:
-    each = {gpu.uuid: offering for gpu in gpus}
-    terms = slice_builder.PublishTerms("gpu.ration.dev", NODE, allocator, each)
-    return slice_builder.build_pool(model.Inventory(gpus), terms, taints or {})[0]
-
-
-def kept(
-    wanted: slice_builder.Pool, before: slice_builder.Pool, *holding: str
-) -> slice_builder.Pool:
-    return in_use_devices.retain_in_use(wanted, before, frozenset(map(ids.DeviceName, holding)))
+from tests.support.builders.gpus import HALF, NAME, PLAIN, a_gpu, an_instance
+from tests.support.builders.published_pools import NODE, kept, pool
 
 
 def device(found: slice_builder.Pool, name: str) -> slices.Device:
@@ -48,7 +29,7 @@ def test_its_taints_and_its_allocator_follow_the_present() -> None:
     assert [taint.key for taint in found.taints] == [names.WITHDRAWN_TAINT]
 
 
-def test_a_device_in_use_of_a_gpu_that_is_gone_is_marked_withdrawn_and_keeps_its_counters() -> None:
+def test_a_missing_gpus_device_in_use_is_marked_withdrawn_and_keeps_its_counters() -> None:
     before = pool(PLAIN)
     found = kept(pool(), before, NAME)
     (group,) = found.groups

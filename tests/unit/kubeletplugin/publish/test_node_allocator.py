@@ -94,7 +94,7 @@ def test_a_restart_in_the_middle_does_not_cut_it_short(node: handing.Node) -> No
     assert not node.judge.breaches
 
 
-def test_when_the_plugin_was_down_while_the_label_changed_it_is_followed_all_the_same(
+def test_a_label_change_during_plugin_downtime_is_followed_at_start(
     node: handing.Node,
 ) -> None:
     handing.Plugin(node).turn()

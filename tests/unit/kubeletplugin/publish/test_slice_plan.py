@@ -192,7 +192,7 @@ def test_what_the_server_dropped_is_named_and_not_written_again(server: Server) 
     assert len(server.plan(pool(2, brand="Other", taints=(TAINT,)), memory)) == 1
 
 
-def test_several_gpus_that_fall_ill_at_once_are_a_write_a_slice_and_no_new_generation(
+def test_several_unhealthy_gpus_are_one_write_per_slice_without_a_new_generation(
     server: Server,
 ) -> None:
     server.apply(server.plan(pool(130, taints=(TAINT,))))

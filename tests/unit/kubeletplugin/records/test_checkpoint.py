@@ -9,7 +9,7 @@ import pytest
 from driver import errors, ids
 from driver.kubeletplugin.plan import planner, steps
 from driver.kubeletplugin.records import checkpoint
-from tests import builders
+from tests.support.builders import allocated_claims
 
 GPU = ids.GpuUuid("GPU-1")
 GOLDEN = (
@@ -46,7 +46,7 @@ def records(tmp_path: Path) -> checkpoint.Checkpoint:
 def test_a_file_is_json_with_the_checksum_of_its_own_bytes(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    records.write_started(builders.a_ref(UID), a_plan())
+    records.write_started(allocated_claims.a_ref(UID), a_plan())
     path = tmp_path / "uid-1.json"
     written = json.loads(path.read_bytes())
     assert written["record"] == json.loads(GOLDEN)["record"]
@@ -67,7 +67,7 @@ def test_spaces_in_the_record_do_not_matter_but_the_checksum_does(
 def test_a_record_under_another_claims_name_is_damaged(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    records.write_started(builders.a_ref(UID), a_plan())
+    records.write_started(allocated_claims.a_ref(UID), a_plan())
     (tmp_path / "uid-1.json").rename(tmp_path / "uid-2.json")
     assert records.read(ids.ClaimUid("uid-2")) is None
     assert records.damaged_uids() == ("uid-2",)
@@ -98,7 +98,7 @@ def test_each_damaged_record_of_a_claim_is_kept_apart(
 
 
 def test_the_answer_comes_from_the_record(records: checkpoint.Checkpoint) -> None:
-    records.write_completed(records.write_started(builders.a_ref(UID), a_plan()), [])
+    records.write_completed(records.write_started(allocated_claims.a_ref(UID), a_plan()), [])
     record = records.read(UID)
     assert record is not None
     (device,) = record.response().devices
@@ -109,13 +109,13 @@ def test_the_answer_comes_from_the_record(records: checkpoint.Checkpoint) -> Non
 def test_a_record_of_another_boot_is_known_as_such(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    record = records.write_started(builders.a_ref(UID), a_plan())
+    record = records.write_started(allocated_claims.a_ref(UID), a_plan())
     assert records.is_current_boot(record)
     assert not checkpoint.Checkpoint(tmp_path, "boot-2").is_current_boot(record)
 
 
 def test_completing_a_record_that_is_gone_is_a_fault(records: checkpoint.Checkpoint) -> None:
-    record = records.write_started(builders.a_ref(UID), a_plan())
+    record = records.write_started(allocated_claims.a_ref(UID), a_plan())
     records.remove(UID)
     with pytest.raises(errors.NodeFault, match="gone"):
         records.write_completed(record, [])
@@ -138,7 +138,7 @@ def two_steps() -> planner.Plan:
 def test_a_record_can_be_narrowed_to_what_was_begun(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
-    record = records.write_started(builders.a_ref(UID), two_steps())
+    record = records.write_started(allocated_claims.a_ref(UID), two_steps())
     raw = json.loads((tmp_path / "uid-1.json").read_bytes())["record"]
     newer = {**raw, "newer": 1, "steps": [{**one, "newer": 2} for one in raw["steps"]]}
     (tmp_path / "uid-1.json").write_bytes(checkpoint.seal(newer))
@@ -151,7 +151,7 @@ def test_a_record_can_be_narrowed_to_what_was_begun(
 def test_a_record_is_put_back_as_it_was(tmp_path: Path) -> None:
     first = checkpoint.Checkpoint(tmp_path, "boot-1")
     done = first.write_completed(
-        first.write_started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
+        first.write_started(allocated_claims.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
     )
     second = checkpoint.Checkpoint(tmp_path, "boot-2")
     begun = second.write_begun(dataclasses.replace(done, facts=()))
@@ -161,16 +161,16 @@ def test_a_record_is_put_back_as_it_was(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", sorted(RECORDS.iterdir()), ids=lambda path: path.stem)
 def test_every_record_ever_written_is_read(path: Path, tmp_path: Path) -> None:
-    shutil.copy(path, tmp_path / f"{builders.UID}.json")
+    shutil.copy(path, tmp_path / f"{allocated_claims.UID}.json")
     records = checkpoint.Checkpoint(tmp_path, "boot-1")
-    record = records.read(builders.UID)
+    record = records.read(allocated_claims.UID)
     assert record is not None
     assert record.state is checkpoint.State.COMPLETED
     (device,) = record.response().devices
-    assert device.cdi_ids == (f"gpu.ration.dev/claim={builders.UID}-{device.device}",)
+    assert device.cdi_ids == (f"gpu.ration.dev/claim={allocated_claims.UID}-{device.device}",)
     assert (record.devices[0].edits.instance is not None) is ("-mig-" in device.device)
     assert records.rewrite(record) == record
-    assert (tmp_path / f"{builders.UID}.json").read_bytes() == path.read_bytes()
+    assert (tmp_path / f"{allocated_claims.UID}.json").read_bytes() == path.read_bytes()
 
 
 def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
@@ -184,7 +184,7 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
         """Another thread meets the damaged file first, and the claim is prepared anew."""
         monkeypatch.setattr(checkpoint, "_unseal", unsealed)
         assert records.read(UID) is None
-        records.write_started(builders.a_ref(UID), a_plan())
+        records.write_started(allocated_claims.a_ref(UID), a_plan())
         return unsealed(data)
 
     monkeypatch.setattr(checkpoint, "_unseal", meanwhile)
@@ -196,7 +196,7 @@ def test_a_new_record_is_not_moved_aside_for_the_damaged_one_before_it(
 def of_schema(records: checkpoint.Checkpoint, folder: Path, version: int) -> bytes:
     """A completed record as a later version may write it; the bytes of its file."""
     records.write_completed(
-        records.write_started(builders.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
+        records.write_started(allocated_claims.a_ref(UID), two_steps()), [{}, {"uuid": "MIG-1"}]
     )
     raw = json.loads((folder / "uid-1.json").read_bytes())["record"]
     later = {"version": version, "later": {"a": [1]}}
@@ -223,7 +223,7 @@ def test_a_record_of_a_version_later_than_the_next_is_neither_read_nor_touched(
     records: checkpoint.Checkpoint, tmp_path: Path
 ) -> None:
     done = records.write_completed(
-        records.write_started(builders.a_ref(UID), two_steps()), [{}, {}]
+        records.write_started(allocated_claims.a_ref(UID), two_steps()), [{}, {}]
     )
     written = of_schema(records, tmp_path, checkpoint.VERSION + 2)
     told = f"schema {checkpoint.VERSION + 2}, .* reads {checkpoint.VERSION + 1} at most"
@@ -242,11 +242,11 @@ def test_the_disk_is_waited_for_where_there_is_something_to_take_back(
 ) -> None:
     waits: list[int] = []
     monkeypatch.setattr("os.fsync", waits.append)
-    begun = records.write_started(builders.a_ref(UID), a_plan())
+    begun = records.write_started(allocated_claims.a_ref(UID), a_plan())
     assert waits == []
     records.write_completed(begun, ())
     assert len(waits) == 2, "the file, then its folder"
     waits.clear()
     with_steps = dataclasses.replace(a_plan(), steps=(steps.Step("mig-on", "mig-off-again", GPU),))
-    records.write_started(builders.a_ref(ids.ClaimUid("uid-2")), with_steps)
+    records.write_started(allocated_claims.a_ref(ids.ClaimUid("uid-2")), with_steps)
     assert len(waits) == 2

@@ -1,5 +1,4 @@
 import dataclasses
-from pathlib import Path
 
 import pytest
 
@@ -7,22 +6,17 @@ from driver import ids, names, reasons
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import tombstones
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode
+from tests.support.builders import allocated_claims
 
 POD = claims.Consumer("", "pods", "pod-1", "pod-uid")
 HOLD = claims.Consumer(names.GROUP, names.HOLD_RESOURCE, "pod-1", "pod-uid")
 GROUP = claims.Consumer("scheduling.k8s.io", "podgroups", "group-1", "group-uid")
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def reserved(*consumers: claims.Consumer) -> claims.Claim:
-    return dataclasses.replace(builders.an_allocated_claim(), consumers=consumers)
+    return dataclasses.replace(allocated_claims.an_allocated_claim(), consumers=consumers)
 
 
 def test_a_prepare_that_comes_after_unprepare_is_refused(node: gpunode.GpuNode) -> None:
@@ -68,7 +62,7 @@ def test_who_has_gone_is_not_waited_for(node: gpunode.GpuNode) -> None:
 
 
 def test_unprepare_of_what_was_prepared_leaves_no_mark(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     preparer = node.process().preparer
     for _ in range(2):
         assert isinstance(preparer.prepare(ref, gpunode.never), ports.Prepared)
@@ -77,7 +71,7 @@ def test_unprepare_of_what_was_prepared_leaves_no_mark(node: gpunode.GpuNode) ->
 
 
 def test_a_mark_is_forgotten_after_a_minute(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     preparer = node.process().preparer
     preparer.unprepare(ref)
     node.time.advance(tombstones.LIFETIME_S)

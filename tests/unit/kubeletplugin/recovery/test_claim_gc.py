@@ -7,10 +7,10 @@ import pytest
 from driver import errors
 from driver.kubeletplugin import composition, ports
 from driver.kubeletplugin.recovery import claim_gc
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode
-from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
+from tests.support.builders import allocated_claims
+from tests.support.node import shares
 
 
 class Processes:
@@ -54,7 +54,7 @@ class World:
         return self.process.preparer.unprepare(ref)
 
     def prepare(self) -> ports.ClaimRef:
-        ref = self.node.allocate(builders.an_allocated_claim())
+        ref = self.node.allocate(allocated_claims.an_allocated_claim())
         answer = self.process.preparer.prepare(ref, gpunode.never)
         assert isinstance(answer, ports.Prepared)
         return ref
@@ -77,7 +77,7 @@ def test_a_claim_that_was_deleted_is_unprepared_at_the_second_look(world: World)
     world.look()
     assert world.node.files() == {}
     (text,) = world.told
-    assert builders.UID in text
+    assert allocated_claims.UID in text
     assert "it was deleted" in text
     world.look(3)
     assert len(world.unprepared) == 1
@@ -85,15 +85,15 @@ def test_a_claim_that_was_deleted_is_unprepared_at_the_second_look(world: World)
 
 def test_a_claim_of_the_same_name_is_not_the_same_claim(world: World) -> None:
     world.prepare()
-    world.node.allocate(builders.an_allocated_claim(uid=builders.OTHER_UID))
+    world.node.allocate(allocated_claims.an_allocated_claim(uid=allocated_claims.OTHER_UID))
     world.look(2)
     assert world.node.files() == {}
-    assert builders.OTHER_UID in world.told[0]
+    assert allocated_claims.OTHER_UID in world.told[0]
 
 
 def test_a_claim_that_lost_its_allocation_keeps_its_record(world: World) -> None:
     world.prepare()
-    world.node.allocate(dataclasses.replace(builders.an_allocated_claim(), allocation=None))
+    world.node.allocate(dataclasses.replace(allocated_claims.an_allocated_claim(), allocation=None))
     world.look(5)
     assert world.node.files()
     assert not world.told
@@ -167,7 +167,7 @@ def test_an_unprepare_that_fails_is_tried_again_and_told_once(world: World) -> N
 
 
 def test_a_claim_half_done_is_reclaimed_as_well(world: World) -> None:
-    ref = world.node.allocate(builders.an_allocated_claim())
+    ref = world.node.allocate(allocated_claims.an_allocated_claim())
     with pytest.raises(gpunode.Killed):
         world.node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
     world.node.reader.claims.clear()

@@ -9,9 +9,9 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.recovery import mps_holders
 from driver.kubeletplugin.usage import claim_pods
 from driver.resources.dra import claims
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
+from tests.support.builders import allocated_claims
 
 KEY = "GPU-1"
 POD, SECOND_POD = ids.PodUid("pod-1"), ids.PodUid("pod-2")
@@ -27,7 +27,7 @@ class World:
         self.pods = {7: POD, 8: SECOND_POD}
         reader = gpunode.FakeReader()
         claim = dataclasses.replace(
-            builders.an_allocated_claim(builders.a_result("gpu-0000-53-00-0-mps")),
+            allocated_claims.an_allocated_claim(allocated_claims.a_result("gpu-0000-53-00-0-mps")),
             consumers=(claims.Consumer("", "pods", "trainer", POD),),
         )
         reader.claims[claim.key] = claim
@@ -97,7 +97,7 @@ def test_its_end_is_told_once_and_the_next_time_is_told_again(world: World) -> N
     assert world.stay(LATER) == ["MpsControlHeld"]
 
 
-def test_a_pod_of_no_known_claim_is_named_by_its_uid_and_a_process_of_none_alone(
+def test_a_pod_without_a_known_claim_is_named_by_uid(
     world: World,
 ) -> None:
     del world.pods[7]

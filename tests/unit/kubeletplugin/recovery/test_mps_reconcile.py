@@ -11,13 +11,7 @@ from driver.kubeletplugin.prepare import compute_modes
 from driver.resources.dra import claims
 from tests.fakes import gpunode
 from tests.fakes.migclaims import WHOLE
-from tests.unit.kubeletplugin.prepare import test_preparer_own_mps as own
-from tests.unit.kubeletplugin.prepare import test_preparer_shares as shares
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
+from tests.support.node import claim_mps, shares
 
 
 def a_daemon(key: str) -> mps_files.Desired:
@@ -107,11 +101,11 @@ def test_a_death_at_any_point_of_unprepare_leaves_no_setting_without_a_record(
         assert node.files() == {}
 
 
-@pytest.mark.parametrize("claim", [own.whole(WHOLE, own.OTHER), own.a_part()])
+@pytest.mark.parametrize("claim", [claim_mps.whole(WHOLE, claim_mps.OTHER), claim_mps.a_part()])
 def test_a_claims_own_daemon_that_was_forgotten_is_asked_for_again(
     node: gpunode.GpuNode, claim: claims.Claim
 ) -> None:
-    own.prepared(node, claim)
+    claim_mps.prepared(node, claim)
     before = dict(node.daemons.desired)
     node.daemons.desired.clear()
     node.daemons.fail = "no word from the supervisor"
@@ -124,8 +118,8 @@ def test_a_claims_own_daemon_that_was_forgotten_is_asked_for_again(
 def test_a_daemon_whose_claim_is_gone_ends_and_its_gpus_are_for_all_again(
     node: gpunode.GpuNode,
 ) -> None:
-    claim = own.whole(WHOLE, own.OTHER)
-    own.prepared(node, claim)
+    claim = claim_mps.whole(WHOLE, claim_mps.OTHER)
+    claim_mps.prepared(node, claim)
     (node.records / f"{claim.uid}.json").write_bytes(b"{")
     process = node.process()
     process.mend()
@@ -133,4 +127,4 @@ def test_a_daemon_whose_claim_is_gone_ends_and_its_gpus_are_for_all_again(
     shares.release(node, claim)
     assert process.mend() == ()
     assert not node.daemons.desired
-    assert set(own.modes(node)) == {0}
+    assert set(claim_mps.modes(node)) == {0}

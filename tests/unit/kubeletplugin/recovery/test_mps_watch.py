@@ -9,10 +9,10 @@ from driver.kubeletplugin import events as plugin_events
 from driver.kubeletplugin import metrics
 from driver.kubeletplugin.recovery import mps_holders, mps_watch
 from driver.kubeletplugin.usage import claim_pods
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import VERSION, a_share, prepare, release
+from tests.support.builders import allocated_claims
+from tests.support.node.shares import VERSION, a_share, prepare, release
 
 
 class Said:
@@ -159,13 +159,13 @@ def test_a_daemon_that_was_replaced_before_the_first_look_is_told_too(world: Wor
 def test_a_claim_with_several_gpus_under_its_daemon_is_told_once(world: World) -> None:
     sharing = {"apiVersion": VERSION, "kind": "GpuConfig", "sharing": {"strategy": "MPS"}}
     names = ("gpu-0000-53-00-0", "gpu-0000-64-00-0")
-    results = (builders.a_result(one, request=f"r{at}") for at, one in enumerate(names))
-    prepare(world.node, builders.an_allocated_claim(*results, configs=[sharing]))
+    results = (allocated_claims.a_result(one, request=f"r{at}") for at, one in enumerate(names))
+    prepare(world.node, allocated_claims.an_allocated_claim(*results, configs=[sharing]))
     world.said.state, world.said.problem = mps_files.State.FAILED, "it ended"
     assert world.look() == [("one", "MpsFailed")]
 
 
-def test_a_client_that_waits_behind_another_user_is_told_to_each_claim_while_it_is_news(
+def test_a_client_blocked_by_another_user_is_reported_once_on_each_claim(
     world: World,
 ) -> None:
     for number in (1, 2):

@@ -9,11 +9,6 @@ from tests.fakes import gpunode
 from tests.fakes.migclaims import EIGHTH, HALF, WHOLE, a_claim, mig_of, prepared
 
 
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
-
-
 def lose(node: gpunode.GpuNode) -> None:
     node.nvml.machine.lose(node.nvml.machine.gpus[0])
 
@@ -38,7 +33,7 @@ def owed(node: gpunode.GpuNode) -> list[Path]:
     return list((node.base / "state/mig-owed").glob("*"))
 
 
-def test_mig_of_a_claim_that_ended_while_its_gpu_was_lost_is_off_once_it_is_back(
+def test_a_lost_gpus_mig_is_disabled_on_return_if_its_claim_ended(
     node: gpunode.GpuNode,
 ) -> None:
     process = ended_while_lost(node)

@@ -1,6 +1,5 @@
 import json
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -8,17 +7,12 @@ from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import checkpoint
 from driver.kubeletplugin.recovery import recovery
 from simulator import machine, profile
-from tests import builders
 from tests.fakes import gpunode, nvml
-
-
-@pytest.fixture
-def node(tmp_path: Path) -> gpunode.GpuNode:
-    return gpunode.GpuNode(tmp_path)
+from tests.support.builders import allocated_claims
 
 
 def prepare(node: gpunode.GpuNode) -> ports.ClaimRef:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     assert isinstance(node.process().preparer.prepare(ref, gpunode.never), ports.Prepared)
     return ref
 
@@ -27,7 +21,11 @@ def test_what_stands_as_recorded_is_kept(node: gpunode.GpuNode) -> None:
     prepare(node)
     before = node.files()
     report = node.process().recover()
-    assert (report.unchanged, report.is_complete, node.files()) == ([builders.UID], True, before)
+    assert (report.unchanged, report.is_complete, node.files()) == (
+        [allocated_claims.UID],
+        True,
+        before,
+    )
 
 
 def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -> None:
@@ -35,7 +33,7 @@ def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -
     before = node.files()
     node.spec_path().unlink()
     node.reader.down = True
-    assert node.process().recover().restored == [builders.UID]
+    assert node.process().recover().restored == [allocated_claims.UID]
     assert node.files() == before
 
 
@@ -65,13 +63,13 @@ def test_a_spec_that_cannot_be_put_back_is_named_and_tried_again(node: gpunode.G
     shutil.rmtree(node.cdi)
     node.cdi.write_text("a file where the folder should be")
     (problem,) = put_back(node)
-    assert problem.startswith(f"CDI spec of claim {builders.UID}: write ")
+    assert problem.startswith(f"CDI spec of claim {allocated_claims.UID}: write ")
     node.cdi.unlink()
     assert put_back(node) == ()
     assert node.files() == before
 
 
-def test_a_spec_of_a_driver_or_toolkit_that_was_replaced_is_renewed_and_only_then(
+def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
     node: gpunode.GpuNode,
 ) -> None:
     hook = node.host / "usr/bin/nvidia-cdi-hook"
@@ -100,7 +98,7 @@ def test_while_a_driver_is_replaced_specs_stay_as_they_are(node: gpunode.GpuNode
     before = node.spec_path().read_bytes()
     away = node.root.rename(node.root.with_name("away"))
     (problem,) = put_back(node)
-    assert problem.startswith(f"CDI spec of claim {builders.UID}: ")
+    assert problem.startswith(f"CDI spec of claim {allocated_claims.UID}: ")
     assert node.spec_path().read_bytes() == before
     away.rename(node.root)
     assert put_back(node) == ()
@@ -134,7 +132,7 @@ def test_after_a_reboot_minors_are_looked_up_anew(node: gpunode.GpuNode) -> None
         machine.Machine(old.profile.model_copy(update={"gpus": turned}), old.seed)
     )
     node.boot = "boot-2"
-    assert node.process().recover().restored == [builders.UID]
+    assert node.process().recover().restored == [allocated_claims.UID]
     (device,) = json.loads(node.spec_path().read_bytes())["devices"]
     assert device["containerEdits"]["deviceNodes"][0]["path"] == "/dev/nvidia7"
 
@@ -143,11 +141,11 @@ def test_specs_that_a_power_cut_tore_or_brought_back_do_not_last(node: gpunode.G
     prepare(node)
     expected = node.spec_path().read_bytes()
     node.spec_path().write_bytes(b"")
-    node.spec_path(builders.OTHER_UID).write_bytes(expected)
+    node.spec_path(allocated_claims.OTHER_UID).write_bytes(expected)
     node.boot = "boot-2"
     node.process().recover()
     assert node.spec_path().read_bytes() == expected
-    assert not node.spec_path(builders.OTHER_UID).exists()
+    assert not node.spec_path(allocated_claims.OTHER_UID).exists()
 
 
 def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.GpuNode) -> None:
@@ -157,7 +155,7 @@ def test_after_a_reboot_prepare_does_the_same_without_recovery(node: gpunode.Gpu
     process = node.process()
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert node.spec_path().exists()
-    assert process.recover().unchanged == [builders.UID]
+    assert process.recover().unchanged == [allocated_claims.UID]
 
 
 def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) -> None:
@@ -165,7 +163,7 @@ def test_a_gpu_that_did_not_come_back_leaves_no_old_spec(node: gpunode.GpuNode) 
     node.nvml.machine.lose(node.nvml.machine.gpus[0])
     node.boot = "boot-2"
     report = node.process().recover()
-    assert list(report.failed) == [builders.UID]
+    assert list(report.failed) == [allocated_claims.UID]
     assert not report.is_complete
     assert not node.spec_path().exists()
 
@@ -177,10 +175,10 @@ def test_what_could_not_be_restored_is_restored_once_the_driver_is_up(
     node.spec_path().unlink()
     node.nvml.absent = True
     process = node.process()
-    assert list(process.recover().failed) == [builders.UID]
+    assert list(process.recover().failed) == [allocated_claims.UID]
     node.nvml.absent = False
     process.gpus.refresh()
-    assert process.recover().restored == [builders.UID]
+    assert process.recover().restored == [allocated_claims.UID]
 
 
 def test_specs_and_temporary_files_without_a_record_go_and_foreign_specs_stay(
@@ -190,10 +188,10 @@ def test_specs_and_temporary_files_without_a_record_go_and_foreign_specs_stay(
     keep = node.files()
     foreign = node.cdi / "k8s.gpu.nvidia.com-claim_x.json"
     foreign.write_bytes(b"{}")
-    node.spec_path(builders.OTHER_UID).write_bytes(b"{}")
+    node.spec_path(allocated_claims.OTHER_UID).write_bytes(b"{}")
     (node.records / ".abc.json.new").write_bytes(b"torn")
     report = node.process().recover()
-    assert report.orphans == [builders.OTHER_UID, "abc"]
+    assert report.orphans == [allocated_claims.OTHER_UID, "abc"]
     assert node.files() == {**keep, str(foreign.relative_to(node.base)): b"{}"}
 
 
@@ -202,25 +200,25 @@ def test_a_damaged_record_keeps_its_spec_until_unprepare(node: gpunode.GpuNode) 
     (record,) = node.records.iterdir()
     record.write_bytes(b"{")
     process = node.process()
-    assert process.recover().damaged == [builders.UID]
-    assert process.recover().damaged == [builders.UID]
+    assert process.recover().damaged == [allocated_claims.UID]
+    assert process.recover().damaged == [allocated_claims.UID]
     assert node.spec_path().exists()
     process.preparer.unprepare(ref)
     assert not node.spec_path().exists()
 
 
 def test_a_half_done_claim_is_rolled_back(node: gpunode.GpuNode) -> None:
-    ref = node.allocate(builders.an_allocated_claim())
+    ref = node.allocate(allocated_claims.an_allocated_claim())
     with pytest.raises(gpunode.Killed):
         node.process(gpunode.DiesAt(3)).preparer.prepare(ref, gpunode.never)
-    assert node.process().recover().rolled_back == [builders.UID]
+    assert node.process().recover().rolled_back == [allocated_claims.UID]
     assert node.files() == {}
 
 
 def test_nothing_is_served_beside_a_record_of_a_version_too_new(node: gpunode.GpuNode) -> None:
     prepare(node)
     process = node.process()
-    path = node.records / f"{builders.UID}.json"
+    path = node.records / f"{allocated_claims.UID}.json"
     raw = json.loads(path.read_bytes())["record"]
     path.write_bytes(checkpoint.seal({**raw, "version": checkpoint.VERSION + 2}))
     before = node.files()

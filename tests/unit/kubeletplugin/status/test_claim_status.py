@@ -8,9 +8,9 @@ from driver import errors, ids, names, reasons
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.status import claim_status as claim_statuses
 from driver.resources.dra import claims, device_status
-from tests import objects
 from tests.fakes import claim_status
 from tests.fakes import clock as clocks
+from tests.support.builders import objects
 
 REF = ports.ClaimRef("default", "claim", ids.ClaimUid(objects.uid_of("claim")))
 READY = ports.ConditionUpdate(
@@ -187,7 +187,7 @@ def test_trouble_is_told_once_and_tried_again_ever_later(world: World) -> None:
     assert [one["event"] for one in logs] == ["conditions not written"]
 
 
-def test_a_word_that_comes_while_an_older_one_cannot_be_written_is_the_one_that_counts(
+def test_a_newer_status_replaces_an_older_one_that_cannot_be_written(
     world: World,
 ) -> None:
     world.api.trouble = [errors.Unreachable(0, "", "connection refused")]

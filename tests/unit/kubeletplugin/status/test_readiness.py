@@ -76,7 +76,7 @@ def test_a_claim_that_is_prepared_or_unprepared_is_not_looked_at_any_more(world:
     assert world.said() == [STILL_NO, STILL_NO]
 
 
-def test_a_claim_is_said_to_be_ready_at_the_next_look_unless_it_is_gone_by_then(
+def test_a_claim_is_reported_ready_at_the_next_check_unless_deleted(
     world: World,
 ) -> None:
     world.refusals.set_prepared(REF)

@@ -46,7 +46,7 @@ def test_the_last_look_at_work_is_kept_and_the_largest_memory_in_whole_mib() -> 
     assert activity.summarize(found).peak_bytes == 2 * MIB
 
 
-def test_what_was_never_at_work_was_so_when_it_was_prepared_if_that_was_seen() -> None:
+def test_a_never_active_claims_last_use_is_its_prepare_if_observed() -> None:
     assert activity.new_history("09:00", fresh=True).last_busy == "09:00"
     assert activity.new_history("09:00", fresh=False).last_busy == ""
 

@@ -98,7 +98,7 @@ def test_a_pod_may_join_claims_that_came_apart() -> None:
     assert found[C].others == (A, B)
 
 
-def test_a_claim_that_was_given_no_amount_is_not_judged_nor_who_is_counted_with_it() -> None:
+def test_a_claim_without_an_amount_and_those_counted_with_it_are_not_judged() -> None:
     found = uses({A: 0, B: 10, C: 10}, {A: {P}, B: {P}, C: {Q}}, held(1, 50))
     assert list(found) == [C]
 
@@ -131,7 +131,7 @@ def test_it_is_over_at_the_first_look_within_the_share() -> None:
     assert usage.next_episode(told, a_use(20), 20) == (usage.Episode(), usage.UsageChange.ENDED)
 
 
-def test_it_is_told_again_when_it_grew_by_a_tenth_of_the_share_and_time_has_passed() -> None:
+def test_overuse_is_reported_again_after_a_tenth_more_and_some_time() -> None:
     told = usage.Episode(2, 30 * GIB, 100)
     assert usage.next_episode(told, a_use(40), 399)[1] is usage.UsageChange.NOTHING
     assert usage.next_episode(told, a_use(31.9), 400)[1] is usage.UsageChange.NOTHING

@@ -12,10 +12,10 @@ from driver.kubeletplugin import metrics, ports
 from driver.kubeletplugin.usage import usage_watch
 from driver.resources.dra import claims
 from simulator import control
-from tests import builders
 from tests.fakes import clock as fake_clock
 from tests.fakes import gpunode, plugin_shell, users
-from tests.unit.kubeletplugin.prepare.test_preparer_shares import GPU, a_share, prepare, release
+from tests.support.builders import allocated_claims
+from tests.support.node.shares import GPU, a_share, prepare, release
 
 GIB = 1 << 30
 POD, OTHER, STRANGER = (ids.PodUid(f"pod-{name}") for name in ("mine", "other", "stranger"))
@@ -214,7 +214,7 @@ def test_the_condition_holds_once_the_claim_keeps_to_its_share_of_every_gpu(worl
 
 
 def test_nobody_who_shares_nothing_costs_a_call(world: World) -> None:
-    prepare(world.node, builders.an_allocated_claim())
+    prepare(world.node, allocated_claims.an_allocated_claim())
     world.process(1, 70)
     assert world.look(3) == []
     assert (world.users.asked, world.node.reader.reads) == ([], 1)
@@ -319,7 +319,7 @@ def test_while_a_pod_is_not_known_an_episode_neither_ends_nor_begins(world: Worl
     assert world.look() == [("claim-1", "ShareKept")]
 
 
-def test_a_claim_that_is_gone_from_the_api_has_no_pods_but_those_that_were_known(
+def test_a_claim_deleted_from_the_api_keeps_its_known_pods(
     world: World,
 ) -> None:
     claim = world.claim(1, POD)

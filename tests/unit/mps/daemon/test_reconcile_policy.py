@@ -196,7 +196,7 @@ def test_a_daemon_that_was_told_to_go_has_its_time_and_is_then_killed(
     )
 
 
-def test_a_server_that_its_last_client_left_is_ended_before_the_next_one_has_it() -> None:
+def test_an_mps_server_without_clients_is_renewed_before_its_next_client() -> None:
     idle = control.DaemonStatus(LIMITS, (control.Server(7, "ACTIVE", LIMITS),))
     fresh = living(idle)
     assert reconcile_policy.decide(WANTED, fresh).act == "rest"

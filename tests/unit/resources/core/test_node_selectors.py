@@ -2,7 +2,7 @@ import pytest
 
 from driver import ids
 from driver.resources.core import node_selectors
-from tests import objects
+from tests.support.builders import objects
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
 

@@ -1,7 +1,7 @@
 from typing import Any
 
 from driver.resources.core import pods
-from tests import objects
+from tests.support.builders import objects
 
 
 def container(name: str = "main", **requests: str) -> objects.Raw:

@@ -4,7 +4,7 @@ import pytest
 
 from driver import names
 from driver.resources.core import pods
-from tests import objects
+from tests.support.builders import objects
 
 
 def requests_of(**spec: Any) -> dict[str, int]:

@@ -1,7 +1,7 @@
 from typing import Any
 
 from driver.resources.core import pods, volumes
-from tests import objects
+from tests.support.builders import objects
 
 
 def a_claim(**spec: Any) -> volumes.VolumeClaim:

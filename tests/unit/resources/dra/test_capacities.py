@@ -3,7 +3,7 @@ import pytest
 from driver import errors
 from driver.resources import quantities
 from driver.resources.dra import capacities
-from tests import objects
+from tests.support.builders import objects
 
 VALUES = {"default": "10Gi", "validValues": ["10Gi", "20Gi", "40Gi"]}
 RANGE = {"default": "8Gi", "validRange": {"min": "4Gi", "max": "40Gi", "step": "4Gi"}}

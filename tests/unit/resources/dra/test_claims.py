@@ -1,6 +1,6 @@
 from driver.resources import quantities
 from driver.resources.dra import claims
-from tests import objects
+from tests.support.builders import objects
 
 
 def allocation(*devices: str | objects.Raw) -> claims.Allocation:

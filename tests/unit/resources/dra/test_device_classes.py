@@ -2,7 +2,7 @@ import pytest
 
 from driver import errors
 from driver.resources.dra import device_classes
-from tests import objects
+from tests.support.builders import objects
 
 
 def test_a_class_whose_configuration_is_nested_too_deeply_is_refused() -> None:

@@ -8,7 +8,7 @@ from driver import ids
 from driver.resources.core import nodes
 from driver.resources.dra import pools as dra_pools
 from driver.resources.dra import slices
-from tests import objects
+from tests.support.builders import objects
 
 NODE = objects.node("node-a")
 
@@ -124,7 +124,7 @@ def test_a_node_that_no_device_names_does_not_reach_the_pool() -> None:
     assert reached(raw) is None
 
 
-def test_a_name_twice_spoils_the_pool_for_a_node_that_reaches_one_of_them_too() -> None:
+def test_a_duplicate_device_name_invalidates_the_pool_for_every_reaching_node() -> None:
     """As with kube-scheduler: slices are looked at whole."""
     devices = [objects.a_device("x", nodeName=name) for name in ("node-a", "node-b")]
     raw = objects.a_far_slice(devices, perDeviceNodeSelection=True)
@@ -137,7 +137,7 @@ def test_a_pool_of_which_a_device_makes_binding_wait_says_so() -> None:
     assert not made(objects.a_slice("node-a", 2)).has_binding_conditions
 
 
-def test_what_a_slice_says_of_where_it_is_used_is_not_for_its_devices_alone() -> None:
+def test_a_slices_node_applies_to_its_devices_unless_they_select_their_own() -> None:
     one = slices.parse(objects.a_slice("node-a", 1))
     assert (one.node, one.device_reach(one.devices[0]).node) == ("node-a", "node-a")
     far = slices.parse(

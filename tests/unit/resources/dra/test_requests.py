@@ -4,7 +4,7 @@ import pytest
 
 from driver import errors
 from driver.resources.dra import requests as dra_requests
-from tests import objects
+from tests.support.builders import objects
 
 
 def read(*requests: objects.Raw, **more: object) -> dra_requests.ClaimSpec:

@@ -8,7 +8,7 @@ import pytest
 from driver import errors
 from driver.resources import quantities
 from driver.resources.dra import slices
-from tests import objects
+from tests.support.builders import objects
 
 DEVICE: dict[str, Any] = {
     "name": "gpu-0-mig-1g10gb-0",

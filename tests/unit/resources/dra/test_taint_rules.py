@@ -4,7 +4,7 @@ import pytest
 
 from driver import errors
 from driver.resources.dra import taint_rules
-from tests import objects
+from tests.support.builders import objects
 
 
 def a_rule(name: str = "rule", selector: Any = None, **taint: Any) -> taint_rules.TaintRule:

@@ -4,7 +4,7 @@ from driver import errors, names
 from driver.api import v1alpha1
 from driver.resources.dra import claims
 from driver.resources.sharing import allocation_config
-from tests import objects
+from tests.support.builders import objects
 
 
 def allocation(*configs: objects.Raw) -> claims.Allocation:

@@ -34,7 +34,7 @@ def test_devices_stand_in_the_order_of_their_uuids() -> None:
     assert found.environment == {}
 
 
-def test_a_limit_for_all_yields_to_one_for_a_device_by_its_place_or_uuid() -> None:
+def test_a_limit_by_device_index_or_uuid_overrides_the_default_limit() -> None:
     each = {"1": "10Gi"}
     found = own(*GPUS, pinnedMemory="4Gi", pinnedMemoryPerDevice=each, activeThreadPercentage=50)
     assert found.limits == {0: 4 * GIB, 1: 10 * GIB}

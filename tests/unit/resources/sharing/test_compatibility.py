@@ -6,7 +6,7 @@ from driver import reasons
 from driver.api import v1alpha1
 from driver.resources import quantities
 from driver.resources.sharing import compatibility, multi_user
-from tests import builders
+from tests.support.builders import allocated_claims
 
 MPS = v1alpha1.GpuConfig(sharing=v1alpha1.MpsSharing())
 LONG = v1alpha1.GpuConfig(
@@ -18,7 +18,7 @@ def given(
     sharing: str = "mps", config: v1alpha1.GpuConfig | None = None
 ) -> compatibility.SharingTerms:
     result = dataclasses.replace(
-        builders.a_result("gpu-0000-53-00-0-mps"),
+        allocated_claims.a_result("gpu-0000-53-00-0-mps"),
         consumed={"memory": quantities.parse("20Gi"), "compute": quantities.parse("25")},
     )
     found = compatibility.result_terms(result, sharing, "team-a", config or v1alpha1.GpuConfig())
@@ -34,7 +34,7 @@ def test_a_share_is_what_the_allocation_gave() -> None:
 
 def test_a_configuration_of_the_other_way_of_sharing_is_refused() -> None:
     found = compatibility.result_terms(
-        builders.a_result("gpu-0000-53-00-0-mps"), "mps", "team-a", LONG
+        allocated_claims.a_result("gpu-0000-53-00-0-mps"), "mps", "team-a", LONG
     )
     assert isinstance(found, compatibility.Conflict)
     assert found.reason is reasons.Reason.CONFIG_INVALID
@@ -96,7 +96,7 @@ def test_a_share_isolates_as_much_as_is_needed_or_is_refused(
     isolation: v1alpha1.Isolation, enough: set[str]
 ) -> None:
     need = v1alpha1.SliceConfig(isolation=isolation)
-    share = builders.a_result("gpu-0000-53-00-0-mps")
+    share = allocated_claims.a_result("gpu-0000-53-00-0-mps")
     for sharing in ("mps", "time-slicing"):
         found = compatibility.check_isolation(share, sharing, need)
         assert (found is None) == (sharing in enough)
@@ -111,7 +111,7 @@ def several(
     server: multi_user.MpsServer,
 ) -> compatibility.SharingTerms | compatibility.Conflict:
     sharing = v1alpha1.MpsSharing(mps=v1alpha1.Mps(multiUser=asked))
-    share = builders.a_result("gpu-0000-53-00-0-mps")
+    share = allocated_claims.a_result("gpu-0000-53-00-0-mps")
     return compatibility.result_terms(
         share, "mps", "team-a", v1alpha1.GpuConfig(sharing=sharing), server
     )

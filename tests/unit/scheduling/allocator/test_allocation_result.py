@@ -8,8 +8,9 @@ from driver.resources.core import node_selectors, nodes
 from driver.resources.dra import claims
 from driver.scheduling.allocator import allocation_result
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
-from tests.allocating import decide, placed, workload
+from tests.support import snapshots
+from tests.support.allocation import decide, placed, workload
+from tests.support.builders import objects
 
 STAMP = "2026-11-21T09:00:00Z"
 NODE = ids.NodeName("node-a")
@@ -23,7 +24,7 @@ def allocated(view: snapshot.Snapshot, *found: claims.Claim) -> list[claims.Allo
 
 def test_each_claim_of_a_pod_has_its_own_devices_and_the_time() -> None:
     one, two = objects.claim("one"), objects.claim("two", objects.a_request("b", 2))
-    first, second = allocated(worlds.fleet({"node-a": 3}), one, two)
+    first, second = allocated(snapshots.fleet({"node-a": 3}), one, two)
     assert [(r.request, r.device.device) for r in first.results] == [("gpu", "gpu-0")]
     assert [(r.request, r.device.device) for r in second.results] == [
         ("b", "gpu-1"),
@@ -34,18 +35,18 @@ def test_each_claim_of_a_pod_has_its_own_devices_and_the_time() -> None:
 
 def test_a_result_says_which_alternative_it_is_of() -> None:
     several = objects.first_available("gpu", objects.a_way("nine", 9), objects.a_way("one"))
-    (made,) = allocated(worlds.fleet({"node-a": 2}), objects.claim("c", several))
+    (made,) = allocated(snapshots.fleet({"node-a": 2}), objects.claim("c", several))
     assert [one.request for one in made.results] == ["gpu/one"]
 
 
 def test_tolerations_and_administrative_access_are_copied_as_they_were_asked() -> None:
     toleration = {"key": "sick", "operator": "Exists", "tolerationSeconds": 30}
     request = objects.a_request(tolerations=[toleration], adminAccess=True)
-    (made,) = allocated(worlds.fleet({"node-a": 1}), objects.claim("c", request))
+    (made,) = allocated(snapshots.fleet({"node-a": 1}), objects.claim("c", request))
     (result,) = claims.render_allocation(made)["devices"]["results"]  # type: ignore[index]
     assert result == {
         "request": "gpu",
-        "driver": worlds.DRIVER,
+        "driver": snapshots.DRIVER,
         "pool": "node-a",
         "device": "gpu-0",
         "adminAccess": True,
@@ -57,7 +58,7 @@ def test_the_conditions_that_binding_waits_for_are_copied_from_the_device() -> N
     device = objects.a_device(
         "gpu-0", bindingConditions=["Attached"], bindingFailureConditions=["Broken"]
     )
-    (made,) = allocated(worlds.view(objects.a_slice("node-a", [device])), objects.claim())
+    (made,) = allocated(snapshots.view(objects.a_slice("node-a", [device])), objects.claim())
     (result,) = made.results
     assert (result.binding, result.failing) == (("Attached",), ("Broken",))
     (shown,) = claims.render_allocation(made)["devices"]["results"]  # type: ignore[index]
@@ -66,11 +67,11 @@ def test_the_conditions_that_binding_waits_for_are_copied_from_the_device() -> N
 
 
 def part(name: str, count: int = 1) -> objects.Raw:
-    return objects.a_request(name, count, deviceClassName=worlds.ANY)
+    return objects.a_request(name, count, deviceClassName=snapshots.ANY)
 
 
 def test_each_share_has_an_id_of_its_own_the_same_every_time() -> None:
-    view = worlds.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
+    view = snapshots.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
     claim = objects.claim("c", part("a"), part("b"))
     other = objects.claim("d", part("a"))
     found = [result.share_id for one in allocated(view, claim, other) for result in one.results]
@@ -82,7 +83,7 @@ def test_each_share_has_an_id_of_its_own_the_same_every_time() -> None:
 
 def test_a_share_says_what_it_takes_and_a_whole_device_nothing() -> None:
     found = [objects.a_share_device("ts"), objects.a_device("gpu-0")]
-    view = worlds.view(objects.a_slice("node-a", found))
+    view = snapshots.view(objects.a_slice("node-a", found))
     (made,) = allocated(view, objects.claim("c", part("both", 2)))
     whole, share = sorted(made.results, key=lambda one: one.device.device)
     assert {name: one.text for name, one in share.consumed.items()} == {"memory": "8Gi"}
@@ -106,7 +107,7 @@ def labelled(**labels: str) -> nodes.Node:
 def reach_of(
     *found: objects.Raw, count: int = 1, **labels: str
 ) -> node_selectors.NodeSelector | None:
-    view = worlds.view(*found, more_nodes=[labelled(**labels)])
+    view = snapshots.view(*found, more_nodes=[labelled(**labels)])
     (made,) = allocated(view, objects.claim("c", objects.a_request(count=count)))
     return made.selector
 
@@ -172,7 +173,7 @@ def configs_of(*requests: objects.Raw, config: Any = ()) -> list[tuple[bool, tup
     """Of each entry: whether it is the class's, its requests, its value."""
     one = objects.device_class("one", "true", config=[opaque("class-one"), opaque("class-one-b")])
     two = objects.device_class("two", "true", config=[opaque("class-two")])
-    view = worlds.view(objects.a_slice("node-a", 4), found_classes=[one, two])
+    view = snapshots.view(objects.a_slice("node-a", 4), found_classes=[one, two])
     (made,) = allocated(view, objects.claim("c", *requests, config=config))
     return [
         (entry.from_class, entry.requests, str(entry.opaque["parameters"]["value"]))  # type: ignore[index]

@@ -12,7 +12,8 @@ from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.explain import holders, without_pods
 from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 A = ids.NodeName("node-a")
 OURS = "ration-system"
@@ -21,7 +22,7 @@ TOLERANT = [{"operator": "Exists"}]
 
 
 def view(node: nodes.Node, *there: pods.Pod) -> cluster_state.ClusterState:
-    made = cluster_state.ClusterState(worlds.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
+    made = cluster_state.ClusterState(snapshots.DRIVER, cluster_state.NodeMarkers(OURS, LEAVING))
     made.set_node(node.name, node)
     for pod in there:
         made.set_pod(pod.key, pod)

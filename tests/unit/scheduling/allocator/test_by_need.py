@@ -10,11 +10,12 @@ from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs
 from hack.chart import helm
-from tests import neighbours, objects, worlds
-from tests.allocating import NODE, decide, devices, placed, workload
 from tests.fakes import simulated_pool
+from tests.support import snapshots
+from tests.support.allocation import NODE, decide, devices, placed, workload
+from tests.support.builders import objects, shared_claims
 
-NO_POLICY = settings.Settings(ranking.PolicyChain([]), worlds.DECIDING.rules)
+NO_POLICY = settings.Settings(ranking.PolicyChain([]), snapshots.DECIDING.rules)
 
 
 def mig(name: str, memory: str, **more: object) -> objects.Raw:
@@ -24,27 +25,27 @@ def mig(name: str, memory: str, **more: object) -> objects.Raw:
 
 def asking(isolation: str = "limits", count: int = 1, **amounts: str) -> claims.Claim:
     more = {"capacity": {"requests": amounts}} if amounts else {}
-    part = objects.a_request("part", count, deviceClassName=worlds.ANY, **more)
+    part = objects.a_request("part", count, deviceClassName=snapshots.ANY, **more)
     return objects.claim("c", part, config=[objects.a_config("SliceConfig", isolation=isolation)])
 
 
-SHARE = objects.a_share_device("mps", neighbours.MPS)
+SHARE = objects.a_share_device("mps", shared_claims.MPS)
 
 
 def test_a_share_of_what_is_asked_goes_before_a_larger_part() -> None:
-    view = worlds.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
+    view = snapshots.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
     assert devices(decide(view, asking(memory="20Gi"))) == ["mps"]
     assert devices(decide(view, asking("hardware", memory="20Gi"))) == ["half"]
 
 
 def test_a_part_that_is_smaller_goes_before_a_share() -> None:
-    view = worlds.view(objects.a_slice("node-a", [SHARE, mig("small", "5Gi")]))
+    view = snapshots.view(objects.a_slice("node-a", [SHARE, mig("small", "5Gi")]))
     assert devices(decide(view, asking())) == ["small"]
     assert devices(decide(view, asking(memory="7Gi"))) == ["mps"]
 
 
 def test_the_node_where_least_is_taken_is_chosen_and_the_event_says_so() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", [mig("half", "40Gi")]), objects.a_slice("node-b", [SHARE])
     )
     answer = placed(decide(view, asking(memory="20Gi")))
@@ -59,41 +60,41 @@ def test_the_node_where_least_is_taken_is_chosen_and_the_event_says_so() -> None
 
 
 def test_without_a_policy_the_least_is_taken_all_the_same() -> None:
-    view = worlds.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
+    view = snapshots.view(objects.a_slice("node-a", [mig("half", "40Gi"), SHARE]))
     answer = dra_allocator.allocate(view, workload(asking(memory="20Gi")), NO_POLICY)
     assert devices(answer) == ["mps"]
 
 
 def test_of_several_parts_the_smallest_are_taken_first() -> None:
     found = [mig("large", "40Gi"), mig("small", "10Gi"), mig("middle", "20Gi")]
-    view = worlds.view(objects.a_slice("node-a", found))
+    view = snapshots.view(objects.a_slice("node-a", found))
     assert devices(decide(view, asking("hardware", 2))) == ["small", "middle"]
 
 
 def test_a_request_that_names_its_kind_is_placed_by_the_policies_alone() -> None:
     """Spread leaves alone the node that is in use, whatever is taken of memory."""
     busy = [mig("small", "10Gi"), objects.a_device("gpu-0")]
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", busy),
         objects.a_slice("node-b", [mig("large", "40Gi")]),
-        taken=[worlds.holding("x", "node-a", "gpu-0")],
+        taken=[snapshots.holding("x", "node-a", "gpu-0")],
     )
-    spread = settings.Settings(ranking.parse_policies("spread"), worlds.DECIDING.rules)
-    text = f'device.attributes["{worlds.DRIVER}"].type == "mig"'
-    plain = objects.claim("c", objects.a_request("part", 1, text, deviceClassName=worlds.ANY))
+    spread = settings.Settings(ranking.parse_policies("spread"), snapshots.DECIDING.rules)
+    text = f'device.attributes["{snapshots.DRIVER}"].type == "mig"'
+    plain = objects.claim("c", objects.a_request("part", 1, text, deviceClassName=snapshots.ANY))
     assert placed(dra_allocator.allocate(view, workload(plain), spread)).node == "node-b"
     by_need = asking("hardware")
     assert placed(dra_allocator.allocate(view, workload(by_need), spread)).node == "node-a"
 
 
 def test_an_alternative_that_is_preferred_goes_before_what_takes_less() -> None:
-    large = f'device.attributes["{worlds.DRIVER}"].profile == "large"'
+    large = f'device.attributes["{snapshots.DRIVER}"].profile == "large"'
     ways = (
-        objects.a_way("large", 1, large, deviceClassName=worlds.ANY),
-        objects.a_way("any", deviceClassName=worlds.ANY),
+        objects.a_way("large", 1, large, deviceClassName=snapshots.ANY),
+        objects.a_way("any", deviceClassName=snapshots.ANY),
     )
     found = [mig("one", "10Gi", profile="small"), mig("two", "40Gi", profile="large")]
-    view = worlds.view(objects.a_slice("node-a", found))
+    view = snapshots.view(objects.a_slice("node-a", found))
     config = [objects.a_config("SliceConfig")]
     claim = objects.claim("c", objects.first_available("part", *ways), config=config)
     assert devices(decide(view, claim)) == ["two"]
@@ -105,8 +106,8 @@ def test_the_example_gets_what_it_says() -> None:
     pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
     found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     more = [one for one in installed if one.name.startswith("gpu-")]
-    view = worlds.view(*found, found_classes=more)
-    known = configs.ClusterFacts(worlds.DRIVER, {one.name: one for one in installed})
+    view = snapshots.view(*found, found_classes=more)
+    known = configs.ClusterFacts(snapshots.DRIVER, {one.name: one for one in installed})
     given: dict[str, str] = {}
     for raw in helm.objects(Path("examples/by-need/gpu-slice.yaml").read_text()):
         if raw["kind"] == "ResourceClaimTemplate":

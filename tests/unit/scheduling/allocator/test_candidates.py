@@ -3,8 +3,9 @@ import pytest
 from driver import ids, names, reasons
 from driver.scheduling.allocator import candidates
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
-from tests.allocating import NODE, OURS, offered, wants
+from tests.support import snapshots
+from tests.support.allocation import NODE, OURS, offered, wants
+from tests.support.builders import objects
 
 Reason = reasons.Reason
 SHARE = objects.a_share_device("ts-0")
@@ -14,7 +15,7 @@ FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 def offer_of(
     view: snapshot.Snapshot, *selectors: str, judge: candidates.DeviceFilter = OURS, **body: object
 ) -> candidates.RequestCandidates:
-    request = objects.a_request("gpu", 1, *selectors, **{"deviceClassName": worlds.ANY, **body})
+    request = objects.a_request("gpu", 1, *selectors, **{"deviceClassName": snapshots.ANY, **body})
     (want,) = wants(view, objects.claim("c", request))
     return offered(view, want.subrequests[0], judge)
 
@@ -26,12 +27,12 @@ def devices(view: snapshot.Snapshot, found: candidates.RequestCandidates) -> lis
 
 def only(device: objects.Raw, *taken: objects.Raw | str) -> snapshot.Snapshot:
     """A node of one device that claims have, or shares of it."""
-    held = [worlds.holding(f"x-{at}", "node-a", one) for at, one in enumerate(taken)]
-    return worlds.view(objects.a_slice("node-a", [device]), taken=held)
+    held = [snapshots.holding(f"x-{at}", "node-a", one) for at, one in enumerate(taken)]
+    return snapshots.view(objects.a_slice("node-a", [device]), taken=held)
 
 
 def test_devices_stand_in_the_order_of_pools_slices_and_devices() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", [objects.a_device("d")], resourceSliceCount=2, part=1),
         objects.a_slice(
             "node-a", [objects.a_device("z"), objects.a_device("b")], resourceSliceCount=2
@@ -98,7 +99,7 @@ def test_a_device_or_slice_that_says_more_than_is_weighed_is_left_alone() -> Non
     ).rejection_counts == ((Reason.DEVICE_BEYOND, 1),)
     raw = objects.a_slice("node-a", 2)
     raw["spec"]["mixins"] = [{"name": "x"}]
-    assert offer_of(worlds.view(raw)).rejection_counts == ((Reason.DEVICE_BEYOND, 2),)
+    assert offer_of(snapshots.view(raw)).rejection_counts == ((Reason.DEVICE_BEYOND, 2),)
 
 
 def test_more_reasons_may_be_given_by_the_driver() -> None:
@@ -146,7 +147,7 @@ def test_of_a_device_that_is_not_shared_nothing_is_taken() -> None:
 def test_all_is_every_device_that_matches() -> None:
     zero = f'device.attributes["{names.DRIVER}"].numa == 0'
     look = [objects.with_values(objects.a_device(f"gpu-{n}"), numa=n % 2) for n in range(4)]
-    view = worlds.view(objects.a_slice("node-a", look))
+    view = snapshots.view(objects.a_slice("node-a", look))
     found = offer_of(view, zero, allocationMode="All")
     assert devices(view, found) == ["gpu-0", "gpu-2"]
     assert (found.count, found.unavailable, found.error) == (2, set(), "")
@@ -157,7 +158,7 @@ def test_all_of_none_needs_one() -> None:
 
 
 def test_all_is_barred_by_one_that_cannot_be_had() -> None:
-    view = worlds.fleet({"node-a": 3}, worlds.holding("x", "node-a", "gpu-1"))
+    view = snapshots.fleet({"node-a": 3}, snapshots.holding("x", "node-a", "gpu-1"))
     found = candidates.find_candidates(
         wants(view, objects.claim("c", objects.a_request(allocationMode="All")))[0].subrequests[0],
         candidates.node_devices(view, view.nodes[NODE]),
@@ -171,8 +172,8 @@ def test_all_is_barred_by_one_that_cannot_be_had() -> None:
 def test_all_leaves_out_a_device_that_could_never_have_what_is_asked() -> None:
     """Capacity is part of what matches; what others have of it is not."""
     shares = [SHARE, objects.a_device("gpu-0", capacity={"memory": {"value": "10Gi"}})]
-    taken = worlds.holding("x", "node-a", objects.a_share("ts-0", 1, memory="70Gi"))
-    view = worlds.view(objects.a_slice("node-a", shares), taken=[taken])
+    taken = snapshots.holding("x", "node-a", objects.a_share("ts-0", 1, memory="70Gi"))
+    view = snapshots.view(objects.a_slice("node-a", shares), taken=[taken])
     asking = {"requests": {"memory": "20Gi"}}
     found = offer_of(view, allocationMode="All", capacity=asking)
     assert devices(view, found) == ["ts-0"]
@@ -180,7 +181,7 @@ def test_all_leaves_out_a_device_that_could_never_have_what_is_asked() -> None:
 
 
 def test_an_incomplete_pool_breaks_all_and_is_no_more_than_a_loss_to_others() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", 1, resourceSliceCount=2),
         objects.a_far_slice([objects.a_device("far-0")]),
     )

@@ -13,36 +13,42 @@ from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import neighbours, objects, worlds
-from tests.allocating import counts, decide, placed, refused, workload
-from tests.allocating import devices as device_names
+from tests.support import snapshots
+from tests.support.allocation import counts, decide, placed, refused, workload
+from tests.support.allocation import devices as device_names
+from tests.support.builders import objects, shared_claims
 
 
 def test_a_claim_for_one_gpu_gets_the_first_free_one() -> None:
-    view = worlds.fleet({"node-a": 8}, worlds.holding("other", "node-a", "gpu-0"))
+    view = snapshots.fleet({"node-a": 8}, snapshots.holding("other", "node-a", "gpu-0"))
     answer = placed(decide(view, objects.claim()))
     assert (answer.node, device_names(answer)) == ("node-a", ["gpu-1"])
 
 
 def test_pack_fills_the_node_that_is_in_use_before_a_fresh_one() -> None:
-    view = worlds.fleet({"node-a": 8, "node-b": 8}, worlds.holding("other", "node-b", "gpu-0"))
+    view = snapshots.fleet(
+        {"node-a": 8, "node-b": 8}, snapshots.holding("other", "node-b", "gpu-0")
+    )
     assert placed(decide(view, objects.claim())).node == "node-b"
 
 
 def test_equal_nodes_are_chosen_by_the_lowest_name() -> None:
     assert (
-        placed(decide(worlds.fleet({"node-b": 8, "node-a": 8}), objects.claim())).node == "node-a"
+        placed(decide(snapshots.fleet({"node-b": 8, "node-a": 8}), objects.claim())).node
+        == "node-a"
     )
 
 
 def test_a_claim_for_eight_gets_eight_different_ones() -> None:
     claim = objects.claim("claim", objects.a_request(count=8))
-    answer = placed(decide(worlds.fleet({"node-a": 8}), claim))
+    answer = placed(decide(snapshots.fleet({"node-a": 8}), claim))
     assert sorted(device_names(answer)) == [f"gpu-{i}" for i in range(8)]
 
 
 def test_a_claim_for_nine_says_per_node_how_many_fit_and_what_was_lacking() -> None:
-    view = worlds.fleet({"node-a": 8, "node-b": 8}, worlds.holding("x", "node-b", "gpu-0", "gpu-1"))
+    view = snapshots.fleet(
+        {"node-a": 8, "node-b": 8}, snapshots.holding("x", "node-b", "gpu-0", "gpu-1")
+    )
     answer = refused(decide(view, objects.claim("claim", objects.a_request(count=9))))
     assert allocator_messages.unschedulable(answer) == (
         "No node fits. node-a: 8 of 9 devices fit, 1 lacking; "
@@ -51,7 +57,7 @@ def test_a_claim_for_nine_says_per_node_how_many_fit_and_what_was_lacking() -> N
 
 
 def test_two_claims_of_one_pod_land_on_one_node_with_different_gpus() -> None:
-    view = worlds.fleet({"node-a": 1, "node-b": 2})
+    view = snapshots.fleet({"node-a": 1, "node-b": 2})
     answer = placed(decide(view, objects.claim("one"), objects.claim("two")))
     assert answer.node == "node-b"
     assert len(set(device_names(answer))) == 2
@@ -60,27 +66,27 @@ def test_two_claims_of_one_pod_land_on_one_node_with_different_gpus() -> None:
 def test_a_request_with_a_choice_makes_room_for_one_without() -> None:
     only_zero = 'device.attributes["gpu.ration.dev"].uuid == "GPU-gpu-0"'
     claim = objects.claim("c", objects.a_request("any"), objects.a_request("this", 1, only_zero))
-    answer = placed(decide(worlds.fleet({"node-a": 2}), claim))
+    answer = placed(decide(snapshots.fleet({"node-a": 2}), claim))
     assert device_names(answer) == ["gpu-1", "gpu-0"]
 
 
 def test_allocation_mode_all_takes_every_gpu_of_a_free_node() -> None:
     claim = objects.claim("c", objects.a_request(allocationMode="All"))
-    view = worlds.fleet({"node-a": 2, "node-b": 3}, worlds.holding("x", "node-b", "gpu-0"))
+    view = snapshots.fleet({"node-a": 2, "node-b": 3}, snapshots.holding("x", "node-b", "gpu-0"))
     answer = placed(decide(view, claim))
     assert (answer.node, len(answer.assignments)) == ("node-a", 2)
 
 
 def test_a_missing_class_blocks_on_every_node() -> None:
     claim = objects.claim("c", objects.a_request(deviceClassName="nope"))
-    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
     assert answer.blocker is reasons.Reason.CLASS_MISSING
     assert "names class nope" in allocator_messages.unschedulable(answer)
 
 
 def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
     claim = objects.claim("c", objects.a_request("gpu", 1, "device.driver =="))
-    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
     assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
     assert "request gpu" in answer.detail
     assert "Syntax error" in answer.detail
@@ -89,7 +95,9 @@ def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
 def test_an_expression_that_is_not_provided_means_not_allocated() -> None:
     text = "device == device"
     answer = refused(
-        decide(worlds.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text)))
+        decide(
+            snapshots.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text))
+        )
     )
     assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
     assert "as a value" in answer.detail
@@ -98,7 +106,7 @@ def test_an_expression_that_is_not_provided_means_not_allocated() -> None:
 def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None:
     text = 'device.attributes["gpu.ration.dev"].nope == "x"'
     claim = objects.claim("c", objects.a_request("gpu", 1, text))
-    answer = refused(decide(worlds.fleet({"node-a": 2}), claim))
+    answer = refused(decide(snapshots.fleet({"node-a": 2}), claim))
     assert allocator_messages.unschedulable(answer).startswith(
         "No node fits. node-a: SearchBroken (gpu-0: "
     )
@@ -106,28 +114,28 @@ def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None
 
 def test_an_unknown_field_of_opaque_configuration_is_refused_before_it_is_written() -> None:
     parameters = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape": "x"}
-    config = [{"opaque": {"driver": worlds.DRIVER, "parameters": parameters}}]
-    answer = refused(decide(worlds.fleet({"node-a": 8}), objects.claim("c", config=config)))
+    config = [{"opaque": {"driver": snapshots.DRIVER, "parameters": parameters}}]
+    answer = refused(decide(snapshots.fleet({"node-a": 8}), objects.claim("c", config=config)))
     assert answer.blocker is reasons.Reason.CONFIG_INVALID
     assert "shape: is not a field; expected one of apiVersion, crossNamespace" in answer.detail
 
 
 def test_configuration_of_another_driver_is_not_read() -> None:
     config = [{"opaque": {"driver": "nic.example.com", "parameters": {"any": "thing"}}}]
-    placed(decide(worlds.fleet({"node-a": 8}), objects.claim("c", config=config)))
+    placed(decide(snapshots.fleet({"node-a": 8}), objects.claim("c", config=config)))
 
 
 def test_what_is_not_weighed_is_not_guessed() -> None:
     derived = [{"name": "gpu.ration.dev/big", "expression": "true"}]
     claim = objects.claim("c", objects.a_request(derivedAttributes=derived))
-    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
     assert answer.blocker is reasons.Reason.NOT_SUPPORTED
     assert "gpu.derivedAttributes" in answer.detail
 
 
 def test_more_than_thirty_two_devices_are_refused_at_once() -> None:
     claim = objects.claim("c", objects.a_request(count=33))
-    answer = refused(decide(worlds.fleet({"node-a": 8}), claim))
+    answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
     assert answer.blocker is reasons.Reason.TOO_MANY_DEVICES
 
 
@@ -135,8 +143,8 @@ def test_a_device_with_an_untolerated_taint_is_left_alone() -> None:
     sick = objects.a_device("gpu-0")
     sick["taints"] = [*sick["taints"], {"key": "ration.dev/xid", "effect": "NoSchedule"}]
     view = cluster_state.build(
-        worlds.DRIVER,
-        worlds.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [sick]))]),
+        snapshots.DRIVER,
+        snapshots.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [sick]))]),
     )
     assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_TAINTED: 1}
     tolerant = objects.a_request(tolerations=[{"key": "ration.dev/xid", "operator": "Exists"}])
@@ -147,8 +155,8 @@ def test_a_device_without_the_stored_taint_is_kube_schedulers() -> None:
     bare = objects.a_device("gpu-0")
     del bare["taints"]
     view = cluster_state.build(
-        worlds.DRIVER,
-        worlds.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [bare]))]),
+        snapshots.DRIVER,
+        snapshots.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [bare]))]),
     )
     assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_NOT_OURS: 1}
 
@@ -157,22 +165,24 @@ def test_a_capacity_request_filters_devices_that_are_not_shared() -> None:
     def asking(amount: str) -> claims.Claim:
         return objects.claim("c", objects.a_request(capacity={"requests": {"memory": amount}}))
 
-    view = worlds.fleet({"node-a": 1})
+    view = snapshots.fleet({"node-a": 1})
     assert placed(decide(view, asking("80Gi"))).assignments
     assert counts(decide(view, asking("81Gi"))) == {reasons.Reason.CAPACITY_SHORT: 1}
 
 
 def test_an_incomplete_pool_is_not_used() -> None:
     part = slices.parse(objects.a_slice("node-a", 8, resourceSliceCount=2))
-    view = cluster_state.build(worlds.DRIVER, worlds.caches([objects.node()], [part]))
+    view = cluster_state.build(snapshots.DRIVER, snapshots.caches([objects.node()], [part]))
     assert counts(decide(view, objects.claim())) == {reasons.Reason.POOL_INCOMPLETE: 8}
 
 
-def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() -> None:
+def test_a_recently_refused_node_is_skipped_with_its_message() -> None:
     workload = allocator_types.Workload(
         objects.pod(), (objects.claim(),), avoided_nodes={objects.node().name: "Insufficient foo"}
     )
-    answer = refused(dra_allocator.allocate(worlds.fleet({"node-a": 8}), workload, worlds.DECIDING))
+    answer = refused(
+        dra_allocator.allocate(snapshots.fleet({"node-a": 8}), workload, snapshots.DECIDING)
+    )
     assert (
         allocator_messages.unschedulable(answer)
         == "No node fits. node-a: NodeBackedOff (Insufficient foo)"
@@ -180,13 +190,13 @@ def test_a_node_that_was_refused_a_short_while_ago_is_left_out_with_its_words() 
 
 
 def test_nodes_that_answer_alike_are_told_together() -> None:
-    view = worlds.fleet({f"node-{i}": 1 for i in range(12)})
+    view = snapshots.fleet({f"node-{i}": 1 for i in range(12)})
     answer = refused(decide(view, objects.claim("c", objects.a_request(count=2))))
     assert "and 4 more: 1 of 2 devices fit, 1 lacking" in allocator_messages.unschedulable(answer)
 
 
 def test_the_search_takes_a_step_a_device_at_most_for_plain_requests() -> None:
-    view = worlds.fleet({"node-a": 8})
+    view = snapshots.fleet({"node-a": 8})
     answer = placed(decide(view, objects.claim("c", objects.a_request(count=8))))
     assert answer.steps <= 8 * 8
 
@@ -209,14 +219,14 @@ def a_gpu_with_faces(*taken: str) -> snapshot.Snapshot:
     counters = objects.a_slice("node-a", [], resourceSliceCount=2)
     counters["spec"]["sharedCounters"] = [{"name": "gpu-0", "counters": {"gpu": {"value": "1"}}}]
     return cluster_state.build(
-        worlds.DRIVER,
-        worlds.caches(
+        snapshots.DRIVER,
+        snapshots.caches(
             [objects.node()],
             [slices.parse(counters), slices.parse(devices)],
-            [worlds.holding("other", "node-a", *taken)] if taken else (),
+            [snapshots.holding("other", "node-a", *taken)] if taken else (),
             found_classes=[
                 objects.device_class(),
-                objects.device_class("any", f'device.driver == "{worlds.DRIVER}"'),
+                objects.device_class("any", f'device.driver == "{snapshots.DRIVER}"'),
             ],
         ),
     )
@@ -233,40 +243,42 @@ def all_of(**body: Any) -> claims.Claim:
 
 
 def test_all_is_refused_while_one_of_them_is_in_use() -> None:
-    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    view = snapshots.fleet({"node-a": 2}, snapshots.holding("x", "node-a", "gpu-1"))
     assert allocator_messages.unschedulable(refused(decide(view, all_of()))) == (
         "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceTaken)"
     )
 
 
 def test_an_administrator_gets_all_in_use_or_not() -> None:
-    view = worlds.fleet({"node-a": 2}, worlds.holding("x", "node-a", "gpu-1"))
+    view = snapshots.fleet({"node-a": 2}, snapshots.holding("x", "node-a", "gpu-1"))
     answer = placed(decide(view, all_of(adminAccess=True)))
     assert [pick.result.admin_access for pick in answer.assignments] == [True, True]
 
 
 def test_an_administrators_claim_takes_nothing_from_others() -> None:
-    watching = worlds.holding("watch", "node-a", {"device": "gpu-0", "adminAccess": True})
-    assert device_names(decide(worlds.fleet({"node-a": 1}, watching), objects.claim())) == ["gpu-0"]
+    watching = snapshots.holding("watch", "node-a", {"device": "gpu-0", "adminAccess": True})
+    assert device_names(decide(snapshots.fleet({"node-a": 1}, watching), objects.claim())) == [
+        "gpu-0"
+    ]
 
 
 def test_a_pod_goes_where_its_settled_claim_is() -> None:
-    settled = worlds.holding("settled", "node-b", "gpu-0")
-    view = worlds.fleet({"node-a": 2, "node-b": 2}, settled)
+    settled = snapshots.holding("settled", "node-b", "gpu-0")
+    view = snapshots.fleet({"node-a": 2, "node-b": 2}, settled)
     pod = objects.pod("pod", "settled", "open")
     workload = allocator_types.Workload(pod, (objects.claim("open"),), allocated_claims=(settled,))
-    assert placed(dra_allocator.allocate(view, workload, worlds.DECIDING)).node == "node-b"
-    full = worlds.fleet({"node-a": 2, "node-b": 1}, settled)
+    assert placed(dra_allocator.allocate(view, workload, snapshots.DECIDING)).node == "node-b"
+    full = snapshots.fleet({"node-a": 2, "node-b": 1}, settled)
     assert allocator_messages.unschedulable(
-        refused(dra_allocator.allocate(full, workload, worlds.DECIDING))
+        refused(dra_allocator.allocate(full, workload, snapshots.DECIDING))
     ) == (
         "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
         "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)"
     )
 
 
-def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more() -> None:
-    view = worlds.fleet({"node-a": 80})
+def test_each_claim_of_a_pod_gets_at_most_thirty_two_devices() -> None:
+    view = snapshots.fleet({"node-a": 80})
     full = [objects.claim(name, objects.a_request(count=32)) for name in ("one", "two")]
     assert len(placed(decide(view, *full)).assignments) == 64
     fewer = objects.first_available("more", objects.a_way("eight", 8), objects.a_way("two", 2))
@@ -276,19 +288,19 @@ def test_claims_of_a_pod_get_thirty_two_devices_each_and_one_claim_not_one_more(
 
 
 def test_a_node_where_the_first_alternative_is_to_be_had_goes_first() -> None:
-    view = worlds.fleet({"node-a": 1, "node-b": 4})
+    view = snapshots.fleet({"node-a": 1, "node-b": 4})
     several = objects.first_available("gpu", objects.a_way("two", 2), objects.a_way("one"))
     answer = placed(decide(view, objects.claim("c", several)))
     assert (answer.node, len(answer.assignments)) == ("node-b", 2)
 
 
 def test_a_node_that_is_backed_off_is_told_beside_those_that_do_not_fit() -> None:
-    view = worlds.fleet({"node-a": 1, "node-b": 2})
+    view = snapshots.fleet({"node-a": 1, "node-b": 2})
     claim = objects.claim("c", objects.a_request(count=2))
     avoid = {ids.NodeName("node-b"): "Insufficient foo", ids.NodeName("node-a"): "Insufficient bar"}
     workload = allocator_types.Workload(objects.pod("pod", "c"), (claim,), avoided_nodes=avoid)
     assert allocator_messages.unschedulable(
-        refused(dra_allocator.allocate(view, workload, worlds.DECIDING))
+        refused(dra_allocator.allocate(view, workload, snapshots.DECIDING))
     ) == (
         "No node fits. node-a: 1 of 2 devices fit, 1 lacking; "
         "node-b: NodeBackedOff (Insufficient foo)"
@@ -299,7 +311,7 @@ class Watched(cluster_state.ClusterState):
     """It notes which nodes were looked at."""
 
     def __init__(self) -> None:
-        super().__init__(worlds.DRIVER)
+        super().__init__(snapshots.DRIVER)
         self.looked: set[str] = set()
 
     def reachable_pools(self, node: ids.NodeName) -> Sequence[pools.NodePool]:
@@ -314,12 +326,12 @@ def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
         one = objects.a_parsed_slice(node.name, 2)
         view.set_node(node.name, node)
         view.set_slice(one.name, one)
-    allocator = dra_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(snapshots.DECIDING)
     workload = allocator_types.Workload(objects.pod(), (objects.claim(),))
     assert placed(allocator.decide(view, workload)).node == "node-a"
     assert view.looked == {"node-a", "node-b", "node-c"}
     view.looked.clear()
-    taken = worlds.holding("other", "node-b", "gpu-0")
+    taken = snapshots.holding("other", "node-b", "gpu-0")
     view.set_claim(taken.key, taken)
     assert placed(allocator.decide(view, workload)).node == "node-b"
     assert view.looked == {"node-b"}
@@ -327,8 +339,8 @@ def test_one_who_remembers_asks_only_nodes_that_changed() -> None:
 
 def a_picky_node() -> cluster_state.ClusterState:
     """One that a plain tolerant pod fits, and others do not."""
-    found = [objects.a_share_device("mps", neighbours.MPS), objects.a_device("gpu-0")]
-    view = worlds.view(objects.a_slice("node-a", found))
+    found = [objects.a_share_device("mps", shared_claims.MPS), objects.a_device("gpu-0")]
+    view = snapshots.view(objects.a_slice("node-a", found))
     node = ids.NodeName("node-a")
     view.set_node(node, objects.node(node, taints=[{"key": "team", "effect": "NoSchedule"}]))
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
@@ -356,14 +368,14 @@ AFFINITY = {"nodeSelectorTerms": [{"matchExpressions": [NOT_NODE_A]}]}
         },
         {"containers": [{"name": "c", "resources": {"requests": {"cpu": "9"}}}]},
         {"containers": [{"name": "c", "ports": [{"hostPort": 80}]}]},
-        {"containers": neighbours.containers(("share", "whole"))},
+        {"containers": shared_claims.containers(("share", "whole"))},
         {"volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]},
     ],
     ids=["tolerations", "labels", "affinity", "cpu", "port", "containers", "volume"],
 )
 def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str, Any]) -> None:
-    view, allocator = a_picky_node(), dra_allocator.Allocator(worlds.DECIDING)
-    found = (objects.claim("share", neighbours.part()), objects.claim("whole"))
+    view, allocator = a_picky_node(), dra_allocator.Allocator(snapshots.DECIDING)
+    found = (objects.claim("share", shared_claims.part()), objects.claim("whole"))
     tolerant = {
         "tolerations": [{"key": "team", "operator": "Exists"}],
         "containers": [{"name": "c"}],
@@ -376,26 +388,26 @@ def test_pods_that_a_node_can_tell_apart_have_each_its_own_answer(spec: dict[str
     )
     assert device_names(allocator.decide(view, plain)) == ["mps", "gpu-0"]
     answer = refused(allocator.decide(view, other))
-    assert answer == dra_allocator.allocate(view, other, worlds.DECIDING)
+    assert answer == dra_allocator.allocate(view, other, snapshots.DECIDING)
 
 
 def test_without_a_node_that_shows_our_devices_there_is_nobody_to_refuse() -> None:
-    view = worlds.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
+    view = snapshots.view(objects.a_slice("node-a", 2, driver="nic.example.com"))
     answer = refused(decide(view, objects.claim()))
     assert allocator_messages.unschedulable(answer) == "No node publishes devices of this driver"
 
 
 def test_a_device_that_every_node_reaches_leaves_the_pod_free_to_go_anywhere() -> None:
     nodes = [objects.node(name) for name in ("node-a", "node-b")]
-    view = worlds.view(objects.a_far_slice(2), more_nodes=nodes)
+    view = snapshots.view(objects.a_far_slice(2), more_nodes=nodes)
     answer = placed(decide(view, objects.claim("c", objects.a_request(count=2))))
     assert (answer.node, device_names(answer)) == ("node-a", ["gpu-0", "gpu-1"])
     assert [pick.reach.everywhere for pick in answer.assignments] == [True, True]
 
 
 def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster() -> None:
-    allocator = dra_allocator.Allocator(worlds.DECIDING)
-    view = worlds.fleet({"node-a": 8})
+    allocator = dra_allocator.Allocator(snapshots.DECIDING)
+    view = snapshots.fleet({"node-a": 8})
     for number in range(300):
         tolerations = [{"key": f"example.com/{number}", "operator": "Exists"}]
         asked = workload(objects.claim(), tolerations=tolerations)
@@ -404,8 +416,8 @@ def test_of_shapes_without_end_so_many_are_remembered_however_small_the_cluster(
 
 
 def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked() -> None:
-    allocator = dra_allocator.Allocator(worlds.DECIDING)
-    view = worlds.fleet({"node-a": 8})
+    allocator = dra_allocator.Allocator(snapshots.DECIDING)
+    view = snapshots.fleet({"node-a": 8})
     before = held()
     for number in range(1300):
         claim = objects.claim("c", objects.a_request(f"gpu-{number}"))
@@ -414,12 +426,12 @@ def test_of_devices_a_small_cluster_has_so_much_is_remembered_whatever_is_asked(
 
 
 def test_of_the_states_that_a_small_cluster_may_have_not_every_answer_is_remembered() -> None:
-    allocator = dra_allocator.Allocator(worlds.DECIDING)
-    view = worlds.view(objects.a_slice("node-a", 8))
+    allocator = dra_allocator.Allocator(snapshots.DECIDING)
+    view = snapshots.view(objects.a_slice("node-a", 8))
     before = held()
     for state in range(255):
         used = [f"gpu-{at}" for at in range(8) if state >> at & 1]
-        other = worlds.holding("other", "node-a", *used)
+        other = snapshots.holding("other", "node-a", *used)
         view.set_claim(other.key, other)
         for name in ("one", "two"):
             claim = objects.claim("c", objects.a_request(name))

@@ -9,7 +9,9 @@ from driver.resources.core import pods, volumes
 from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import clusters, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import affinity
 
 Reason = reasons.Reason
 
@@ -17,15 +19,15 @@ Reason = reasons.Reason
 @pytest.fixture
 def view() -> cluster_state.ClusterState:
     """Two nodes of two zones with four GPUs each."""
-    made = worlds.view(objects.a_slice("a", 4), objects.a_slice("b", 4))
+    made = snapshots.view(objects.a_slice("a", 4), objects.a_slice("b", 4))
     for name, zone in (("a", "east"), ("b", "west")):
-        made.set_node(ids.NodeName(name), clusters.a_node(name, zone))
+        made.set_node(ids.NodeName(name), affinity.a_node(name, zone))
     return made
 
 
 @pytest.fixture
 def allocator() -> dra_allocator.Allocator:
-    return dra_allocator.Allocator(worlds.DECIDING)
+    return dra_allocator.Allocator(snapshots.DECIDING)
 
 
 def workload(name: str, app: str = "web", **spec: Any) -> allocator_types.Workload:
@@ -52,7 +54,7 @@ def place(
 def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    apart: dict[str, Any] = {"affinity": clusters.apart(clusters.term("web"))}
+    apart: dict[str, Any] = {"affinity": affinity.apart(affinity.term("web"))}
     found = [place(view, allocator, workload(name, **apart)) for name in ("x", "y", "z")]
     assert found == ["a", "b", frozenset({Reason.NODE_POD_ANTI_AFFINITY})]
 
@@ -60,7 +62,7 @@ def test_pods_of_one_shape_that_keep_apart_go_to_different_nodes(
 def test_pods_of_one_shape_are_spread_over_zones(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    spread: dict[str, Any] = {"topologySpreadConstraints": [clusters.spread("web")]}
+    spread: dict[str, Any] = {"topologySpreadConstraints": [affinity.spread("web")]}
     found = [place(view, allocator, workload(name, **spread)) for name in "uvwx"]
     assert sorted(map(str, found)) == ["a", "a", "b", "b"]
 
@@ -68,7 +70,7 @@ def test_pods_of_one_shape_are_spread_over_zones(
 def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    loner = clusters.a_pod("db", "a", "db", affinity=clusters.apart(clusters.term("web")))
+    loner = affinity.a_pod("db", "a", "db", affinity=affinity.apart(affinity.term("web")))
     view.set_pod(loner.key, loner)
     assert place(view, allocator, workload("x", "web")) == "b"
     assert place(view, allocator, workload("y", "other")) in {"a", "b"}
@@ -78,11 +80,11 @@ def test_a_pod_of_the_same_shape_and_other_labels_is_not_kept_away(
 def test_a_label_that_changes_counts_for_the_next_decision(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    asked = workload("x", affinity=clusters.near(clusters.term("db")))
-    other = clusters.a_pod("one", "b", "other")
+    asked = workload("x", affinity=affinity.near(affinity.term("db")))
+    other = affinity.a_pod("one", "b", "other")
     view.set_pod(other.key, other)
     assert place(view, allocator, asked) == frozenset({Reason.NODE_POD_AFFINITY})
-    view.set_pod(other.key, clusters.a_pod("one", "b", "db"))
+    view.set_pod(other.key, affinity.a_pod("one", "b", "db"))
     assert place(view, allocator, asked) == "b"
 
 
@@ -103,7 +105,7 @@ def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
 ) -> None:
     room = [{"name": "m", "resources": {"requests": {"cpu": "8"}}}]
     status = {"nominatedNodeName": "a", "phase": "Pending"}
-    first = clusters.a_pod("first", containers=room, priority=9, status=status)
+    first = affinity.a_pod("first", containers=room, priority=9, status=status)
     assert place(view, allocator, workload("x")) == "a"
     view.set_pod(first.key, first)
     assert place(view, allocator, workload("y")) == "b"
@@ -113,7 +115,7 @@ def test_room_for_a_nominated_pod_of_a_higher_priority_is_left(
 def test_a_preferred_zone_breaks_a_tie_of_our_policies(
     view: cluster_state.ClusterState, allocator: dra_allocator.Allocator
 ) -> None:
-    west = {"key": clusters.ZONE, "operator": "In", "values": ["west"]}
+    west = {"key": affinity.ZONE, "operator": "In", "values": ["west"]}
     term = {"weight": 1, "preference": {"matchExpressions": [west]}}
     wish = {"preferredDuringSchedulingIgnoredDuringExecution": [term]}
     assert place(view, allocator, workload("x", affinity={"nodeAffinity": wish})) == "b"
@@ -126,7 +128,7 @@ def test_a_pod_does_not_stand_in_its_own_way(
     """One claim is allocated and pins it to a node; the other is still to be."""
     reserved = [{"resource": "pods", "name": "x", "uid": objects.uid_of("x")}]
     settled = objects.claim("one", status=objects.allocated("a", "gpu-0", reserved=reserved))
-    raw = objects.a_pod("x", "one", "two", affinity=clusters.apart(clusters.term("web")))
+    raw = objects.a_pod("x", "one", "two", affinity=affinity.apart(affinity.term("web")))
     raw["metadata"]["labels"] = {"app": "web"}
     pod = pods.parse(raw)
     view.set_claim(settled.key, settled)

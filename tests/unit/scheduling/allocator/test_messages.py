@@ -3,8 +3,9 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import dra_allocator, settings
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
-from tests import machines, objects, worlds
-from tests.allocating import decide, placed, refused, workload
+from tests.support import snapshots
+from tests.support.allocation import decide, placed, refused, workload
+from tests.support.builders import device_layouts, objects
 
 Reason = reasons.Reason
 
@@ -45,13 +46,15 @@ def test_enough_devices_of_which_no_combination_does_are_not_told_as_lacking() -
 
 def hard() -> claims.Claim:
     """Four of each kind would do alone, and no four of both."""
-    both = [objects.matching(machines.NUMA), objects.matching(machines.ROW)]
+    both = [objects.matching(device_layouts.NUMA), objects.matching(device_layouts.ROW)]
     return objects.claim("c", objects.a_request(count=5), constraints=both)
 
 
-def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() -> None:
-    view = machines.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
-    hasty = settings.Settings(worlds.DECIDING.policy_chain, worlds.DECIDING.rules, step_budget=3)
+def test_an_exhausted_step_budget_is_reported_as_such() -> None:
+    view = device_layouts.looking(*({"numa": at // 8, "row": at // 4 % 2} for at in range(16)))
+    hasty = settings.Settings(
+        snapshots.DECIDING.policy_chain, snapshots.DECIDING.rules, step_budget=3
+    )
     answer = refused(dra_allocator.allocate(view, workload(hard()), hasty))
     assert answer.budget_exceeded
     assert allocator_messages.unschedulable(answer) == (
@@ -67,10 +70,10 @@ def test_a_search_that_was_given_up_is_told_as_such_and_never_as_a_plain_no() ->
 
 def test_a_placement_names_devices_and_of_shares_how_much() -> None:
     share = objects.a_share_device("ts")
-    view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0"), share]))
+    view = snapshots.view(objects.a_slice("node-a", [objects.a_device("gpu-0"), share]))
     part = objects.a_request(
         "part",
-        deviceClassName=worlds.ANY,
+        deviceClassName=snapshots.ANY,
         selectors=[{"cel": {"expression": "device.allowMultipleAllocations"}}],
         capacity={"requests": {"memory": "1500Mi"}},
     )

@@ -4,10 +4,11 @@ from driver.resources.dra import claims, slices
 from driver.scheduling.allocator import ownership
 from driver.scheduling.allocator.ownership import Ownership
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 NIC = 'device.driver == "nic.example.com"'
-BIG = f'device.capacity["{worlds.DRIVER}"].memory.compareTo(quantity("1Ti")) > 0'
+BIG = f'device.capacity["{snapshots.DRIVER}"].memory.compareTo(quantity("1Ti")) > 0'
 CLASSES = [objects.device_class("nic", NIC), objects.device_class("big", BIG)]
 
 
@@ -18,7 +19,7 @@ def world(*untainted: str) -> cluster_state.ClusterState:
         for name in ("gpu-0", "gpu-1")
     ]
     nic = objects.a_slice("node-a", [objects.a_device("nic-0", taints=[])], "nic.example.com")
-    return worlds.view(objects.a_slice("node-a", gpus), nic, found_classes=CLASSES)
+    return snapshots.view(objects.a_slice("node-a", gpus), nic, found_classes=CLASSES)
 
 
 def whose(view: cluster_state.ClusterState, *requests: objects.Raw) -> Ownership:
@@ -44,7 +45,7 @@ def test_a_claim_for_both_is_nobodys() -> None:
 
 def test_where_untainted_devices_would_do_kube_scheduler_goes_first() -> None:
     assert whose(world("gpu-1"), of("gpu")) is Ownership.SHARED
-    assert whose(world(), of("any", device_class=worlds.ANY)) is Ownership.SHARED
+    assert whose(world(), of("any", device_class=snapshots.ANY)) is Ownership.SHARED
 
 
 def test_devices_of_ours_without_the_taint_are_kube_schedulers() -> None:
@@ -54,7 +55,7 @@ def test_devices_of_ours_without_the_taint_are_kube_schedulers() -> None:
 def test_it_matters_not_who_holds_the_devices_now() -> None:
     view = world()
     for device in ("gpu-0", "gpu-1"):
-        held = worlds.holding(device, "node-a", device)
+        held = snapshots.holding(device, "node-a", device)
         view.set_claim(held.key, held)
     assert whose(view, of("gpu")) is Ownership.OURS
 
@@ -69,21 +70,21 @@ def test_of_alternatives_of_several_owners_kube_scheduler_goes_first() -> None:
 @pytest.mark.parametrize(
     ("selector", "expected"),
     [
-        (f'device.driver == "{worlds.DRIVER}" && false', Ownership.OURS),
-        (f"device.driver == '{worlds.DRIVER}' && false", Ownership.OURS),
+        (f'device.driver == "{snapshots.DRIVER}" && false', Ownership.OURS),
+        (f"device.driver == '{snapshots.DRIVER}' && false", Ownership.OURS),
         ("false", Ownership.FOREIGN),
-        (f'device == device && device.driver == "{worlds.DRIVER}"', Ownership.OURS),
+        (f'device == device && device.driver == "{snapshots.DRIVER}"', Ownership.OURS),
     ],
 )
 def test_where_nothing_would_do_the_words_of_the_selectors_decide(
     selector: str, expected: Ownership
 ) -> None:
-    assert whose(world(), of("a", selector, device_class=worlds.ANY)) is expected
+    assert whose(world(), of("a", selector, device_class=snapshots.ANY)) is expected
 
 
 def test_a_class_that_is_missing_is_not_ours_unless_the_request_names_us() -> None:
     assert whose(world(), of("a", device_class="nope")) is Ownership.FOREIGN
-    named = of("a", f'device.driver == "{worlds.DRIVER}"', device_class="nope")
+    named = of("a", f'device.driver == "{snapshots.DRIVER}"', device_class="nope")
     assert whose(world(), named) is Ownership.OURS
 
 

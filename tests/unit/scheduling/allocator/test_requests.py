@@ -3,10 +3,11 @@ from driver.resources.cel import selector as cel
 from driver.resources.dra import claims
 from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
-from tests import objects, worlds
-from tests.allocating import wants
+from tests.support import snapshots
+from tests.support.allocation import wants
+from tests.support.builders import objects
 
-VIEW = worlds.fleet({"node-a": 1})
+VIEW = snapshots.fleet({"node-a": 1})
 FAILING = 'device.attributes["gpu.ration.dev"].nope == "x"'
 NEVER = "false"
 
@@ -34,12 +35,12 @@ def test_alternatives_are_named_after_their_request_in_their_order() -> None:
 def test_the_selectors_of_the_class_come_before_those_of_the_request() -> None:
     """One that would fail is not evaluated where one before it is false."""
     (device,) = objects.a_parsed_slice("node-a", 1).devices
-    view = worlds.view(found_classes=[objects.device_class("none", NEVER)])
+    view = snapshots.view(found_classes=[objects.device_class("none", NEVER)])
     unlucky = objects.a_request("gpu", 1, FAILING, deviceClassName="none")
     (want,) = wants(view, objects.claim("c", unlucky))
-    assert want.subrequests[0].matches(worlds.DRIVER, device) is False
+    assert want.subrequests[0].matches(snapshots.DRIVER, device) is False
     (want,) = wants(view, objects.claim("c", objects.a_request("gpu", 1, FAILING)))
-    assert isinstance(want.subrequests[0].matches(worlds.DRIVER, device), cel.EvaluationFailure)
+    assert isinstance(want.subrequests[0].matches(snapshots.DRIVER, device), cel.EvaluationFailure)
 
 
 def test_a_missing_class_of_an_alternative_blocks_the_claim() -> None:
@@ -73,7 +74,7 @@ def test_every_field_that_is_not_weighed_is_named() -> None:
 def test_configuration_of_a_class_is_read_only_where_the_class_is_asked() -> None:
     wrong = objects.a_config(shape="x")
     broken = objects.device_class("broken", config=[wrong])
-    view = worlds.view(found_classes=[broken])
+    view = snapshots.view(found_classes=[broken])
     assert wants(view, objects.claim())
     answer = allocator_requests.parse_requests(
         view, [objects.claim("c", objects.a_request(deviceClassName="broken"))]

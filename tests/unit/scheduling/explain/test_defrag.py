@@ -6,18 +6,21 @@ import pytest
 from driver import ids
 from driver.resources.core import pods
 from driver.scheduling.explain import defrag
-from tests import crowds, objects
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 OWNER = pods.Owner("ReplicaSet", "web", "u")
 
 
-def opted(crowd: crowds.Crowd, name: str, node: str, *devices: str, **spec: Any) -> pods.Pod:
+def opted(
+    crowd: occupied_nodes.Crowd, name: str, node: str, *devices: str, **spec: Any
+) -> pods.Pod:
     pod = crowd.run(name, node, *devices, **spec)
     return crowd.put(replace(pod, movable=True, owner=OWNER))
 
 
-def plan(crowd: crowds.Crowd, count: int = 2) -> defrag.Plan:
-    found = defrag.make_plan(crowd.world, crowds.gpus(count))
+def plan(crowd: occupied_nodes.Crowd, count: int = 2) -> defrag.Plan:
+    found = defrag.make_plan(crowd.world, occupied_nodes.gpus(count))
     assert isinstance(found, defrag.Plan)
     return found
 
@@ -28,11 +31,11 @@ def moves(found: defrag.Plan) -> dict[str, ids.NodeName | None]:
 
 
 def test_what_fits_moves_nobody() -> None:
-    assert plan(crowds.of_sizes({"node-a": 2})).moves == ()
+    assert plan(occupied_nodes.of_sizes({"node-a": 2})).moves == ()
 
 
 def test_fewest_pods_are_moved() -> None:
-    crowd = crowds.of_sizes({"node-a": 3, "node-b": 3})
+    crowd = occupied_nodes.of_sizes({"node-a": 3, "node-b": 3})
     for at in range(2):
         opted(crowd, f"a{at}", "node-a", f"gpu-{at}")
     opted(crowd, "b0", "node-b", "gpu-0")
@@ -41,7 +44,7 @@ def test_fewest_pods_are_moved() -> None:
 
 def test_a_plan_whose_pods_all_find_a_place_is_better_than_a_shorter_one() -> None:
     """The wide one would find none; the small ones do."""
-    crowd = crowds.of_sizes({"node-a": 4, "node-b": 4, "node-c": 3})
+    crowd = occupied_nodes.of_sizes({"node-a": 4, "node-b": 4, "node-c": 3})
     opted(crowd, "wide", "node-a", "gpu-0", "gpu-1", "gpu-2", "gpu-3")
     for at in range(3):
         opted(crowd, f"b{at}", "node-b", f"gpu-{at}")
@@ -51,7 +54,7 @@ def test_a_plan_whose_pods_all_find_a_place_is_better_than_a_shorter_one() -> No
 
 
 def test_without_such_a_plan_the_fewest_wait() -> None:
-    crowd = crowds.of_sizes({"node-a": 2})
+    crowd = occupied_nodes.of_sizes({"node-a": 2})
     opted(crowd, "p", "node-a", "gpu-0")
     found = plan(crowd)
     assert moves(found) == {"p": None}
@@ -59,23 +62,23 @@ def test_without_such_a_plan_the_fewest_wait() -> None:
 
 
 def test_two_that_move_do_not_get_the_same_place() -> None:
-    crowd = crowds.of_sizes({"node-a": 2, "node-b": 1, "node-c": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 2, "node-b": 1, "node-c": 1})
     for at in range(2):
         opted(crowd, f"p{at}", "node-a", f"gpu-{at}")
     assert moves(plan(crowd)) == {"p0": "node-b", "p1": "node-c"}
 
 
 def test_a_pod_without_a_claim_goes_where_there_is_cpu() -> None:
-    crowd = crowds.of_sizes({"node-a": 1, "node-b": 0})
+    crowd = occupied_nodes.of_sizes({"node-a": 1, "node-b": 0})
     asking = [{"name": "main", "resources": {"requests": {"cpu": "7"}}}]
     opted(crowd, "busy", "node-a", containers=asking)
-    found = defrag.make_plan(crowd.world, crowds.asks(objects.a_request(), cpu="4"))
+    found = defrag.make_plan(crowd.world, occupied_nodes.asks(objects.a_request(), cpu="4"))
     assert isinstance(found, defrag.Plan)
     assert moves(found) == {"busy": "node-b"}
 
 
 def test_pods_with_a_claim_in_common_move_together() -> None:
-    crowd = crowds.of_sizes({"node-a": 2, "node-b": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 2, "node-b": 1})
     both = [
         crowd.put(replace(objects.pod(name, "one", nodeName="node-a"), movable=True, owner=OWNER))
         for name in ("p", "q")
@@ -85,19 +88,19 @@ def test_pods_with_a_claim_in_common_move_together() -> None:
 
 
 def test_who_did_not_opt_in_stays_though_he_is_in_the_way() -> None:
-    crowd = crowds.of_sizes({"node-a": 2})
+    crowd = occupied_nodes.of_sizes({"node-a": 2})
     crowd.run("stays", "node-a", "gpu-0")
-    found = defrag.make_plan(crowd.world, crowds.gpus(2))
+    found = defrag.make_plan(crowd.world, occupied_nodes.gpus(2))
     assert found == defrag.NoPlan(found.unschedulable, 0, is_exhaustive=True)  # type: ignore[union-attr]
 
 
 def test_a_search_that_ends_says_so() -> None:
-    crowd = crowds.of_sizes({"node-a": 2, "node-b": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 2, "node-b": 1})
     opted(crowd, "p", "node-a", "gpu-0")
-    early = defrag.make_plan(crowd.world, crowds.gpus(2), most=0)
+    early = defrag.make_plan(crowd.world, occupied_nodes.gpus(2), most=0)
     assert isinstance(early, defrag.NoPlan)
     assert (early.candidates, early.is_exhaustive) == (1, False)
-    late = defrag.make_plan(crowd.world, crowds.gpus(2), most=1)
+    late = defrag.make_plan(crowd.world, occupied_nodes.gpus(2), most=1)
     assert isinstance(late, defrag.Plan)
     assert (moves(late), late.is_optimal) == ({"p": "node-b"}, False)
 

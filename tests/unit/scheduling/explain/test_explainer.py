@@ -6,17 +6,19 @@ from driver import ids
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explainer, nearest_fit
-from tests import allocating, clusters, crowds, objects, worlds
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import affinity, occupied_nodes
 
 
-def adviser(crowd: crowds.Crowd) -> explainer.FitExplainer:
-    return explainer.FitExplainer(worlds.DECIDING, crowd.held.get, crowd.known.get)
+def adviser(crowd: occupied_nodes.Crowd) -> explainer.FitExplainer:
+    return explainer.FitExplainer(snapshots.DECIDING, crowd.held.get, crowd.known.get)
 
 
 def refused(
-    crowd: crowds.Crowd, workload: allocator_types.Workload
+    crowd: occupied_nodes.Crowd, workload: allocator_types.Workload
 ) -> allocator_types.Unschedulable:
-    return allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    return allocation.refused(dra_allocator.allocate(crowd.view, workload, snapshots.DECIDING))
 
 
 @pytest.fixture
@@ -36,9 +38,9 @@ def found(monkeypatch: pytest.MonkeyPatch) -> list[allocator_types.Workload]:
 def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
     found: list[allocator_types.Workload],
 ) -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
-    advised, workload = adviser(crowd), crowds.gpus()
+    advised, workload = adviser(crowd), occupied_nodes.gpus()
     other = replace(workload, pod=replace(workload.pod, name="other", uid=ids.PodUid("other")))
     answers = [
         advised.explain(crowd.view, one, refused(crowd, one)) for one in (workload, other, other)
@@ -53,9 +55,9 @@ def test_pods_that_are_alike_are_looked_for_once_while_nothing_changes(
 def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
     found: list[allocator_types.Workload],
 ) -> None:
-    crowd = crowds.of_sizes({"node-a": 1, "node-b": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1, "node-b": 1})
     crowd.run("p", "node-a", "gpu-0")
-    advised, workload = adviser(crowd), crowds.gpus()
+    advised, workload = adviser(crowd), occupied_nodes.gpus()
     workload = replace(workload, avoided_nodes={ids.NodeName("node-b"): "refused"})
     for _ in range(2):
         advised.explain(crowd.view, workload, refused(crowd, workload))
@@ -63,13 +65,13 @@ def test_a_pod_with_a_node_to_avoid_is_looked_for_alone(
 
 
 def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -> None:
-    crowd = crowds.of_sizes({f"node-{at:02}": 4 for at in range(20)})
+    crowd = occupied_nodes.of_sizes({f"node-{at:02}": 4 for at in range(20)})
     for at in range(20):
         for gpu in range(2):
             crowd.run(f"p{at}-{gpu}", f"node-{at:02}", f"gpu-{gpu}")
     advised = adviser(crowd)
     sizes = range(1, 400)
-    waiting = [crowds.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
+    waiting = [occupied_nodes.asks(objects.a_request(count=4), cpu=f"{size}m") for size in sizes]
     answer = refused(crowd, waiting[0])
     at_once = [one for one in waiting if _advised(advised, crowd, one, answer)]
     assert explainer.MAX_SAVED_STEPS / nearest_fit.MAX_STEPS < len(at_once) < len(waiting)
@@ -82,7 +84,7 @@ def test_of_many_pods_that_differ_only_some_are_advised_and_the_others_later() -
 
 def _advised(
     advised: explainer.FitExplainer,
-    crowd: crowds.Crowd,
+    crowd: occupied_nodes.Crowd,
     workload: allocator_types.Workload,
     answer: allocator_types.Unschedulable,
 ) -> bool:
@@ -95,11 +97,11 @@ def _advised(
 def test_pods_that_a_placed_pod_tells_apart_are_looked_for_each(
     found: list[allocator_types.Workload],
 ) -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.run("p", "node-a", "gpu-0")
-    loner = clusters.a_pod("loner", "node-a", affinity=clusters.apart(clusters.term("web")))
+    loner = affinity.a_pod("loner", "node-a", affinity=affinity.apart(affinity.term("web")))
     crowd.view.set_pod(loner.key, loner)
-    advised, workload = adviser(crowd), crowds.gpus()
+    advised, workload = adviser(crowd), occupied_nodes.gpus()
     for app in ("web", "db"):
         labelled = replace(workload, pod=replace(workload.pod, labels={"app": app}))
         advised.explain(crowd.view, labelled, refused(crowd, labelled))

@@ -4,18 +4,19 @@ from driver import ids, reasons
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explanation, nearest_fit
-from tests import allocating, objects, worlds
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
-FLEET = worlds.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
+FLEET = snapshots.fleet({"node-a": 2, "node-b": 2, "node-c": 2, "node-d": 2})
 
 
 def decided(count: int) -> allocator_types.Placement | allocator_types.Unschedulable:
     claim = objects.claim("c", objects.a_request("gpu", count))
-    return dra_allocator.allocate(FLEET, allocating.workload(claim), worlds.DECIDING)
+    return dra_allocator.allocate(FLEET, allocation.workload(claim), snapshots.DECIDING)
 
 
 def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() -> None:
-    found = explanation.placement_document(allocating.placed(decided(1)))
+    found = explanation.placement_document(allocation.placed(decided(1)))
     assert [one["node"] for one in found["considered"]] == ["node-a", "node-b", "node-c"]
     assert found["considered"][0]["scores"] == {
         "mig-layout": 100,
@@ -28,7 +29,7 @@ def test_a_decision_tells_the_best_nodes_with_what_each_policy_says_of_them() ->
 
 
 def test_a_refusal_tells_what_every_node_lacks() -> None:
-    found = explanation.unschedulable_document(allocating.refused(decided(3)))
+    found = explanation.unschedulable_document(allocation.refused(decided(3)))
     assert found == {
         "refusals": [
             {
@@ -66,11 +67,11 @@ AT = "2026-01-01T00:00:00Z"
 def test_all_of_a_placement_names_its_devices_and_the_nodes_beside_it() -> None:
     found = explanation.Explanation(ids.Key("default/p"), AT, decided(1)).document()
     assert (found["pod"], found["at"], found["node"]) == ("default/p", AT, "node-a")
-    assert found["devices"] == [{"driver": worlds.DRIVER, "pool": "node-a", "device": "gpu-0"}]
+    assert found["devices"] == [{"driver": snapshots.DRIVER, "pool": "node-a", "device": "gpu-0"}]
     assert len(found["considered"]) == 3
 
 
-def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -> None:
+def test_the_full_explanation_names_the_nearest_node_and_its_blockers() -> None:
     near = nearest_fit.NearestFit(
         ids.NodeName("node-b"), None, leaving=(ids.Key("a/x"),), is_optimal=True
     )

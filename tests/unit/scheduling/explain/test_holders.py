@@ -3,11 +3,12 @@ from dataclasses import replace
 from driver import ids
 from driver.resources.dra import claims
 from driver.scheduling.explain import holders
-from tests import crowds, objects
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 
-def crowd() -> crowds.Crowd:
-    return crowds.of_sizes({"node-a": 4})
+def crowd() -> occupied_nodes.Crowd:
+    return occupied_nodes.of_sizes({"node-a": 4})
 
 
 def test_the_pods_of_a_node_are_its_tenants_with_what_they_hold() -> None:
@@ -65,7 +66,7 @@ def test_what_something_else_has_reserved_too_no_pod_frees() -> None:
     assert holders.freed_claims(found.on("node-a").values()) == frozenset()
 
 
-def test_a_pod_that_names_a_claim_and_has_not_reserved_it_does_not_have_it() -> None:
+def test_a_pod_holds_no_claim_that_it_names_without_reserving_it() -> None:
     found = crowd()
     user = found.put(objects.pod("user", "one", nodeName="node-a"))
     found.put(objects.pod("waits", "one", nodeName="node-a"))

@@ -12,28 +12,32 @@ from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import messages as explain_messages
 from driver.scheduling.explain import nearest_fit, shortage, step_budget
-from tests import allocating, crowds, objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 
 def near(
-    crowd: crowds.Crowd, workload: allocator_types.Workload, most: int = nearest_fit.MAX_STEPS
+    crowd: occupied_nodes.Crowd,
+    workload: allocator_types.Workload,
+    most: int = nearest_fit.MAX_STEPS,
 ) -> nearest_fit.NearestFit:
-    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    answer = allocation.refused(dra_allocator.allocate(crowd.view, workload, snapshots.DECIDING))
     found = nearest_fit.find_nearest_fit(
-        crowd.view, workload, answer, crowd.people, worlds.DECIDING, step_budget.StepBudget(most)
+        crowd.view, workload, answer, crowd.people, snapshots.DECIDING, step_budget.StepBudget(most)
     )
     assert found is not None
     return found
 
 
-def told(crowd: crowds.Crowd, workload: allocator_types.Workload) -> str:
+def told(crowd: occupied_nodes.Crowd, workload: allocator_types.Workload) -> str:
     return explain_messages.nearest_fit_message(near(crowd, workload))
 
 
-def hgx(*nodes: str) -> crowds.Crowd:
+def hgx(*nodes: str) -> occupied_nodes.Crowd:
     """Eight H100 each, with every face."""
-    crowd = crowds.Crowd()
+    crowd = occupied_nodes.Crowd()
     for node in nodes:
         pool = simulated_pool.of_machine(node, "controller")
         owner = slice_builder.Owner(ids.NodeName(node), "uid")
@@ -42,7 +46,7 @@ def hgx(*nodes: str) -> crowds.Crowd:
     return crowd
 
 
-def fill(crowd: crowds.Crowd, node: str, count: int, memory: str = "48Gi") -> None:
+def fill(crowd: occupied_nodes.Crowd, node: str, count: int, memory: str = "48Gi") -> None:
     """Shares of so much on the first GPUs of a node, the last one whole."""
     faces = [
         one.name
@@ -58,21 +62,21 @@ def fill(crowd: crowds.Crowd, node: str, count: int, memory: str = "48Gi") -> No
 
 def by_need(memory: str) -> allocator_types.Workload:
     asked = {"requests": {"memory": memory}}
-    return crowds.asks(objects.a_request(deviceClassName=names.CLASS_SLICE, capacity=asked))
+    return occupied_nodes.asks(objects.a_request(deviceClassName=names.CLASS_SLICE, capacity=asked))
 
 
 def test_where_somebody_cordoned_the_gpus_nobody_says_that_there_are_none() -> None:
     cordoned = {"key": names.CORDONED_TAINT, "effect": "NoSchedule"}
     device = objects.a_device("gpu-0", taints=[objects.ALLOCATOR_TAINT, cordoned])
-    crowd = crowds.of_sizes({"node-b": 4})
+    crowd = occupied_nodes.of_sizes({"node-b": 4})
     crowd.node("node-a", objects.a_slice("node-a", [device, *map(objects.a_device, "abcd")]))
 
     def found(count: int) -> nearest_fit.NearestFit | None:
-        wanted = crowds.gpus(count)
-        answer = allocating.refused(dra_allocator.allocate(crowd.view, wanted, worlds.DECIDING))
+        wanted = occupied_nodes.gpus(count)
+        answer = allocation.refused(dra_allocator.allocate(crowd.view, wanted, snapshots.DECIDING))
         meter = step_budget.StepBudget(nearest_fit.MAX_STEPS)
         return nearest_fit.find_nearest_fit(
-            crowd.view, wanted, answer, crowd.people, worlds.DECIDING, meter
+            crowd.view, wanted, answer, crowd.people, snapshots.DECIDING, meter
         )
 
     assert found(5) is None
@@ -108,12 +112,12 @@ def test_memory_that_no_gpu_has_is_told_so() -> None:
 
 
 def test_gpus_are_counted_on_the_node_that_costs_least() -> None:
-    crowd = crowds.of_sizes({"node-a": 4, "node-b": 4})
+    crowd = occupied_nodes.of_sizes({"node-a": 4, "node-b": 4})
     for at in range(3):
         crowd.run(f"a{at}", "node-a", f"gpu-{at}")
     for at in range(2):
         crowd.run(f"b{at}", "node-b", f"gpu-{at}")
-    found = near(crowd, crowds.gpus(4))
+    found = near(crowd, occupied_nodes.gpus(4))
     assert found.gap == shortage.CountGap(ids.NodeName("node-b"), "GPU", 4, 2)
     assert explain_messages.nearest_fit_message(found) == (
         "Needs 4 GPUs of one node; best is node-b: 2 free; "
@@ -122,23 +126,23 @@ def test_gpus_are_counted_on_the_node_that_costs_least() -> None:
 
 
 def test_requests_that_ask_the_same_are_counted_together() -> None:
-    crowd = crowds.of_sizes({"node-a": 4})
+    crowd = occupied_nodes.of_sizes({"node-a": 4})
     crowd.run("p", "node-a", "gpu-0", "gpu-1")
     two = [objects.a_request(name, 2) for name in ("left", "right")]
-    assert near(crowd, crowds.asks(*two)).gap == shortage.CountGap(
+    assert near(crowd, occupied_nodes.asks(*two)).gap == shortage.CountGap(
         ids.NodeName("node-a"), "GPU", 4, 2
     )
 
 
 def test_gpus_that_no_node_has_are_told_so() -> None:
-    crowd = crowds.of_sizes({"node-a": 4, "node-b": 8})
-    assert told(crowd, crowds.gpus(16)) == (
+    crowd = occupied_nodes.of_sizes({"node-a": 4, "node-b": 8})
+    assert told(crowd, occupied_nodes.gpus(16)) == (
         "No node here has 16 GPUs, used or not: the most is 8, of node-b"
     )
 
 
 def test_what_no_node_has_of_a_kind_is_told_so() -> None:
-    crowd = crowds.of_sizes({"node-a": 4})
+    crowd = occupied_nodes.of_sizes({"node-a": 4})
     assert told(crowd, by_need("1Gi")) == (
         "No node here has a device that is asked for, used or not"
     )
@@ -149,17 +153,17 @@ def test_a_mig_profile_is_called_by_its_name() -> None:
     fill(crowd, "node-a", 8)
     wanted = f'device.attributes["{names.DRIVER}"].profile == "3g.40gb"'
     request = objects.a_request("r", 1, wanted, deviceClassName=names.CLASS_MIG)
-    assert told(crowd, crowds.asks(request)) == (
+    assert told(crowd, occupied_nodes.asks(request)) == (
         "Needs 1 3g.40gb device of one node; best is node-a: 0 free; "
         "freeing pod default/node-a-0 would do"
     )
 
 
 def test_cpu_of_the_node_is_told_where_that_is_short() -> None:
-    crowd = crowds.of_sizes({"node-a": 2})
+    crowd = occupied_nodes.of_sizes({"node-a": 2})
     asking = [{"name": "main", "resources": {"requests": {"cpu": "6500m"}}}]
     crowd.run("busy", "node-a", containers=asking)
-    found = near(crowd, crowds.asks(objects.a_request(), cpu="3"))
+    found = near(crowd, occupied_nodes.asks(objects.a_request(), cpu="3"))
     assert found.gap == shortage.NodeResourceGap(ids.NodeName("node-a"), "cpu", 3000, 1500)
     assert explain_messages.nearest_fit_message(found) == (
         "Needs 3 CPUs; best is node-a: 1500m of CPU free; freeing pod default/busy would do"
@@ -167,14 +171,14 @@ def test_cpu_of_the_node_is_told_where_that_is_short() -> None:
 
 
 def test_cpu_that_no_node_has_is_told_so() -> None:
-    crowd = crowds.of_sizes({"node-a": 2})
-    assert told(crowd, crowds.asks(objects.a_request(), cpu="300")) == (
+    crowd = occupied_nodes.of_sizes({"node-a": 2})
+    assert told(crowd, occupied_nodes.asks(objects.a_request(), cpu="300")) == (
         "No node here with GPUs has 300 CPUs: the most is 8 CPUs, of node-a"
     )
 
 
 def test_memory_of_the_node_is_no_memory_of_a_gpu() -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     ask = {"name": "main", "resources": {"requests": {"memory": "64Gi"}}}
     claim = objects.claim("new-gpu", objects.a_request())
     workload = allocator_types.Workload(objects.pod("new", claim.name, containers=[ask]), (claim,))
@@ -184,9 +188,9 @@ def test_memory_of_the_node_is_no_memory_of_a_gpu() -> None:
 
 def test_devices_that_no_pod_frees_are_in_nobodys_way() -> None:
     """A claim that something else has reserved."""
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.hold("kept", "node-a", "gpu-0")
-    found = near(crowd, crowds.gpus())
+    found = near(crowd, occupied_nodes.gpus())
     assert (found.can_ever_fit, found.leaving) == (True, ())
     assert (
         explain_messages.nearest_fit_message(found)
@@ -195,15 +199,15 @@ def test_devices_that_no_pod_frees_are_in_nobodys_way() -> None:
 
 
 def test_a_pod_that_would_be_back_on_the_same_node_is_in_nobodys_way() -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     for kind in ("DaemonSet", "Node"):
         pod = crowd.run("agent", "node-a", "gpu-0")
         crowd.put(replace(pod, owner=pods.Owner(kind, "agent", "u")))
-        assert near(crowd, crowds.gpus()).leaving == ()
+        assert near(crowd, occupied_nodes.gpus()).leaving == ()
 
 
 def test_devices_that_do_not_go_together_are_no_number() -> None:
-    crowd = crowds.Crowd()
+    crowd = occupied_nodes.Crowd()
     devices = [objects.with_values(objects.a_device(f"gpu-{at}"), numa=at // 2) for at in range(4)]
     crowd.node("node-a", objects.a_slice("node-a", devices))
     crowd.run("p", "node-a", "gpu-0")
@@ -219,31 +223,31 @@ def test_devices_that_do_not_go_together_are_no_number() -> None:
 
 
 def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
     crowd.view.set_node(ids.NodeName("node-a"), objects.node("node-a", unschedulable=True))
-    workload = crowds.gpus()
-    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    workload = occupied_nodes.gpus()
+    answer = allocation.refused(dra_allocator.allocate(crowd.view, workload, snapshots.DECIDING))
     args = (
         crowd.view,
         workload,
         answer,
         crowd.people,
-        worlds.DECIDING,
+        snapshots.DECIDING,
         step_budget.StepBudget(nearest_fit.MAX_STEPS),
     )
     assert nearest_fit.find_nearest_fit(*args) is None
 
 
 def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
-    crowd = crowds.of_sizes({"node-a": 1})
-    workload = crowds.asks(objects.a_request(deviceClassName="none"))
-    answer = allocating.refused(dra_allocator.allocate(crowd.view, workload, worlds.DECIDING))
+    crowd = occupied_nodes.of_sizes({"node-a": 1})
+    workload = occupied_nodes.asks(objects.a_request(deviceClassName="none"))
+    answer = allocation.refused(dra_allocator.allocate(crowd.view, workload, snapshots.DECIDING))
     args = (
         crowd.view,
         workload,
         answer,
         crowd.people,
-        worlds.DECIDING,
+        snapshots.DECIDING,
         step_budget.StepBudget(nearest_fit.MAX_STEPS),
     )
     assert nearest_fit.find_nearest_fit(*args) is None
@@ -251,11 +255,11 @@ def test_a_class_that_is_missing_leaves_nothing_to_add() -> None:
 
 @pytest.mark.parametrize("most", [0, 50, 200, nearest_fit.MAX_STEPS])
 def test_steps_are_bounded_whatever_the_size(most: int) -> None:
-    crowd = crowds.of_sizes({f"node-{at:03}": 4 for at in range(40)})
+    crowd = occupied_nodes.of_sizes({f"node-{at:03}": 4 for at in range(40)})
     for at in range(40):
         for gpu in range(1 + at % 4):
             crowd.run(f"p{at}-{gpu}", f"node-{at:03}", f"gpu-{gpu}")
-    found = near(crowd, crowds.gpus(4), most)
+    found = near(crowd, occupied_nodes.gpus(4), most)
     assert found.is_exhaustive is (most == nearest_fit.MAX_STEPS)
     if not found.leaving:
         assert not found.is_optimal

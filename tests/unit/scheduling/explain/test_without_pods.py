@@ -1,14 +1,15 @@
 from driver import ids
 from driver.scheduling.explain import without_pods
-from tests import crowds, objects
 from tests.properties import drawing
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 A = ids.NodeName("node-a")
 
 
 def test_who_is_gone_takes_nothing_and_what_is_below_stays() -> None:
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots="2") for at in range(2)]
-    crowd = crowds.Crowd()
+    crowd = occupied_nodes.Crowd()
     crowd.node("node-a", *objects.counting({"gpu-0": {"slots": "4"}}, parts))
     crowd.run("stays", "node-a", "part-0")
     crowd.run("goes", "node-a", "part-1")
@@ -23,7 +24,7 @@ def test_who_is_gone_takes_nothing_and_what_is_below_stays() -> None:
 
 def test_a_port_that_another_has_too_stays_taken() -> None:
     """Such as two host networks that the same port was written for by hand."""
-    crowd = crowds.of_sizes({"node-a": 0})
+    crowd = occupied_nodes.of_sizes({"node-a": 0})
     ports = [{"name": "main", "ports": [{"hostPort": 80}]}]
     for name in ("p", "q"):
         crowd.run(name, "node-a", containers=ports)

@@ -8,7 +8,8 @@ import pytest
 from driver import reasons
 from driver.resources.core import interpod_affinity, topology_spread
 from driver.scheduling.allocator import types as allocator_types
-from tests import clusters, gangs
+from tests.support.builders import gangs
+from tests.support.scenarios import affinity
 
 
 def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
@@ -24,8 +25,8 @@ def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
     ]
 
 
-APART = {"affinity": clusters.apart(clusters.term("train"))}
-EVEN = {"topologySpreadConstraints": [clusters.spread("train", clusters.HOST)]}
+APART = {"affinity": affinity.apart(affinity.term("train"))}
+EVEN = {"topologySpreadConstraints": [affinity.spread("train", affinity.HOST)]}
 
 
 def test_members_that_keep_apart_are_seated_apart() -> None:
@@ -41,7 +42,7 @@ def test_where_there_are_too_few_nodes_to_keep_apart_none_is_seated() -> None:
 
 
 def test_members_that_want_each_other_share_a_node() -> None:
-    together = {"affinity": clusters.near(clusters.term("train"))}
+    together = {"affinity": affinity.near(affinity.term("train"))}
     view = gangs.racks([[[2, 4]]])
     assert [*gangs.where(gangs.place(view, members(3, **together))).values()] == [3]
 
@@ -59,8 +60,8 @@ def test_a_member_that_a_placed_pod_minds_does_not_keep_the_others_away(
 ) -> None:
     view = gangs.racks([[[1], [1]]])
     first = min(view.nodes)
-    minds = clusters.apart(clusters.term("web", gangs.RACK))
-    loner = clusters.a_pod("loner", first, "other", affinity=minds)
+    minds = affinity.apart(affinity.term("web", gangs.RACK))
+    loner = affinity.a_pod("loner", first, "other", affinity=minds)
     view.set_pod(loner.key, loner)
     mixed = [
         replace(member, pod=replace(member.pod, labels={"app": app}))

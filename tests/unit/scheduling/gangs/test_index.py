@@ -8,17 +8,10 @@ from driver import errors, ids, names
 from driver.resources import pod_groups
 from driver.resources.core import pods
 from driver.scheduling.gangs import index as gang_index
-from tests import objects
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_member
 
 KEY = ids.Key("default/train")
-
-
-def a_member(name: str, size: str = "2", **annotations: str) -> dict[str, Any]:
-    pod = objects.a_pod(name, f"{name}-gpu")
-    pod["metadata"]["labels"] = {names.GANG_LABEL: "train"}
-    said = {names.GANG_SIZE: size} if size else {}
-    pod["metadata"]["annotations"] = {**said, **annotations}
-    return pod
 
 
 def members(*raw: dict[str, Any]) -> tuple[pods.Pod, ...]:

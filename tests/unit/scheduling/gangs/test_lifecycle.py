@@ -10,7 +10,7 @@ from driver.resources.dra import claims, device_status
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.gangs import lifecycle as gang_lifecycle
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
+from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 21, 9, 10, tzinfo=dt.UTC)
 KEY = ids.Key("default/train")

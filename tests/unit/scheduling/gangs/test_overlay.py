@@ -6,8 +6,9 @@ from driver.scheduling.allocator import allocation_result, dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import overlay
 from driver.scheduling.snapshot import snapshot
-from tests import allocating, gangs, objects, worlds
 from tests.properties import drawing
+from tests.support import allocation, snapshots
+from tests.support.builders import gangs, objects
 
 A = ids.NodeName("node-a")
 
@@ -16,7 +17,7 @@ def taken(
     view: snapshot.Snapshot, workload: allocator_types.Workload
 ) -> tuple[overlay.DecisionOverlay, snapshot.InFlight]:
     """A layer on which a workload has what the allocator gives it."""
-    placement = allocating.placed(dra_allocator.allocate(view, workload, worlds.DECIDING))
+    placement = allocation.placed(dra_allocator.allocate(view, workload, snapshots.DECIDING))
     made = allocation_result.build_allocations(view, workload, placement, "")
     decision = snapshot.InFlight(workload.pod, placement.node, made)
     layer = overlay.DecisionOverlay(view)
@@ -26,9 +27,9 @@ def taken(
 
 def test_a_decision_counts_as_one_in_flight_does() -> None:
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots="2") for at in range(2)]
-    view = worlds.view(
+    view = snapshots.view(
         *objects.counting({"gpu-0": {"slots": "4"}}, parts),
-        taken=[worlds.holding("there", "node-a", "part-0")],
+        taken=[snapshots.holding("there", "node-a", "part-0")],
     )
     layer, decision = taken(view, gangs.member("one"))
     shown = drawing.shown(layer)
@@ -39,7 +40,7 @@ def test_a_decision_counts_as_one_in_flight_does() -> None:
 
 
 def test_what_is_taken_back_was_never_there() -> None:
-    view = gangs.racks([[[2]]], worlds.holding("there", "node-0-0-0", "gpu-0"))
+    view = gangs.racks([[[2]]], snapshots.holding("there", "node-0-0-0", "gpu-0"))
     layer, _ = taken(view, gangs.member("one"))
     layer.undo(1)
     assert drawing.shown(layer) == drawing.shown(view)
@@ -53,7 +54,7 @@ def test_the_node_of_a_decision_is_told_as_changed() -> None:
 
 
 def test_a_device_that_other_nodes_reach_changes_all_of_them() -> None:
-    view = worlds.view(objects.a_far_slice(2), more_nodes=[objects.node("node-a")])
+    view = snapshots.view(objects.a_far_slice(2), more_nodes=[objects.node("node-a")])
     layer, _ = taken(view, gangs.member("one"))
     assert layer.changed_since(0) is None
 
@@ -61,7 +62,7 @@ def test_a_device_that_other_nodes_reach_changes_all_of_them() -> None:
 @pytest.mark.parametrize("admin", [True, False])
 def test_administrative_access_holds_nothing(*, admin: bool) -> None:
     claim = objects.claim("one", objects.a_request(adminAccess=admin))
-    view = worlds.view(objects.a_slice("node-a", 1))
+    view = snapshots.view(objects.a_slice("node-a", 1))
     layer, _ = taken(view, allocator_types.Workload(objects.pod("one", "one"), (claim,)))
     device = claims.DeviceId(names.DRIVER, "node-a", "gpu-0")
     assert bool(layer.holders(device)) is not admin

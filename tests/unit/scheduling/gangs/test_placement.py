@@ -6,7 +6,8 @@ from driver import errors, ids, reasons
 from driver.scheduling.allocator import allocation_result
 from driver.scheduling.gangs import messages as gang_messages
 from driver.scheduling.gangs import topology
-from tests import gangs, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import gangs, objects
 
 TWO_RACKS = [[[4, 4], [4, 4]]]
 
@@ -145,7 +146,7 @@ def test_a_claim_of_two_members_is_given_once_and_both_sit_where_it_is() -> None
 
 
 def test_devices_that_several_nodes_reach_are_given_once() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_far_slice(3), more_nodes=[gangs.node("node-a"), gangs.node("node-b")]
     )
     assert sum(gangs.where(gangs.place(view, gangs.alike(3))).values()) == 3
@@ -155,7 +156,7 @@ def test_devices_that_several_nodes_reach_are_given_once() -> None:
 
 def test_devices_that_a_leader_took_from_afar_are_not_counted_for_its_workers() -> None:
     there = [gangs.node(name) for name in ("node-a", "node-c", "node-z")]
-    view = worlds.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=there)
+    view = snapshots.view(objects.a_far_slice(2), objects.a_slice("node-z", 2), more_nodes=there)
     only = {"kubernetes.io/hostname": "node-a"}
     gang = [gangs.member("leader", 2, nodeSelector=only), *gangs.alike(2)]
     assert gangs.where(gangs.place(view, gang)) == {"node-a": 1, "node-z": 2}

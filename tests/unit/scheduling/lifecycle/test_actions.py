@@ -9,7 +9,8 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import actions
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 PATIENCE = actions.BindTimeouts(refused_s=30, silent_s=45, unreserved_s=30)
 NODE = ids.NodeName("node-a")
@@ -157,7 +158,7 @@ def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
     assert actions.observe(placed, pod, NODE, 20.0).refused_at == 3.0
 
 
-def test_a_definite_refusal_that_stood_before_is_acted_on_once_it_must_be_of_this_try() -> None:
+def test_an_old_permanent_refusal_counts_once_it_must_concern_this_attempt() -> None:
     """As a new leader meets it, or after the same refusal of another node."""
     message = (
         "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
@@ -286,7 +287,7 @@ def test_an_allocation_that_no_pod_reserves_is_cleared_after_a_while() -> None:
 
 
 def test_only_allocations_of_devices_the_controller_allocates_count_as_unused() -> None:
-    view = worlds.fleet({"node-a": 8})
+    view = snapshots.fleet({"node-a": 8})
     assert actions.is_unused(objects.claim(status=objects.allocated("node-a", "gpu-0")), view)
     elsewhere = objects.claim(status=objects.allocated("node-z", "gpu-0"))
     assert not actions.is_unused(elsewhere, view)

@@ -6,7 +6,7 @@ from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
+from tests.support.builders import objects
 
 HERE, AWAY = "node-a", "node-b"
 

@@ -7,7 +7,7 @@ from driver import ids, names
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import claim_remediation
-from tests import objects
+from tests.support.builders import objects
 
 NOW = dt.datetime(2026, 11, 21, 9, 10, tzinfo=dt.UTC)
 SINCE = "2026-11-21T09:09:00Z"
@@ -107,7 +107,7 @@ def test_a_pod_that_will_never_be_prepared_is_evicted_where_its_owner_makes_anot
 
 
 @pytest.mark.parametrize("owner", ["", "DaemonSet", "Node"])
-def test_a_bare_pod_and_one_that_would_come_back_to_the_same_node_keep_their_condition(
+def test_bare_pods_and_pods_tied_to_their_node_keep_their_condition(
     owner: str,
 ) -> None:
     assert due(a_claim(*NEVER), a_pod(owner)) == ()

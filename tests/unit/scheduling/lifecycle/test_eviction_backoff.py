@@ -1,7 +1,7 @@
 from driver.scheduling.lifecycle import eviction_backoff
 
 
-def test_the_first_eviction_is_at_once_and_each_next_one_later_up_to_five_minutes() -> None:
+def test_evictions_start_at_once_and_back_off_up_to_five_minutes() -> None:
     paces, now, pauses = eviction_backoff.EvictionBackoff(), 0.0, []
     for _ in range(8):
         now += paces.remaining_s("owner", now)

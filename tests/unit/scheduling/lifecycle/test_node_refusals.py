@@ -5,7 +5,7 @@ from typing import Any
 from driver import ids
 from driver.resources.core import pods
 from driver.scheduling.lifecycle import node_refusals
-from tests import objects
+from tests.support.builders import objects
 
 NODE = ids.NodeName("node-a")
 WORDS = "node(s) were unschedulable"

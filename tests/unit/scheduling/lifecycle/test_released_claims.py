@@ -5,7 +5,7 @@ from typing import Any
 from driver import ids, names
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import released_claims
-from tests import objects
+from tests.support.builders import objects
 
 KEY = ids.Key("default/claim")
 ALLOCATED = objects.claim(status=objects.allocated("node-a", "gpu-0"))

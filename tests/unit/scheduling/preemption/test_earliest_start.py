@@ -5,14 +5,15 @@ from driver.resources.core import pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import step_budget
 from driver.scheduling.preemption import earliest_start
-from tests import crowds, gangs, preempting
+from tests.support.builders import gangs
+from tests.support.scenarios import occupied_nodes, preemptions
 
-NOW = preempting.NOW
+NOW = preemptions.NOW
 HOUR = dt.timedelta(hours=1)
 
 
 def kept(
-    scene: preempting.Scene, *members: allocator_types.Workload, most: int = crowds.ENOUGH
+    scene: preemptions.Scene, *members: allocator_types.Workload, most: int = occupied_nodes.ENOUGH
 ) -> earliest_start.PlannedStart | None:
     people = [one for unit in scene.book.all_victims(scene.view).values() for one in unit.pods]
     return earliest_start.find_earliest_start(
@@ -25,9 +26,9 @@ def starts(found: earliest_start.PlannedStart | None) -> dt.datetime | None:
     return found.start
 
 
-def full() -> preempting.Scene:
+def full() -> preemptions.Scene:
     """Two nodes of two GPUs; node-a is free in two hours and three, node-b in one and in four."""
-    scene = preempting.of_sizes(a=2, b=2)
+    scene = preemptions.of_sizes(a=2, b=2)
     for name, node, hours in (("p", "a", 2), ("q", "a", 3), ("r", "b", 1), ("s", "b", 4)):
         most = (1 + hours) * 3600
         scene.work(name, f"node-{node}", f"gpu-{'prqs'.index(name) // 2}", max_runtime_s=most)
@@ -35,13 +36,13 @@ def full() -> preempting.Scene:
 
 
 def test_what_fits_starts_now() -> None:
-    scene = preempting.of_sizes(a=1)
-    assert starts(kept(scene, crowds.gpus())) == NOW
+    scene = preemptions.of_sizes(a=1)
+    assert starts(kept(scene, occupied_nodes.gpus())) == NOW
 
 
 def test_a_pod_starts_where_enough_ends_first() -> None:
     scene = full()
-    one, two = kept(scene, crowds.gpus()), kept(scene, crowds.gpus(2))
+    one, two = kept(scene, occupied_nodes.gpus()), kept(scene, occupied_nodes.gpus(2))
     assert one is not None
     assert two is not None
     assert (one.start, [*one.assignments]) == (NOW + HOUR, ["node-b"])
@@ -59,7 +60,7 @@ def test_a_gang_starts_when_all_of_it_can() -> None:
 
 
 def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     pod = scene.work("p", "node-a", "gpu-0", max_runtime_s=60.0)
     assert earliest_start.latest_end(pod, NOW) == NOW
     assert earliest_start.latest_end(replace(pod, started=""), NOW) == NOW + dt.timedelta(minutes=1)
@@ -68,12 +69,12 @@ def test_who_runs_longer_than_declared_ends_now_and_who_did_not_start_starts_now
 
 
 def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None:
-    scene = preempting.of_sizes(a=2, b=2)
+    scene = preemptions.of_sizes(a=2, b=2)
     scene.work("known", "node-a", "gpu-0", max_runtime_s=7200.0)
     scene.work("p", "node-a", "gpu-1", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=30)
     scene.work("r", "node-b", "gpu-1", ran=20)
-    found = kept(scene, crowds.gpus(2))
+    found = kept(scene, occupied_nodes.gpus(2))
     assert found is not None
     assert found.start is None
     assert found.waits_for == ("default/p",)
@@ -84,10 +85,10 @@ def test_where_ends_are_unknown_few_are_waited_for_and_no_time_is_told() -> None
 
 
 def test_what_fits_at_no_time_is_kept_nothing() -> None:
-    assert kept(full(), crowds.gpus(3)) is None
+    assert kept(full(), occupied_nodes.gpus(3)) is None
 
 
 def test_pods_that_come_back_to_their_node_are_not_waited_for() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", max_runtime_s=1.0, owner=pods.Owner("DaemonSet", "d", "u"))
-    assert kept(scene, crowds.gpus()) is None
+    assert kept(scene, occupied_nodes.gpus()) is None

@@ -1,7 +1,8 @@
 from driver.scheduling.preemption import messages as preemption_messages
 from driver.scheduling.preemption import policy as preemption_policy
 from driver.scheduling.preemption import types as preemption_types
-from tests import crowds, gangs, preempting
+from tests.support.builders import gangs
+from tests.support.scenarios import occupied_nodes, preemptions
 
 
 def planned(found: preemption_types.Plan | preemption_types.NoPlan) -> preemption_types.Plan:
@@ -10,12 +11,12 @@ def planned(found: preemption_types.Plan | preemption_types.NoPlan) -> preemptio
 
 
 def test_who_waits_is_told_who_goes_and_what_is_lost() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.leaves = {"batch": preemption_policy.QueueState("batch", reclaim="Any", surplus=4000)}
     for at, name in enumerate("pq"):
         scene.work(name, "node-a", f"gpu-{at}", ran=2700, labels={"queue": "batch"})
     right = scene.right(0, "vision", is_within_fair_share=True)
-    plan = planned(scene.plan(crowds.gpus(2), right=right))
+    plan = planned(scene.plan(occupied_nodes.gpus(2), right=right))
     assert preemption_messages.preemptor_message(plan, right) == (
         "Evicts 2 pods of queue batch on node-a, 1.5 GPU-hours lost: default/p, default/q"
     )
@@ -26,10 +27,10 @@ def test_who_waits_is_told_who_goes_and_what_is_lost() -> None:
 
 
 def test_without_queues_the_priority_is_told() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", ran=36)
     right = scene.right(1000)
-    plan = planned(scene.plan(crowds.gpus(), right=right))
+    plan = planned(scene.plan(occupied_nodes.gpus(), right=right))
     assert preemption_messages.preemptor_message(plan, right) == (
         "Evicts 1 pod on node-a, 0.0 GPU-hours lost: default/p"
     )
@@ -38,8 +39,8 @@ def test_without_queues_the_priority_is_told() -> None:
     )
 
 
-def test_of_a_gang_that_goes_all_nodes_are_told_and_of_many_pods_the_first() -> None:
-    scene = preempting.of_sizes(a=3, b=3)
+def test_a_message_names_all_nodes_of_an_evicted_gang_and_its_first_pods() -> None:
+    scene = preemptions.of_sizes(a=3, b=3)
     for at in range(6):
         scene.work(f"g-{at}", f"node-{'ab'[at // 3]}", f"gpu-{at % 3}", gang="g")
     right = scene.right(1)
@@ -55,10 +56,10 @@ def test_of_a_gang_that_goes_all_nodes_are_told_and_of_many_pods_the_first() -> 
 
 
 def test_why_nobody_goes() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", priority=10)
     scene.work("q", "node-a", "gpu-1", owner=None)
-    found = preempting.none(scene.plan(crowds.gpus()))
+    found = preemptions.none(scene.plan(occupied_nodes.gpus()))
     assert preemption_messages.no_plan_message(found) == (
         "Evicting all who may go would not make room for it: of 2 pods and gangs "
         "1 NotMadeAgain, 1 PriorityNotLower"

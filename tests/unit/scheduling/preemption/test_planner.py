@@ -7,80 +7,82 @@ from driver.resources.core import node_selectors
 from driver.scheduling.gangs import topology
 from driver.scheduling.preemption import planner as planning
 from driver.scheduling.preemption import types as preemption_types
-from tests import crowds, gangs, objects, preempting, worlds
+from tests.support import snapshots
+from tests.support.builders import gangs, objects
+from tests.support.scenarios import occupied_nodes, preemptions
 
 
 def test_what_fits_needs_nobody_to_go() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
-    found = scene.plan(crowds.gpus())
-    assert preempting.leaving(found) == []
-    assert preempting.where(found) == ["node-a"]
+    found = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(found) == []
+    assert preemptions.where(found) == ["node-a"]
 
 
 def test_who_ran_least_goes_wherever_it_is() -> None:
-    scene = preempting.of_sizes(a=1, b=1, c=1)
+    scene = preemptions.of_sizes(a=1, b=1, c=1)
     for name, ran in (("a", 300), ("b", 100), ("c", 200)):
         scene.work(name, f"node-{name}", "gpu-0", ran=ran)
-    found = scene.plan(crowds.gpus())
-    assert preempting.leaving(found) == ["b"]
-    assert preempting.where(found) == ["node-b"]
+    found = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(found) == ["b"]
+    assert preemptions.where(found) == ["node-b"]
     assert isinstance(found, preemption_types.Plan)
     assert (found.lost_s, found.is_optimal) == (100.0, True)
 
 
 def test_two_that_lose_less_go_rather_than_one() -> None:
-    scene = preempting.of_sizes(a=2, b=2)
+    scene = preemptions.of_sizes(a=2, b=2)
     scene.work("wide", "node-a", "gpu-0", "gpu-1", ran=100)
     scene.work("p", "node-b", "gpu-0", ran=50)
     scene.work("q", "node-b", "gpu-1", ran=60)
-    assert preempting.leaving(scene.plan(crowds.gpus(2))) == ["p", "q"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus(2))) == ["p", "q"]
 
 
 def test_of_as_little_lost_fewer_pods_go_then_the_first_by_name() -> None:
-    scene = preempting.of_sizes(a=2, b=2)
+    scene = preemptions.of_sizes(a=2, b=2)
     scene.work("p", "node-a", "gpu-0", ran=50)
     scene.work("q", "node-a", "gpu-1", ran=50)
     scene.work("wide", "node-b", "gpu-0", "gpu-1", ran=50)
-    assert preempting.leaving(scene.plan(crowds.gpus(2))) == ["wide"]
-    assert preempting.leaving(scene.plan(crowds.gpus(1))) == ["p"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus(2))) == ["wide"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus(1))) == ["p"]
 
 
 def test_a_gang_goes_as_a_whole_and_costs_all_of_itself() -> None:
-    scene = preempting.of_sizes(a=1, b=1, c=1)
+    scene = preemptions.of_sizes(a=1, b=1, c=1)
     scene.work("g-0", "node-a", "gpu-0", ran=60, gang="g")
     scene.work("g-1", "node-b", "gpu-0", ran=60, gang="g")
     scene.work("p", "node-c", "gpu-0", ran=100)
-    assert preempting.leaving(scene.plan(crowds.gpus())) == ["p"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus())) == ["p"]
     scene.work("p", "node-c", "gpu-0", ran=200)
-    assert preempting.leaving(scene.plan(crowds.gpus())) == ["g-0", "g-1"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus())) == ["g-0", "g-1"]
 
 
 def test_of_a_gang_on_several_nodes_a_waiting_gang_has_them_all() -> None:
-    scene = preempting.of_sizes(a=1, b=1, c=1)
+    scene = preemptions.of_sizes(a=1, b=1, c=1)
     scene.work("g-0", "node-a", "gpu-0", ran=60, gang="g")
     scene.work("g-1", "node-b", "gpu-0", ran=60, gang="g")
     scene.work("p", "node-c", "gpu-0", ran=100)
     found = scene.plan(*gangs.alike(2))
-    assert preempting.leaving(found) == ["g-0", "g-1"]
-    assert sorted(preempting.where(found)) == ["node-a", "node-b"]
+    assert preemptions.leaving(found) == ["g-0", "g-1"]
+    assert sorted(preemptions.where(found)) == ["node-a", "node-b"]
 
 
 def test_a_waiting_gang_gets_all_or_nobody_goes() -> None:
-    scene = preempting.of_sizes(a=2, b=1)
+    scene = preemptions.of_sizes(a=2, b=1)
     scene.work("p", "node-a", "gpu-0", ran=10)
     scene.work("q", "node-a", "gpu-1", ran=20)
     scene.work("r", "node-b", "gpu-0", ran=30)
-    assert preempting.leaving(scene.plan(*gangs.alike(2))) == ["p", "q"]
-    assert preempting.leaving(scene.plan(*gangs.alike(3))) == ["p", "q", "r"]
+    assert preemptions.leaving(scene.plan(*gangs.alike(2))) == ["p", "q"]
+    assert preemptions.leaving(scene.plan(*gangs.alike(3))) == ["p", "q", "r"]
     assert (
-        preempting.none(scene.plan(*gangs.alike(4))).reason
+        preemptions.none(scene.plan(*gangs.alike(4))).reason
         is preemption_types.NoPlanReason.NOT_HELPFUL
     )
 
 
 def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
-    scene = preempting.Scene()
+    scene = preemptions.Scene()
     sizes = {"node-0": "r0", "node-1": "r0", "node-2": "r1", "node-3": "r1"}
     for name, rack in sizes.items():
         scene.node(name, objects.a_slice(name, 1))
@@ -89,54 +91,54 @@ def test_a_gang_is_made_room_for_where_it_has_to_be() -> None:
     for at, ran in enumerate((10, 90, 40, 50)):
         scene.work(f"p-{at}", f"node-{at}", "gpu-0", ran=ran)
     near = topology.Topology(gangs.LEVELS, required=gangs.RACK)
-    ask = preemption_types.PreemptionRequest(scene.view, gangs.alike(2), worlds.DECIDING, near)
+    ask = preemption_types.PreemptionRequest(scene.view, gangs.alike(2), snapshots.DECIDING, near)
     found = planning.make_plan(ask, scene.right(), scene.book)
-    assert preempting.leaving(found) == ["p-2", "p-3"]
+    assert preemptions.leaving(found) == ["p-2", "p-3"]
 
 
 def test_no_more_than_a_disruption_budget_allows_go() -> None:
-    scene = preempting.of_sizes(a=2, b=2)
+    scene = preemptions.of_sizes(a=2, b=2)
     for name, ran in (("p", 10), ("q", 20)):
         scene.work(name, "node-a", f"gpu-{'pq'.index(name)}", ran=ran, labels={"app": "a"})
     for name, ran in (("r", 100), ("s", 200)):
         scene.work(name, "node-b", f"gpu-{'rs'.index(name)}", ran=ran)
     app = (node_selectors.Expression("app", "In", ("a",)),)
     scene.disruptions = [disruption_budgets.Budget("default", "web", app, 1)]
-    assert preempting.leaving(scene.plan(crowds.gpus(2))) == ["r", "s"]
-    assert preempting.leaving(scene.plan(*gangs.alike(2))) == ["p", "r"]
-    assert preempting.leaving(scene.plan(*gangs.alike(3))) == ["p", "r", "s"]
+    assert preemptions.leaving(scene.plan(occupied_nodes.gpus(2))) == ["r", "s"]
+    assert preemptions.leaving(scene.plan(*gangs.alike(2))) == ["p", "r"]
+    assert preemptions.leaving(scene.plan(*gangs.alike(3))) == ["p", "r", "s"]
     assert (
-        preempting.none(scene.plan(*gangs.alike(4))).reason
+        preemptions.none(scene.plan(*gangs.alike(4))).reason
         is preemption_types.NoPlanReason.NOT_HELPFUL
     )
 
 
 def test_why_there_is_none_is_told_in_counts() -> None:
-    scene = preempting.of_sizes(a=3)
+    scene = preemptions.of_sizes(a=3)
     scene.work("p", "node-a", "gpu-0", priority=10)
     scene.work("q", "node-a", "gpu-1", owner=None)
     scene.work("r", "node-a", "gpu-2", owner=None)
-    found = preempting.none(scene.plan(crowds.gpus()))
+    found = preemptions.none(scene.plan(occupied_nodes.gpus()))
     assert (found.reason, found.victim_count) == (preemption_types.NoPlanReason.NOT_HELPFUL, 3)
     assert found.ineligible == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
 
 
 def test_who_never_preempts_makes_nobody_go() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0")
     right = scene.right(preempts=False)
     assert (
-        preempting.none(scene.plan(crowds.gpus(), right=right)).reason
+        preemptions.none(scene.plan(occupied_nodes.gpus(), right=right)).reason
         is preemption_types.NoPlanReason.NEVER
     )
     assert (
-        preempting.none(scene.plan(*gangs.alike(1), right=right)).reason
+        preemptions.none(scene.plan(*gangs.alike(1), right=right)).reason
         is preemption_types.NoPlanReason.NEVER
     )
 
 
 def test_a_share_goes_for_a_whole_gpu_with_all_that_are_on_it() -> None:
-    scene = preempting.Scene()
+    scene = preemptions.Scene()
     face = objects.drawing("gpu-0", "gpu-0", slots="4")
     share = objects.a_share_device("gpu-0-mps", "mps")
     share["consumesCounters"] = face["consumesCounters"]
@@ -144,35 +146,35 @@ def test_a_share_goes_for_a_whole_gpu_with_all_that_are_on_it() -> None:
     scene.node("node-a", *published)
     scene.work("p", "node-a", objects.a_share("gpu-0-mps", 1, memory="20Gi"), ran=100)
     scene.work("q", "node-a", objects.a_share("gpu-0-mps", 2, memory="40Gi"), ran=100)
-    found = scene.plan(crowds.gpus())
-    assert preempting.leaving(found) == ["p", "q"]
+    found = scene.plan(occupied_nodes.gpus())
+    assert preemptions.leaving(found) == ["p", "q"]
     assert isinstance(found, preemption_types.Plan)
     assert found.lost_s == 75.0
 
 
 def test_a_node_that_is_to_be_avoided_is() -> None:
-    scene = preempting.of_sizes(a=1, b=1)
+    scene = preemptions.of_sizes(a=1, b=1)
     scene.work("p", "node-a", "gpu-0", ran=10)
     scene.work("q", "node-b", "gpu-0", ran=20)
     node = scene.view.nodes[ids.NodeName("node-a")].name
-    asked = replace(crowds.gpus(), avoided_nodes={node: "refused there"})
-    assert preempting.leaving(scene.plan(asked)) == ["q"]
+    asked = replace(occupied_nodes.gpus(), avoided_nodes={node: "refused there"})
+    assert preemptions.leaving(scene.plan(asked)) == ["q"]
 
 
 def test_when_the_steps_end_that_is_told() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0")
     assert (
-        preempting.none(scene.plan(crowds.gpus(), most=0)).reason
+        preemptions.none(scene.plan(occupied_nodes.gpus(), most=0)).reason
         is preemption_types.NoPlanReason.BUDGET_EXCEEDED
     )
 
 
 def test_a_view_is_left_as_it_is() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
     scene.work("q", "node-a", "gpu-1")
     mark, used = scene.view.revision, dict(scene.view.usage)
-    for members in ([crowds.gpus()], gangs.alike(2)):
-        assert preempting.leaving(scene.plan(*members))
+    for members in ([occupied_nodes.gpus()], gangs.alike(2)):
+        assert preemptions.leaving(scene.plan(*members))
     assert (scene.view.revision, dict(scene.view.usage)) == (mark, used)

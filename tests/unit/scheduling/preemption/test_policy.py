@@ -7,19 +7,19 @@ from driver.reasons import Reason
 from driver.resources import disruption_budgets
 from driver.resources.core import node_selectors, pods
 from driver.scheduling.preemption import policy as preemption_policy
-from tests import preempting
+from tests.support.scenarios import preemptions
 
 BATCH = preemption_policy.QueueState("batch", reclaim="Any", surplus=2500)
 
 
-def one(**more: Any) -> preempting.Scene:
-    scene = preempting.of_sizes(a=1)
+def one(**more: Any) -> preemptions.Scene:
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", **more)
     return scene
 
 
 def barred(
-    scene: preempting.Scene, right: preemption_policy.PreemptionPolicy | None = None
+    scene: preemptions.Scene, right: preemption_policy.PreemptionPolicy | None = None
 ) -> Reason | None:
     return scene.judged("p", right).ineligible
 
@@ -98,7 +98,7 @@ def test_who_did_not_start_yet_did_not_run_whenever_it_was_made() -> None:
 
 
 def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g", owner=None)
     found = scene.judged("g")
@@ -107,7 +107,7 @@ def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
 
 
 def test_the_highest_priority_of_a_gang_counts_for_all() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g", priority=1)
     scene.work("q", "node-a", "gpu-1", gang="g", priority=10)
     assert scene.judged("g").ineligible is Reason.PRIORITY_NOT_LOWER
@@ -119,8 +119,8 @@ def test_who_waits_does_not_go_for_itself() -> None:
     assert scene.judged("g", right).ineligible is Reason.PRIORITY_NOT_LOWER
 
 
-def three(allowed: int, **more: Any) -> preempting.Scene:
-    scene = preempting.of_sizes(a=3)
+def three(allowed: int, **more: Any) -> preemptions.Scene:
+    scene = preemptions.of_sizes(a=3)
     for at, name in enumerate("pqr"):
         scene.work(name, "node-a", f"gpu-{at}", labels={"app": "a"}, **more)
     app = (node_selectors.Expression("app", "In", ("a",)),)
@@ -151,7 +151,7 @@ def test_a_pod_that_two_budgets_guard_is_never_evicted() -> None:
 
 
 def test_a_surplus_is_taken_no_further_than_one_unit_below() -> None:
-    scene = preempting.of_sizes(a=4)
+    scene = preemptions.of_sizes(a=4)
     for at, name in enumerate("pqrs"):
         scene.work(name, "node-a", f"gpu-{at}", labels={"queue": "batch"})
     scene.leaves = {"batch": BATCH}

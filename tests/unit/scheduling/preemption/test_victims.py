@@ -2,13 +2,14 @@ from dataclasses import replace
 
 from driver import ids
 from driver.scheduling.preemption import victims
-from tests import objects, preempting
+from tests.support.builders import objects
+from tests.support.scenarios import preemptions
 
-NOW = preempting.NOW.timestamp()
+NOW = preemptions.NOW.timestamp()
 
 
 def test_a_pod_alone_is_a_unit() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0")
     scene.work("q", "node-a", "gpu-1")
     assert sorted(scene.book.all_victims(scene.view)) == [
@@ -18,7 +19,7 @@ def test_a_pod_alone_is_a_unit() -> None:
 
 
 def test_a_gang_is_one_unit_over_all_its_nodes() -> None:
-    scene = preempting.of_sizes(a=1, b=1)
+    scene = preemptions.of_sizes(a=1, b=1)
     scene.work("p", "node-a", "gpu-0", gang="g", priority=5)
     scene.work("q", "node-b", "gpu-0", gang="g", priority=7)
     (found,) = scene.book.all_victims(scene.view).values()
@@ -29,21 +30,21 @@ def test_a_gang_is_one_unit_over_all_its_nodes() -> None:
 
 
 def test_a_gang_of_another_namespace_is_another() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     pod = scene.work("p", "node-a", "gpu-0", gang="g")
     scene.put(replace(pod, namespace="other", uid=ids.PodUid("u"), claims=()))
     assert len(scene.book.all_victims(scene.view)) == 2
 
 
 def test_who_has_nothing_is_no_unit() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.put(objects.pod("waiting"))
     scene.work("over", "node-a", "gpu-0", phase="Succeeded")
     assert not scene.book.all_victims(scene.view)
 
 
 def test_lost_is_gpus_times_seconds_since_each_pod_started() -> None:
-    scene = preempting.of_sizes(a=3)
+    scene = preemptions.of_sizes(a=3)
     scene.work("p", "node-a", "gpu-0", "gpu-1", ran=100, gang="g")
     scene.work("q", "node-a", "gpu-2", ran=10, gang="g")
     (found,) = scene.book.all_victims(scene.view).values()
@@ -51,32 +52,32 @@ def test_lost_is_gpus_times_seconds_since_each_pod_started() -> None:
 
 
 def test_who_did_not_start_counts_from_when_it_was_made() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", started="", created="2026-11-22T11:59:00Z")
     assert scene.judged("p").lost_s == 60
 
 
 def test_a_time_that_cannot_be_read_loses_nothing() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     scene.work("p", "node-a", "gpu-0", started="soon", created="")
     assert scene.judged("p").lost_s == 0
 
 
 def test_a_share_counts_as_the_part_that_it_takes() -> None:
-    scene = preempting.Scene()
+    scene = preemptions.Scene()
     scene.node("node-a", objects.a_slice("node-a", [objects.a_share_device("ts-0")]))
     scene.work("p", "node-a", objects.a_share("ts-0", memory="20Gi"), ran=100)
     assert scene.judged("p").lost_s == 25
 
 
 def test_a_claim_of_two_pods_of_a_gang_counts_once_since_the_first() -> None:
-    scene = preempting.of_sizes(a=1)
+    scene = preemptions.of_sizes(a=1)
     both = [
         scene.put(
             replace(
                 objects.pod(name, "one", nodeName="node-a"),
                 gang="g",
-                owner=preempting.OWNER,
+                owner=preemptions.OWNER,
                 started=started,
             )
         )
@@ -87,7 +88,7 @@ def test_a_claim_of_two_pods_of_a_gang_counts_once_since_the_first() -> None:
 
 
 def test_a_book_kept_by_changes_says_what_a_new_one_says() -> None:
-    scene = preempting.of_sizes(a=3, b=1)
+    scene = preemptions.of_sizes(a=3, b=1)
     first = scene.work("p", "node-a", "gpu-0", gang="g")
     second = scene.work("q", "node-a", "gpu-1")
     book = scene.book
@@ -112,7 +113,7 @@ def test_a_book_kept_by_changes_says_what_a_new_one_says() -> None:
 
 
 def test_a_pool_that_changed_is_measured_again() -> None:
-    scene = preempting.Scene()
+    scene = preemptions.Scene()
     scene.node("node-a", objects.a_slice("node-a", [objects.a_share_device("ts-0")]))
     scene.work("p", "node-a", objects.a_share("ts-0", memory="20Gi"))
     book = scene.book
@@ -124,7 +125,7 @@ def test_a_pool_that_changed_is_measured_again() -> None:
 
 
 def test_names_are_told_with_how_many_go() -> None:
-    scene = preempting.of_sizes(a=2)
+    scene = preemptions.of_sizes(a=2)
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g")
     assert scene.judged("g").victim.description == "gang default/g (2 pods)"

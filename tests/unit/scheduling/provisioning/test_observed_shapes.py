@@ -12,7 +12,8 @@ from driver.resources.core import nodes, pods
 from driver.resources.dra import pools, slices
 from driver.scheduling.provisioning import hypothetical_nodes, observed_shapes
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, shapes, worlds
+from tests.support import snapshots
+from tests.support.builders import objects, shapes
 
 
 def a_pool(gpus: int = 8) -> pools.Pool:
@@ -152,7 +153,7 @@ def test_a_taint_that_the_document_lacks_is_told_unless_it_passes() -> None:
 
 
 def test_imagined_nodes_have_all_that_their_shape_publishes_and_hide_nothing() -> None:
-    below = worlds.view(objects.a_slice("node-a", 2))
+    below = snapshots.view(objects.a_slice("node-a", 2))
     view = hypothetical_nodes.HypotheticalNodes(below, {ids.NodeName("new"): shapes.EIGHT})
     assert [*view.nodes] == ["node-a", "new"]
     assert sorted(name for _, name in view.pools) == ["new", "node-a"]

@@ -6,7 +6,7 @@ from driver import names
 from driver.resources.core import pods
 from driver.scheduling.provisioning import placeholder
 from driver.scheduling.snapshot import node_usage
-from tests import objects, shapes
+from tests.support.builders import objects, shapes
 
 SHAPE = shapes.a_shape(taints=[{"key": "nvidia.com/gpu", "effect": "NoSchedule"}])
 
@@ -80,7 +80,7 @@ def test_no_autoscaler_takes_its_node_for_unused() -> None:
     assert said["cluster-autoscaler.kubernetes.io/safe-to-evict"] == "false"
 
 
-def test_each_node_of_a_wish_has_its_own_name_which_is_the_same_every_time() -> None:
+def test_each_requested_node_of_a_demand_has_its_own_stable_name() -> None:
     first, second = (rendered(place=place)["metadata"]["name"] for place in (0, 1))
     assert first != second
     assert first == rendered()["metadata"]["name"]

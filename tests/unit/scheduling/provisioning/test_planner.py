@@ -6,7 +6,8 @@ from driver import ids
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import planner
 from driver.scheduling.queues import resources as queue_resources
-from tests import gangs, objects, shapes, worlds
+from tests.support import snapshots
+from tests.support.builders import gangs, objects, shapes
 
 
 def flying(*found: tuple[str, object]) -> dict:  # type: ignore[type-arg]
@@ -55,7 +56,7 @@ def test_what_nobody_goes_on_is_not_needed() -> None:
 
 
 def test_part_of_a_gang_goes_where_there_is_room() -> None:
-    view = worlds.view(objects.a_slice("node-a", 8))
+    view = snapshots.view(objects.a_slice("node-a", 8))
     found = shapes.plan(shapes.alike("llm", 2), on=view)
     assert shapes.asked(found) == ["h100-8"]
 
@@ -149,7 +150,7 @@ class Two:
 
 def limited(*found: provisioning_demand.NodeDemand) -> planner.Plan:
     supply = planner.Supply((shapes.ONE,))
-    return planner.make_plan(shapes.empty(), supply, found, worlds.DECIDING, Two())
+    return planner.make_plan(shapes.empty(), supply, found, snapshots.DECIDING, Two())
 
 
 def test_a_queue_at_its_limit_brings_no_node() -> None:
@@ -165,7 +166,7 @@ def test_a_queue_at_its_limit_holds_nobody_else_up() -> None:
     assert len(limited(*pods, shapes.alone("other", leaf="large")).requests) == 3
 
 
-def test_what_is_later_does_not_sit_where_an_earlier_one_could_have_a_part_of_itself() -> None:
+def test_a_later_workload_takes_no_node_that_an_earlier_gang_needs() -> None:
     found = (
         shapes.alone("first", 2),
         shapes.gang("second", *(gangs.member(f"m{at}", gpus) for at, gpus in enumerate((1, 4, 4)))),

@@ -5,8 +5,9 @@ import pytest
 from driver.resources import queues
 from driver.scheduling.queues import engine
 from driver.scheduling.queues import resources as queue_resources
-from tests import objects, worlds
-from tests.queues import NOON, a_workload, an_engine, named, queue, some
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.builders.queues import NOON, a_workload, an_engine, named, queue, some
 
 HOUR = 3600.0
 
@@ -100,10 +101,10 @@ def test_a_change_of_the_tree_moves_what_is_used() -> None:
 
 def test_the_fleet_is_looked_at_again_when_the_world_changes() -> None:
     made = an_engine(4, queue("a", deserved=2))
-    view = worlds.fleet({"node-a": 8})
+    view = snapshots.fleet({"node-a": 8})
     made.refresh(view)
     assert made.capacity.gpus in {4000, 8000}
-    view = worlds.fleet({"node-a": 8, "node-b": 8, "node-c": 1})
+    view = snapshots.fleet({"node-a": 8, "node-b": 8, "node-c": 1})
     made.refresh(view)
     assert made.capacity.gpus == 17000
 
@@ -167,10 +168,10 @@ def test_a_single_standing_is_that_of_all_but_for_what_waits() -> None:
 
 
 def test_past_use_that_cannot_be_read_is_no_past() -> None:
-    made = engine.QueueEngine(worlds.DRIVER)
+    made = engine.QueueEngine(snapshots.DRIVER)
     made.set_queue("a", queue("a", half_life_s=HOUR, usage=queues.Usage("yesterday", 7200.0)))
     made.set_queue("b", queue("b", half_life_s=HOUR, usage=written("2027-01-15T08:00:00Z", -5.0)))
-    made.refresh(worlds.fleet({"node-a": 4}))
+    made.refresh(snapshots.fleet({"node-a": 4}))
     found = made.queue_statuses(NOON)
     assert (found["a"].average_share, found["b"].average_share) == (0.0, 0.0)
 
@@ -191,9 +192,9 @@ def written(at: str, gpu_seconds: float) -> queues.Usage:
 
 def test_past_use_is_resumed_from_the_status_and_written_as_it_was() -> None:
     usage = written("2027-01-15T08:00:00Z", 7200.0)
-    made = engine.QueueEngine(worlds.DRIVER)
+    made = engine.QueueEngine(snapshots.DRIVER)
     made.set_queue("a", queue("a", half_life_s=HOUR, usage=usage))
-    made.refresh(worlds.fleet({"node-a": 4}))
+    made.refresh(snapshots.fleet({"node-a": 4}))
     found = made.queue_statuses(NOON)["a"]
     assert found.usage_seconds is not None
     assert found.usage_seconds * 4 == pytest.approx(7200.0)
@@ -225,7 +226,7 @@ def test_a_queue_of_the_same_name_made_anew_has_no_past() -> None:
 
 def test_what_claims_of_one_template_ask_is_worked_out_once_for_a_world() -> None:
     made = an_engine(4)
-    view = worlds.fleet({"node-a": 4})
+    view = snapshots.fleet({"node-a": 4})
     one, two = (objects.claim(name, objects.a_request(count=2)) for name in ("x", "y"))
     assert made.requested_amounts(view, [one]) is made.requested_amounts(view, [two])
     assert made.requested_amounts(view, [one]).gpus == 2000
@@ -241,7 +242,7 @@ def test_pods_are_of_the_queue_that_takes_them() -> None:
 
 
 def test_charges_before_the_first_look_at_the_fleet_do_no_harm() -> None:
-    made = engine.QueueEngine(worlds.DRIVER)
+    made = engine.QueueEngine(snapshots.DRIVER)
     made.set_queue("a", queue("a", deserved=3))
     made.charge("x", "a", some(1))
     assert [one.key for one in made.schedule_order([a_workload("a0", "a")], NOON)] == ["a0"]

@@ -4,7 +4,7 @@ import pytest
 
 from driver.resources import queues
 from driver.scheduling.queues import fair_share, tree
-from tests.queues import in_gpus, named, queue, some
+from tests.support.builders.queues import in_gpus, named, queue, some
 
 GPUS = 16
 FLEET = some(GPUS)

@@ -1,14 +1,17 @@
 from driver import ids
 from driver.resources.publish import slice_builder
 from driver.scheduling.queues import gpu_usage
-from tests import objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import snapshots
+from tests.support.builders import objects
 
 NODE = ids.NodeName("node-a")
 
 
 def test_whole_gpus_are_counted_one_by_one() -> None:
-    view = worlds.fleet({"node-a": 4, "node-b": 2}, worlds.holding("x", "node-a", "gpu-0", "gpu-1"))
+    view = snapshots.fleet(
+        {"node-a": 4, "node-b": 2}, snapshots.holding("x", "node-a", "gpu-0", "gpu-1")
+    )
     assert (gpu_usage.capacity(view), gpu_usage.allocated(view)) == (
         6 * gpu_usage.FULL,
         2 * gpu_usage.FULL,
@@ -18,7 +21,7 @@ def test_whole_gpus_are_counted_one_by_one() -> None:
 def test_of_a_share_the_scarcest_part_counts() -> None:
     share = objects.a_share("ts-0", memory="20Gi")
     slices = objects.a_slice("node-a", [objects.a_share_device("ts-0")])
-    view = worlds.view(slices, taken=[worlds.holding("x", "node-a", share)])
+    view = snapshots.view(slices, taken=[snapshots.holding("x", "node-a", share)])
     assert (gpu_usage.capacity(view), gpu_usage.allocated(view)) == (gpu_usage.FULL, 250)
 
 
@@ -26,18 +29,18 @@ def test_of_a_part_its_memory_slices_count() -> None:
     pool = simulated_pool.of_machine(NODE, "controller", "hgx-h100")
     found = slice_builder.render(pool, slice_builder.Owner(NODE, "uid"), 1)
     part = next(one.name for one in pool.devices if "-mig-3g" in one.name)
-    view = worlds.view(*found, taken=[worlds.holding("x", "node-a", part)])
+    view = snapshots.view(*found, taken=[snapshots.holding("x", "node-a", part)])
     assert gpu_usage.allocated(view) == gpu_usage.FULL // 2
 
 
 def test_an_administrators_access_takes_nothing() -> None:
     looking = {"device": "gpu-0", "adminAccess": True}
-    view = worlds.fleet({"node-a": 1}, worlds.holding("x", "node-a", looking))
+    view = snapshots.fleet({"node-a": 1}, snapshots.holding("x", "node-a", looking))
     assert gpu_usage.allocated(view) == 0
-    assert gpu_usage.claims_usage(view, [worlds.holding("x", "node-a", looking)]) == 0
+    assert gpu_usage.claims_usage(view, [snapshots.holding("x", "node-a", looking)]) == 0
 
 
 def test_devices_that_nobody_publishes_or_that_are_anothers_count_nothing() -> None:
-    view = worlds.fleet({"node-a": 1})
-    gone = [worlds.holding("x", "node-a", "gpu-9"), worlds.holding("y", "node-b", "gpu-0")]
+    view = snapshots.fleet({"node-a": 1})
+    gone = [snapshots.holding("x", "node-a", "gpu-9"), snapshots.holding("y", "node-b", "gpu-0")]
     assert gpu_usage.claims_usage(view, [*gone, objects.claim("open")]) == 0

@@ -4,7 +4,7 @@ from driver.resources import queues
 from driver.scheduling.queues import format as queue_format
 from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import status_types
-from tests.queues import a_workload, an_engine, named, queue, some
+from tests.support.builders.queues import a_workload, an_engine, named, queue, some
 
 NOW = 1_800_000_000.0
 

@@ -1,4 +1,4 @@
-from tests.queues import NOON, a_workload, an_engine, line_of, queue, serve
+from tests.support.builders.queues import NOON, a_workload, an_engine, line_of, queue, serve
 
 HOUR = 3600.0
 
@@ -97,7 +97,7 @@ def test_who_waited_beyond_the_bound_comes_first_the_longest_wait_before() -> No
     ]
 
 
-def test_of_a_queue_one_is_served_so_then_one_more_for_each_bound_that_passes() -> None:
+def test_a_queue_gets_one_more_overdue_workload_for_each_bound_that_passes() -> None:
     made = an_engine(9, queue("a", weight=8, starvation_s=HOUR), queue("b", starvation_s=HOUR))
     flood = [a_workload(f"b{n}", "b") for n in range(9)]
     late = [a_workload(f"a{n}", "a", since=1.9 * HOUR) for n in range(9)]

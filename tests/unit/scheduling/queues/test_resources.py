@@ -6,8 +6,9 @@ from driver.resources.dra import slices
 from driver.resources.publish import slice_builder
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import snapshots
+from tests.support.builders import objects
 
 GIB = 1 << 30
 NODE = ids.NodeName("node-a")
@@ -22,7 +23,7 @@ def machine(*only: str) -> cluster_state.ClusterState:
         spec: Any = one["spec"]
         kept = [d for d in spec.get("devices", ()) if not only or any(p in d["name"] for p in only)]
         spec["devices"] = kept
-    return worlds.view(*found)
+    return snapshots.view(*found)
 
 
 def devices(view: cluster_state.ClusterState, part: str) -> list[slices.Device]:
@@ -31,7 +32,7 @@ def devices(view: cluster_state.ClusterState, part: str) -> list[slices.Device]:
 
 
 def taken(view: cluster_state.ClusterState, *found: str | objects.Raw) -> queue_resources.Amounts:
-    claim = worlds.holding("x", "node-a", *found)
+    claim = snapshots.holding("x", "node-a", *found)
     assert claim.allocation is not None
     return queue_resources.results_amounts(view, claim.allocation.results)
 
@@ -41,11 +42,11 @@ def asked(view: cluster_state.ClusterState, *requests: objects.Raw) -> queue_res
 
 
 def of_any(text: str, count: int = 1, **more: object) -> objects.Raw:
-    return objects.a_request("gpu", count, text, deviceClassName=worlds.ANY, **more)
+    return objects.a_request("gpu", count, text, deviceClassName=snapshots.ANY, **more)
 
 
-TYPE = f'device.attributes["{worlds.DRIVER}"].type'
-SHARING = f'device.attributes["{worlds.DRIVER}"].?sharing.orValue("")'
+TYPE = f'device.attributes["{snapshots.DRIVER}"].type'
+SHARING = f'device.attributes["{snapshots.DRIVER}"].?sharing.orValue("")'
 
 
 def test_a_fleet_is_the_sum_of_its_gpus_by_model() -> None:
@@ -81,7 +82,7 @@ def test_of_a_share_the_scarcest_part_counts_and_the_rest_as_it_is() -> None:
     assert (one.gpus, one.memory, one.compute) == (500, 20 * GIB, 50)
 
 
-def test_a_gpu_that_is_offered_in_parts_alone_has_the_memory_of_all_its_slices() -> None:
+def test_a_gpu_published_only_as_mig_devices_has_the_memory_of_all_slices() -> None:
     view = machine("-mig-1g10gb-")
     one = devices(view, "-mig-")[0].capacity["memory"].value.units
     assert queue_resources.capacity(view).memory == 8 * 7 * one
@@ -94,9 +95,9 @@ def test_a_gpu_that_is_offered_in_shares_alone_has_its_memory() -> None:
 
 
 def test_administrators_and_other_drivers_devices_take_nothing() -> None:
-    view = worlds.fleet({"node-a": 1})
-    looking = worlds.holding("x", "node-a", {"device": "gpu-0", "adminAccess": True})
-    foreign = worlds.holding("y", "node-b", "gpu-0")
+    view = snapshots.fleet({"node-a": 1})
+    looking = snapshots.holding("x", "node-a", {"device": "gpu-0", "adminAccess": True})
+    foreign = snapshots.holding("y", "node-b", "gpu-0")
     for claim in (looking, foreign):
         assert claim.allocation is not None
         assert (
@@ -145,8 +146,8 @@ def test_of_alternatives_the_least_is_asked() -> None:
     view = machine()
     ways = objects.first_available(
         "gpu",
-        objects.a_way("large", 2, f'{TYPE} == "gpu"', deviceClassName=worlds.ANY),
-        objects.a_way("small", 1, f'{TYPE} == "gpu"', deviceClassName=worlds.ANY),
+        objects.a_way("large", 2, f'{TYPE} == "gpu"', deviceClassName=snapshots.ANY),
+        objects.a_way("small", 1, f'{TYPE} == "gpu"', deviceClassName=snapshots.ANY),
     )
     assert asked(view, ways).gpus == 1000
 

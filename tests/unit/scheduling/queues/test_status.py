@@ -3,7 +3,7 @@ from typing import Any
 
 from driver.api import queues as api
 from driver.scheduling.queues import status, status_types, tree
-from tests.queues import NOON, a_workload, an_engine, queue, some
+from tests.support.builders.queues import NOON, a_workload, an_engine, queue, some
 
 NOW = dt.datetime(2027, 1, 15, 8, tzinfo=dt.UTC)
 LATER = dt.datetime(2027, 1, 15, 9, tzinfo=dt.UTC)

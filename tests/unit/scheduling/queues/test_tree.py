@@ -6,8 +6,8 @@ from driver import names
 from driver.resources import queues
 from driver.resources.core import pods
 from driver.scheduling.queues import tree
-from tests import objects
-from tests.queues import members, named, queue
+from tests.support.builders import objects
+from tests.support.builders.queues import members, named, queue
 
 
 def a_pod(namespace: str, **labels: str) -> pods.Pod:
@@ -96,9 +96,7 @@ def test_children_of_a_queue_with_members_are_left_out_and_it_stays() -> None:
     assert made.pod_queue(a_pod("vision")) == "a"
 
 
-def test_of_children_that_deserve_more_than_their_parent_may_have_the_youngest_is_left_out() -> (
-    None
-):
+def test_the_youngest_child_is_omitted_when_children_deserve_more_than_the_parent() -> None:
     found = faults(
         queue("p", limit=16),
         queue("new", "p", deserved=6, created="2026-11-22T10:00:00Z"),

@@ -4,7 +4,8 @@ import pytest
 
 from driver import names, reasons
 from driver.scheduling.reports import model, paging, read_model, selection
-from tests import fleets, objects
+from tests.support.builders import objects
+from tests.support.scenarios import fleets
 
 R = fleets.a_reading()
 GPUS = {gpu.index: gpu for gpu in (R.node("gpu-1") or model.Node(name="")).gpus}

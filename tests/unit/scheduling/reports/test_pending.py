@@ -12,9 +12,8 @@ from driver.controller.web import source as web_source
 from driver.reasons import Reason
 from driver.scheduling.reports import model
 from driver.scheduling.reports.documents import explanation
-from tests import objects
 from tests.fakes import deciding
-from tests.unit.controller.scheduler import test_cycle, test_gang_scheduler
+from tests.support.builders import objects, scheduler_objects
 
 Raw = dict[str, Any]
 
@@ -83,12 +82,14 @@ def beside_another_drivers(world: deciding.World) -> None:
 
 
 def beyond_its_queue(world: deciding.World) -> None:
-    world.add(test_cycle.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"}))
+    world.add(
+        scheduler_objects.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"})
+    )
     asks(world, objects.a_request("gpu", 2))
 
 
 def an_incomplete_gang(world: deciding.World) -> None:
-    world.add(*test_gang_scheduler.a_gang(2)[:2])
+    world.add(*scheduler_objects.a_gang(2)[:2])
     world.settle(3.0)
     world.settle(3.0)
 

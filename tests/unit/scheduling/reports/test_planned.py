@@ -12,10 +12,11 @@ from driver.controller.web import source as web_source
 from driver.runtime.metrics import collector as metric_collector
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.reports import catalog, selection
-from tests import objects, pages
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.test_cycle import a_queue
+from tests.support import web_page
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_queue
 
 RULES = backfill_plan.BackfillRules(600.0, 300.0, 1.0)
 
@@ -107,7 +108,7 @@ def test_when_nobody_waits_nothing_is_kept_in_any_report(world: World) -> None:
 
 
 def test_the_page_shows_them_and_their_end(world: World) -> None:
-    page = pages.an_application(pages.Fixed(reports(world).read())).test_client()
+    page = web_page.an_application(web_page.Fixed(reports(world).read())).test_client()
     overview, listed = page.get("/").text, page.get("/queues").text
     assert overview.count('<rect class="kept"') == 8
     assert overview.count('title="for pod default/large until ') == 6
@@ -117,7 +118,7 @@ def test_the_page_shows_them_and_their_end(world: World) -> None:
 def test_the_page_of_a_gpu_says_for_whom_it_is_kept(world: World) -> None:
     found = reports(world).read()
     gpu = next(one for node in found.nodes().items for one in node.gpus if one.mode == "kept")
-    page = pages.an_application(pages.Fixed(found)).test_client()
+    page = web_page.an_application(web_page.Fixed(found)).test_client()
     text = page.get(f"/nodes/{gpu.node}/gpus/{gpu.name}").text
     assert "pod default/large" in text
     assert "(backfill)" in text

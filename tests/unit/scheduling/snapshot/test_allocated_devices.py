@@ -3,17 +3,18 @@ from collections.abc import Sequence
 from driver import ids
 from driver.resources.dra import claims, pools, slices
 from driver.scheduling.snapshot import allocated_devices
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 ONE, TWO = ids.Key("default/one"), ids.Key("default/two")
 
 
 def device(name: str) -> claims.DeviceId:
-    return claims.DeviceId(worlds.DRIVER, "node-a", name)
+    return claims.DeviceId(snapshots.DRIVER, "node-a", name)
 
 
 def allocation(*devices: str | objects.Raw) -> claims.Allocation:
-    found = worlds.holding("x", "node-a", *devices).allocation
+    found = snapshots.holding("x", "node-a", *devices).allocation
     assert found is not None
     return found
 
@@ -120,7 +121,7 @@ def test_devices_in_use_draw_on_their_counters() -> None:
     }
 
 
-def test_a_device_that_several_have_draws_once_and_one_that_is_gone_not_at_all() -> None:
+def test_a_shared_device_consumes_counters_once_and_a_missing_one_never() -> None:
     found = allocated_devices.AllocatedDevices()
     found.set_claim(ONE, allocation(objects.a_share("part-0", 1), "gone"))
     found.set_claim(TWO, allocation(objects.a_share("part-0", 2)))

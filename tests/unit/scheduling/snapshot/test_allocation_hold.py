@@ -2,7 +2,7 @@ from dataclasses import replace
 
 from driver import ids
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
+from tests.support.builders import objects
 
 
 def test_a_hold_is_of_one_pod_and_every_leader_finds_the_same() -> None:

@@ -2,13 +2,14 @@ from driver import ids
 from driver.resources.core import namespaces, nodes, volumes
 from driver.resources.dra import claims, slices, taint_rules
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
 
 
 def two_nodes(*more: objects.Raw) -> cluster_state.ClusterState:
-    return worlds.view(objects.a_slice("node-a", 2), objects.a_slice("node-b", 2), *more)
+    return snapshots.view(objects.a_slice("node-a", 2), objects.a_slice("node-b", 2), *more)
 
 
 def changed(view: cluster_state.ClusterState, mark: int) -> set[ids.NodeName] | None:
@@ -22,11 +23,11 @@ def put_claim(view: cluster_state.ClusterState, found: claims.Claim) -> None:
 
 
 def holders(view: cluster_state.ClusterState, device: str) -> list[str]:
-    return [one.claim for one in view.holders(claims.DeviceId(worlds.DRIVER, "node-a", device))]
+    return [one.claim for one in view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", device))]
 
 
 def flight(name: str = "pod", node: ids.NodeName = A) -> snapshot.InFlight:
-    found = worlds.holding("claim", node, "gpu-0")
+    found = snapshots.holding("claim", node, "gpu-0")
     assert found.allocation is not None
     return snapshot.InFlight(objects.pod(name), node, {found.key: found.allocation})
 
@@ -34,7 +35,7 @@ def flight(name: str = "pod", node: ids.NodeName = A) -> snapshot.InFlight:
 def test_a_claim_concerns_the_nodes_that_reach_its_devices() -> None:
     view = two_nodes()
     mark = view.revision
-    put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
+    put_claim(view, snapshots.holding("x", "node-a", "gpu-0"))
     assert changed(view, mark) == {A}
     assert holders(view, "gpu-0") == ["default/x"]
     assert changed(view, view.revision) == set()
@@ -43,7 +44,7 @@ def test_a_claim_concerns_the_nodes_that_reach_its_devices() -> None:
 def test_a_claim_of_a_device_in_the_network_concerns_every_node() -> None:
     view = two_nodes(objects.a_far_slice(1))
     mark = view.revision
-    put_claim(view, worlds.holding("x", "fabric", "gpu-0"))
+    put_claim(view, snapshots.holding("x", "fabric", "gpu-0"))
     assert changed(view, mark) is None
 
 
@@ -69,12 +70,12 @@ def test_a_slice_that_moves_concerns_both_nodes() -> None:
 
 def test_an_object_that_says_the_same_changes_nothing() -> None:
     view = two_nodes()
-    put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
+    put_claim(view, snapshots.holding("x", "node-a", "gpu-0"))
     mark, world = view.revision, view.generation
     view.set_node(A, objects.node("node-a"))
     one = slices.parse(objects.a_slice("node-a", 2))
     view.set_slice(one.name, one)
-    put_claim(view, worlds.holding("x", "node-a", "gpu-0"))
+    put_claim(view, snapshots.holding("x", "node-a", "gpu-0"))
     assert (changed(view, mark), view.generation) == (set(), world)
 
 
@@ -158,7 +159,7 @@ def test_a_decision_in_flight_gives_its_devices_and_loads_its_node() -> None:
 def test_a_decision_that_lands_leaves_what_the_caches_say_by_then() -> None:
     view = two_nodes()
     view.begin_write(flight())
-    put_claim(view, worlds.holding("claim", "node-a", "gpu-1"))
+    put_claim(view, snapshots.holding("claim", "node-a", "gpu-1"))
     assert holders(view, "gpu-0") == ["default/claim"]
     view.end_write(flight())
     assert (holders(view, "gpu-0"), holders(view, "gpu-1")) == ([], ["default/claim"])
@@ -166,10 +167,10 @@ def test_a_decision_that_lands_leaves_what_the_caches_say_by_then() -> None:
 
 def test_counters_left_follow_the_claims() -> None:
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots="1") for at in range(2)]
-    view = worlds.view(*objects.counting({"gpu-0": {"slots": "4"}}, parts))
+    view = snapshots.view(*objects.counting({"gpu-0": {"slots": "4"}}, parts))
     (found,) = view.pools.values()
     assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
-    put_claim(view, worlds.holding("x", "node-a", "part-0"))
+    put_claim(view, snapshots.holding("x", "node-a", "part-0"))
     assert view.remaining_counters(found)["gpu-0", "slots"] == 3 * 10**9
     view.set_claim(ids.Key("default/x"), None)
     assert view.remaining_counters(found)["gpu-0", "slots"] == 4 * 10**9
@@ -187,8 +188,10 @@ def test_a_log_that_grows_too_long_is_forgotten() -> None:
 
 
 def test_what_is_built_at_once_has_decisions_in_flight_too() -> None:
-    caches = worlds.caches([objects.node()], [objects.a_parsed_slice()], found_pods=[objects.pod()])
-    view = cluster_state.build(worlds.DRIVER, caches, [flight()])
+    caches = snapshots.caches(
+        [objects.node()], [objects.a_parsed_slice()], found_pods=[objects.pod()]
+    )
+    view = cluster_state.build(snapshots.DRIVER, caches, [flight()])
     assert view.usage[A].pod_count == 1
-    assert view.driver == worlds.DRIVER
-    assert view.holders(claims.DeviceId(worlds.DRIVER, "node-a", "gpu-0"))
+    assert view.driver == snapshots.DRIVER
+    assert view.holders(claims.DeviceId(snapshots.DRIVER, "node-a", "gpu-0"))

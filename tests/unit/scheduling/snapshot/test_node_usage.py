@@ -4,7 +4,7 @@ from driver import ids
 from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import node_usage, snapshot
-from tests import objects
+from tests.support.builders import objects
 
 A, B = ids.NodeName("node-a"), ids.NodeName("node-b")
 CLAIM = ids.Key("default/claim")

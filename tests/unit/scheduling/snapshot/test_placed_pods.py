@@ -1,7 +1,7 @@
 from driver import ids
 from driver.resources.core import pods
 from driver.scheduling.snapshot import placed_pods, pods_overlay
-from tests import clusters
+from tests.support.scenarios import affinity
 
 A, B = ids.NodeName("a"), ids.NodeName("b")
 
@@ -21,17 +21,17 @@ def put(placed: placed_pods.PlacedPods, pod: pods.Pod, node: ids.NodeName | None
 def test_pods_of_one_kind_are_counted_together() -> None:
     placed = placed_pods.PlacedPods({})
     for name, node in (("x", A), ("y", A), ("z", B)):
-        put(placed, clusters.a_pod(name, app="web"), node)
+        put(placed, affinity.a_pod(name, app="web"), node)
     assert counts(placed) == {"web": {"a": 2, "b": 1}}
-    put(placed, clusters.a_pod("x", app="web"), B)
+    put(placed, affinity.a_pod("x", app="web"), B)
     assert counts(placed) == {"web": {"a": 1, "b": 2}}
 
 
 def test_a_pod_that_goes_leaves_nothing() -> None:
     placed = placed_pods.PlacedPods({})
     for seen in (True, False):
-        pod = clusters.a_pod("x", app="web", affinity=clusters.apart(clusters.term("web")))
-        for one in (pod, clusters.a_pod("plain", app="web")):
+        pod = affinity.a_pod("x", app="web", affinity=affinity.apart(affinity.term("web")))
+        for one in (pod, affinity.a_pod("plain", app="web")):
             put(placed, one, A)
             assert not seen or counts(placed)
             placed.set_pod(one.key, None, None)
@@ -44,7 +44,7 @@ def test_every_change_has_another_mark() -> None:
     placed = placed_pods.PlacedPods({})
     marks = [placed.revision]
     for node in (A, B, None):
-        put(placed, clusters.a_pod("x", app="web"), node)
+        put(placed, affinity.a_pod("x", app="web"), node)
         marks.append(placed.revision)
         counts(placed)
         assert placed.revision == marks[-1]
@@ -55,19 +55,19 @@ def test_what_is_remembered_is_made_anew_once_anything_changed() -> None:
     placed = placed_pods.PlacedPods({})
     made = iter(range(9))
     assert [placed.cached("key", lambda: next(made)) for _ in range(2)] == [0, 0]
-    put(placed, clusters.a_pod("x"), A)
+    put(placed, affinity.a_pod("x"), A)
     assert placed.cached("key", lambda: next(made)) == 1
 
 
 def test_a_layer_counts_more_pods_and_fewer() -> None:
     placed = placed_pods.PlacedPods({})
-    pod = clusters.a_pod("x", app="web")
+    pod = affinity.a_pod("x", app="web")
     put(placed, pod, A)
     without = pods_overlay.PopulationOverlay(placed, [(pod, A)])
     assert sum(on.get(A, 0) for _, on in without.kind_counts()) == 0
     more = pods_overlay.PopulationOverlay(placed)
     mark = more.revision
-    more.push(clusters.a_pod("y", app="web"), A)
+    more.push(affinity.a_pod("y", app="web"), A)
     assert sum(on.get(A, 0) for _, on in more.kind_counts()) == 2
     more.pop()
     assert more.revision == mark

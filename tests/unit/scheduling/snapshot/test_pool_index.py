@@ -3,10 +3,11 @@ import pytest
 from driver import ids
 from driver.resources.dra import slices, taint_rules
 from driver.scheduling.snapshot import pool_index, snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 A = ids.NodeName("node-a")
-KEY: snapshot.PoolKey = (worlds.DRIVER, "node-a")
+KEY: snapshot.PoolKey = (snapshots.DRIVER, "node-a")
 
 
 def put(of: pool_index.PoolIndex, *found: objects.Raw) -> None:
@@ -73,7 +74,7 @@ def test_a_node_reaches_its_own_pools_and_those_in_the_network() -> None:
     found = pool_index.PoolIndex()
     put(found, objects.a_slice("node-a"), objects.a_slice("node-b"), objects.a_far_slice(1))
     assert pools(found) == ["fabric", "node-a"]
-    assert found.pool_nodes((worlds.DRIVER, "fabric")) == [pool_index.ALL_NODES]
+    assert found.pool_nodes((snapshots.DRIVER, "fabric")) == [pool_index.ALL_NODES]
 
 
 def test_a_pool_that_reaches_some_nodes_is_not_shown_to_others() -> None:

@@ -4,14 +4,9 @@ import pytest
 
 from simulator import codes, machine, profile, state
 from simulator.smi import command, selection
+from tests.support.smi import a_client
 
 NOW = "Sat Nov 21 15:00:00 2026"
-
-
-def a_client(name: str, *, root: bool = True) -> selection.Nvml:
-    nvml = selection.Nvml(machine.build(name, seed="node-1"), root=root)
-    nvml.init()
-    return nvml
 
 
 def run(nvml: selection.Nvml, line: str) -> tuple[int, str]:

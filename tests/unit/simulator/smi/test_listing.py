@@ -4,8 +4,9 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from simulator import codes, library, machine, profile, state
+from simulator import codes, library, profile, state
 from simulator.smi import command, selection
+from tests.support.smi import a_client
 
 NOW = "Sat Nov 21 15:00:00 2026"
 SUMMARY = """\
@@ -16,12 +17,6 @@ SUMMARY = """\
 |                  |              0MiB /  65535MiB    |           |                       |
 |    1   N/A  N/A             4711      C   N/A                                   2048MiB |
 """
-
-
-def a_client(name: str, *, root: bool = True) -> selection.Nvml:
-    nvml = selection.Nvml(machine.build(name, seed="node-1"), root=root)
-    nvml.init()
-    return nvml
 
 
 def said(nvml: selection.Nvml, line: str) -> str:

@@ -8,7 +8,8 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.webhook import admission_review
 from driver.webhook.validation import claims as validation_claims
 from driver.webhook.validation import configs, hardware
-from tests import allocating, objects, worlds
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 from tests.unit.webhook.cluster import CLASSES, KNOWN, MIG, MPS, SLICE, SLICED
 
 Raw = dict[str, Any]
@@ -96,9 +97,9 @@ def test_the_policies_of_a_class_are_judged_as_the_allocator_judges_them(words: 
     raw = objects.a_class("one")
     raw["metadata"]["annotations"] = {names.POLICIES_ANNOTATION: words}
     found = said(raw, a_kind("DeviceClass")).problems
-    view = worlds.view(objects.a_slice("node-a", 1), found_classes=[device_classes.parse(raw)])
+    view = snapshots.view(objects.a_slice("node-a", 1), found_classes=[device_classes.parse(raw)])
     claim = objects.claim("c", objects.a_request("r", 1, deviceClassName="one"))
-    answer = allocating.decide(view, claim)
+    answer = allocation.decide(view, claim)
     if isinstance(answer, allocator_types.Placement):
         assert found == ()
     else:
@@ -238,7 +239,7 @@ def test_limits_beyond_all_hardware_are_warned_of_and_not_refused() -> None:
 
 
 @pytest.mark.parametrize(("newest", "warned"), [(550, True), (580, False), (0, False)])
-def test_several_users_at_once_are_warned_of_where_no_node_has_a_driver_for_it(
+def test_multi_user_mps_warns_when_no_nodes_driver_supports_it(
     newest: int, *, warned: bool
 ) -> None:
     asked = {"strategy": "MPS", "mps": {"multiUser": True}}

@@ -5,7 +5,7 @@ import pytest
 from driver import names
 from driver.webhook import admission_review
 from driver.webhook.validation import opaque, pods
-from tests import objects
+from tests.support.builders import objects
 from tests.unit.webhook.cluster import KNOWN, MIG, MPS, SLICED
 
 Raw = dict[str, Any]

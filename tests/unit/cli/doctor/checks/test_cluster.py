@@ -5,8 +5,8 @@ import pytest
 from driver import clock
 from driver.cli.doctor import checks
 from driver.cli.doctor.checks import facts, findings, webhooks
-from tests import objects
 from tests.fakes import doctored
+from tests.support.builders import objects
 
 State = findings.State
 FORBIDDEN = facts.Unreadable("list nodes", "API server: 403", forbidden=True)

@@ -5,8 +5,8 @@ import yaml
 from driver.cli import permissions
 from driver.cli.doctor import checks
 from driver.cli.doctor.checks import components, facts, findings
-from tests import objects
 from tests.fakes import doctored
+from tests.support.builders import objects
 
 State = findings.State
 GET_NODES = permissions.Right("get", "nodes")

@@ -7,8 +7,8 @@ from typer.testing import CliRunner
 from driver.cli.doctor import host as node_itself
 from driver.cli.doctor.checks import findings, host
 from driver.cli.lazy import app
-from tests import golden
 from tests.fakes import toolkits
+from tests.support import golden
 
 State = findings.State
 NUMBERS = {"nvidia0": (195, 0), "nvidiactl": (195, 255), "nvidia-uvm": (511, 0)}

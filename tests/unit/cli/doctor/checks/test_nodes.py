@@ -6,8 +6,8 @@ from driver import names
 from driver.cli.doctor import checks
 from driver.cli.doctor.checks import findings
 from driver.resources import gpu_nodes
-from tests import objects
 from tests.fakes import doctored, strangers
+from tests.support.builders import objects
 
 State = findings.State
 

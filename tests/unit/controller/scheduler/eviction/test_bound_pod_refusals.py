@@ -14,9 +14,8 @@ from driver.scheduling.reports import catalog, model
 from driver.scheduling.reports.documents import explanation as document_explanation
 from driver.scheduling.reports.documents import local_explanation
 from driver.scheduling.snapshot import allocation_hold, cluster_state
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler import test_cycle
+from tests.support.builders import objects, scheduler_objects
 
 KEY = ids.Key("default/pod")
 
@@ -143,7 +142,9 @@ def test_a_node_that_does_not_exist_is_named(read: object) -> None:
 
 def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:
     world = World(2)
-    world.add(test_cycle.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"}))
+    world.add(
+        scheduler_objects.a_queue("team", members=[{"namespace": "default"}], limit={"gpus": "1"})
+    )
     request = objects.a_request("gpu", 2)
     world.add(objects.a_claim("claim", request), objects.a_pod(nodeName="node-0"))
     world.settle()
@@ -153,7 +154,7 @@ def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None
     assert "queue team" in text
 
 
-def test_where_it_was_placed_before_is_not_told_of_a_pod_that_is_bound_elsewhere() -> None:
+def test_a_pod_bound_elsewhere_does_not_report_its_previous_placement() -> None:
     world = World(1, 1)
     world.add(objects.a_claim(), objects.a_pod())
     world.settle()

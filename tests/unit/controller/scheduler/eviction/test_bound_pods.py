@@ -6,8 +6,8 @@ from driver import names
 from driver.resources.dra import claims
 from driver.scheduling.lifecycle import bound_pods
 from driver.scheduling.snapshot import allocation_hold
-from tests import objects
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 OWNER = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "web"}
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from driver import errors, names
-from tests import objects
 from tests.fakes import deciding
+from tests.support.builders import objects
 
 NEVER = (("Ready", "False", "ConfigInvalid"), ("Stalled", "True", "ConfigInvalid"))
 CLEARED = (("Ready", "Unknown", "RefusalCleared"),)

@@ -1,28 +1,15 @@
 """Work on a GPU that failed, through the decider: a place is held, then it is evicted whole."""
 
-from typing import Any
-
 import pytest
 
 from driver import names
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.eviction.test_preemption import (
-    a_pod,
-    has,
-    held,
-    leaves,
-    runs,
-    told,
-)
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_gang_member as a_member
+from tests.support.builders.scheduler_objects import a_pod
+from tests.support.scenarios.scheduled_pods import has, held, leaves, runs, told
 
 XID_79 = {"key": names.TAINT_XID, "value": "79", "effect": "NoSchedule"}
-
-
-def a_member(name: str, **annotations: str) -> list[dict[str, Any]]:
-    claim, pod = a_pod(name, annotations={names.GANG_SIZE: "2", **annotations})
-    pod["metadata"]["labels"] = {names.GANG_LABEL: "train"}
-    return [claim, pod]
 
 
 def fails(world: World, node: str, device: str, count: int, **taint: str) -> None:
@@ -38,7 +25,7 @@ def fails(world: World, node: str, device: str, count: int, **taint: str) -> Non
     world.settle()
 
 
-def test_a_gang_on_a_gpu_that_failed_is_evicted_whole_and_a_place_is_held_for_it() -> None:
+def test_a_gang_on_a_failed_gpu_is_evicted_whole_with_devices_reserved() -> None:
     world = World(2, 2)
     world.add(*a_member("m0"), *a_member("m1"), *a_pod("other"))
     runs(world, "m0", "m1", "other")

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, runs, told
-from tests.unit.controller.scheduler.test_cycle import a_queue
+from tests.support.builders.scheduler_objects import a_pod, a_queue
+from tests.support.scenarios.scheduled_pods import runs, told
 
 
 def works(world: World, name: str, last: str, percent: int = 0) -> None:

@@ -4,8 +4,8 @@ import pytest
 
 from driver import names
 from tests.fakes import deciding
-from tests.unit.controller.scheduler.eviction.test_fault_remediation import a_member
-from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, has, held, runs, told
+from tests.support.builders.scheduler_objects import a_gang_member, a_pod
+from tests.support.scenarios.scheduled_pods import has, held, runs, told
 
 DEFAULTS = sorted(deciding.on_demand_of().interruption_taints)
 
@@ -23,7 +23,7 @@ def is_tainted(world: deciding.World, node: str, key: str, effect: str = "NoSche
 @pytest.mark.parametrize("key", DEFAULTS)
 def test_a_gang_leaves_a_node_that_is_about_to_be_taken_away_whole(key: str) -> None:
     world = a_world(1, 1, 2)
-    world.add(*a_member("m0"), *a_member("m1"))
+    world.add(*a_gang_member("m0"), *a_gang_member("m1"))
     runs(world, "m0", "m1")
     node = str(world.node_of("m0-gpu"))
     is_tainted(world, node, key)
@@ -48,9 +48,9 @@ def test_a_pod_by_itself_leaves_only_where_it_asks() -> None:
 
 def test_a_bare_pod_of_a_gang_is_told_why_it_stays() -> None:
     world = a_world(4)
-    bare = a_member("m1")
+    bare = a_gang_member("m1")
     del bare[1]["metadata"]["ownerReferences"]
-    world.add(*a_member("m0"), *bare)
+    world.add(*a_gang_member("m0"), *bare)
     runs(world, "m0", "m1")
     is_tainted(world, "node-0", "karpenter.sh/disrupted")
     assert world.server.evicted == []
@@ -78,7 +78,7 @@ def test_nobody_is_placed_there_whatever_they_tolerate_until_it_stays_after_all(
 )
 def test_another_taint_moves_nobody(key: str, effect: str) -> None:
     world = a_world(4)
-    world.add(*a_member("m0"), *a_member("m1"))
+    world.add(*a_gang_member("m0"), *a_gang_member("m1"))
     runs(world, "m0", "m1")
     is_tainted(world, "node-0", key, effect)
     assert world.server.evicted == []
@@ -86,7 +86,7 @@ def test_another_taint_moves_nobody(key: str, effect: str) -> None:
 
 def test_without_nodes_on_demand_no_taint_is_looked_for() -> None:
     world = deciding.World(4)
-    world.add(*a_member("m0"), *a_member("m1"))
+    world.add(*a_gang_member("m0"), *a_gang_member("m1"))
     runs(world, "m0", "m1")
     is_tainted(world, "node-0", "karpenter.sh/disrupted")
     assert world.server.evicted == []

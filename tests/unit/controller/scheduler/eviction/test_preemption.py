@@ -1,49 +1,10 @@
 """Preemption through the decider: held first, then evicted, placed when the victims are gone."""
 
-from typing import Any
-
 from driver import errors, names
-from tests import objects
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.test_cycle import a_queue
-
-
-def a_pod(name: str, priority: int = 0, *, queue: str = "", **more: Any) -> list[dict[str, Any]]:
-    pod = objects.a_pod(name, f"{name}-gpu", priority=priority, **more.pop("spec", {}))
-    pod["metadata"]["labels"] = {names.QUEUE_LABEL: queue} if queue else {}
-    pod["metadata"]["labels"] |= more.pop("labels", {})
-    pod["metadata"]["annotations"] = more.pop("annotations", {})
-    owner = {"kind": "Job", "name": f"{name}-job", "uid": objects.uid_of(f"{name}-job")}
-    pod["metadata"]["ownerReferences"] = [{**owner, "controller": True}]
-    return [objects.a_claim(f"{name}-gpu"), pod]
-
-
-def runs(world: World, *found: str) -> None:
-    """kube-scheduler has bound them, and they run."""
-    world.settle()
-    for name in found:
-        node = world.node_of(f"{name}-gpu")
-        world.change_pod(name, node=node, phase="Running", startTime="2026-11-21T09:00:00Z")
-    world.settle()
-
-
-def leaves(world: World, name: str) -> None:
-    """The pod is gone, and its claim is free."""
-    world.remove_pod(name)
-    world.add(objects.a_claim(f"{name}-gpu"))
-    world.settle()
-
-
-def has(world: World, name: str) -> bool:
-    return world.device(f"{name}-gpu") is not None
-
-
-def held(world: World) -> list[dict[str, Any]]:
-    return [one for one in world.server.own.values() if one["kind"] == "Reservation"]
-
-
-def told(world: World, reason: str) -> list[str]:
-    return [text for kind, why, text in world.told.lines if kind == "Pod" and why == reason]
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_pod, a_queue
+from tests.support.scenarios.scheduled_pods import has, held, leaves, runs, told
 
 
 def test_a_more_important_pod_has_a_less_important_one_evicted_and_takes_its_place() -> None:

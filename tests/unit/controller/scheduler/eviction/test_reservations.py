@@ -4,17 +4,10 @@ from typing import Any
 
 from driver import names
 from driver.kube import gvr
-from tests import objects
 from tests.fakes.deciding import World
-
-
-def a_reservation(name: str = "kept", count: int = 1, **spec: Any) -> dict[str, Any]:
-    asked = {"requests": [objects.a_request("gpu", spec.pop("gpus", 1))]}
-    return {
-        "kind": "Reservation",
-        "metadata": objects.meta(name, creationTimestamp="2026-11-21T09:00:00Z"),
-        "spec": {"for": {"pod": "mine"}, "count": count, "devices": asked, **spec},
-    }
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_reservation
+from tests.support.scenarios.scheduled_pods import has
 
 
 def a_pod(name: str, **annotations: str) -> list[dict[str, Any]]:
@@ -25,10 +18,6 @@ def a_pod(name: str, **annotations: str) -> list[dict[str, Any]]:
 
 def status(world: World, name: str = "kept") -> dict[str, Any]:
     return dict(world.server.own[f"default/{name}"].get("status", {}))
-
-
-def has(world: World, name: str) -> bool:
-    return world.device(f"{name}-gpu") is not None
 
 
 def test_what_is_reserved_goes_to_its_holder_alone() -> None:

@@ -6,7 +6,7 @@ from driver.scheduling.explain import explanation
 from driver.scheduling.lifecycle import backfill_plan
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
-from tests.unit.controller.scheduler.test_cycle import a_pod_of, a_queue
+from tests.support.builders.scheduler_objects import a_pod_of, a_queue
 
 
 def answer(world: World, name: str) -> explanation.Explanation | None:

@@ -6,9 +6,9 @@ from driver import ids, names
 from driver.controller.scheduler.explain import refresh
 from driver.controller.web import source as web_source
 from driver.scheduling.reports.documents import explanation
-from tests import objects
 from tests.fakes import quickstart
 from tests.fakes.deciding import World
+from tests.support.builders import objects
 
 TOO_BIG = ids.Key("default/too-big")
 AGE_S = 2 * refresh.REFRESH_S
@@ -45,7 +45,7 @@ def everything_told(world: World, name: str) -> list[str]:
 
 
 @pytest.mark.parametrize("together", [1, 2, 3, 5, 10])
-def test_all_that_is_told_of_too_big_names_the_node_and_the_pod_in_its_way(together: int) -> None:
+def test_the_message_for_an_oversized_pod_names_the_node_and_the_blocker(together: int) -> None:
     world = quickstart.world()
     pods = quickstart.pod_names()
     for start in range(0, len(pods), together):

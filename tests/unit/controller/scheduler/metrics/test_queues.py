@@ -6,7 +6,7 @@ from driver.scheduling.queues import status_types
 GIB = 1 << 30
 
 
-def test_a_queue_is_told_in_gpus_and_one_without_a_limit_has_no_such_series() -> None:
+def test_a_queue_is_reported_in_gpus_and_has_no_limit_series_without_limit() -> None:
     stands = status_types.QueueStatus(
         usage=queue_resources.Amounts(gpus=2500, memory=GIB),
         share=0.25,

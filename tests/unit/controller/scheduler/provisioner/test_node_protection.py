@@ -6,10 +6,10 @@ import pytest
 
 from driver import clock, errors, names
 from driver.kube import gvr
-from tests import objects
 from tests.fakes import deciding
-from tests.unit.controller.scheduler.eviction.test_preemption import a_pod, leaves
-from tests.unit.controller.scheduler.eviction.test_reservations import a_reservation
+from tests.support.builders import objects
+from tests.support.builders.scheduler_objects import a_pod, a_reservation
+from tests.support.scenarios.scheduled_pods import leaves
 
 KEPT = {names.KARPENTER_KEEP: "true", names.AUTOSCALER_KEEP: "true"}
 COMPLETE = {names.POOL_COMPLETE: "true"}
@@ -57,7 +57,7 @@ def test_a_node_is_complete_once_all_its_slices_are_there() -> None:
     assert marks(world) == COMPLETE
 
 
-def test_a_pool_that_is_published_anew_stays_complete_and_one_that_is_gone_does_not() -> None:
+def test_a_republished_pool_stays_complete_and_a_deleted_one_does_not() -> None:
     world = a_world(2)
     assert marks(world) == COMPLETE
     publishes(world, "node-0", 2, generation=2, resourceSliceCount=2)
@@ -157,7 +157,7 @@ def test_the_next_leader_takes_off_what_the_last_one_put_on() -> None:
     assert marks(world) == COMPLETE
 
 
-def test_a_node_is_kept_for_what_it_came_for_no_longer_than_one_is_waited_for() -> None:
+def test_a_requested_node_is_protected_no_longer_than_the_arrival_timeout() -> None:
     world = a_world(2)
     world.add(
         objects.a_claim("late-gpu", objects.a_request(count=9)), objects.a_pod("late", "late-gpu")

@@ -3,9 +3,9 @@
 from driver import names
 from driver.controller.web import source as web_source
 from driver.scheduling.reports import catalog, model
-from tests import shapes
 from tests.fakes.deciding import World
 from tests.fakes.demanding import Cluster
+from tests.support.builders import shapes
 
 
 def seen(world: World) -> model.Shapes:
@@ -28,7 +28,7 @@ def test_shapes_are_seen_by_their_document_before_anything_happened() -> None:
     assert (one.nodes, one.coming, one.resting) == (0, (), "")
 
 
-def test_a_node_is_on_its_way_until_it_is_complete_and_what_it_took_is_measured() -> None:
+def test_a_node_is_in_flight_until_complete_and_its_startup_is_measured() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()

@@ -3,10 +3,9 @@
 import pytest
 
 from driver import errors, names
-from tests import objects, shapes
 from tests.fakes.demanding import Cluster
-from tests.unit.controller.scheduler.test_cycle import a_queue
-from tests.unit.controller.scheduler.test_gang_scheduler import a_gang
+from tests.support.builders import objects, shapes
+from tests.support.builders.scheduler_objects import a_gang, a_queue
 
 
 def test_a_pod_that_finds_no_gpu_has_one_node_asked_for_and_is_told() -> None:
@@ -38,7 +37,7 @@ def test_nothing_is_asked_for_what_has_a_place() -> None:
     assert cluster.asked() == []
 
 
-def test_once_its_node_is_complete_the_pod_has_its_gpu_and_nothing_is_asked_any_more() -> None:
+def test_once_its_node_is_complete_the_pod_is_allocated_and_requests_stop() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()
@@ -82,7 +81,7 @@ def test_nobody_else_has_what_came_for_a_gang_before_it_is_whole() -> None:
     assert cluster.has("m1")
 
 
-def test_an_idle_node_that_a_gang_counts_on_is_kept_while_the_others_are_on_their_way() -> None:
+def test_an_idle_node_of_a_gang_is_protected_while_the_others_are_in_flight() -> None:
     cluster = Cluster(shapes.document("h100-1", 1))
     cluster.put_node("idle", {shapes.INSTANCE: "h100-1"})
     cluster.publish("idle", 1)
@@ -207,7 +206,7 @@ def test_a_reservation_has_what_came_for_it_before_all_others() -> None:
     assert cluster.server.own["default/kept"]["status"]["phase"] == "Held"
 
 
-def test_a_node_of_a_shape_that_the_document_has_no_more_is_not_waited_for() -> None:
+def test_a_node_of_a_removed_shape_is_not_awaited() -> None:
     cluster = Cluster()
     cluster.wait_for("train")
     cluster.settle()

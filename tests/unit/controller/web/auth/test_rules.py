@@ -3,15 +3,8 @@ from typing import Any
 import pytest
 
 from driver.controller.web.auth import rules, token_reviews
-from driver.kube import gvr
 from tests.fakes import clock as clocks
-
-GOOD = "good"
-WHO = {"username": "ada", "groups": ["team"], "uid": "1", "extra": {"scopes": ["x"]}}
-
-
-def allowed(*, yes: bool) -> dict[str, Any]:
-    return {"status": {"allowed": yes}}
+from tests.fakes.review_api import WHO, Api, allowed
 
 
 def test_whose_token_is_known_and_who_may_list_both_may_read() -> None:
@@ -77,21 +70,6 @@ def test_a_token_is_of_the_header_and_else_of_the_cookie() -> None:
 )
 def test_only_names_of_the_loopback_are_local(host: str, *, local: bool) -> None:
     assert rules.is_local_name(host) is local
-
-
-class Api:
-    """An API server that knows one token, and counts what it is asked."""
-
-    def __init__(self) -> None:
-        self.asked: list[str] = []
-        self.may = True
-
-    def create(self, resource: gvr.Resource, body: dict[str, Any]) -> dict[str, Any]:
-        self.asked.append(resource.plural)
-        if resource.plural == "tokenreviews":
-            known = body["spec"]["token"] == GOOD
-            return {"status": {"authenticated": known, "user": WHO if known else None}}
-        return allowed(yes=self.may)
 
 
 def test_a_verdict_is_remembered_for_ten_seconds() -> None:

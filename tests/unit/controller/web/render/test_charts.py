@@ -4,7 +4,7 @@ import pytest
 
 from driver.controller.web.render import charts
 from driver.scheduling.reports import model
-from tests import fleets
+from tests.support.scenarios import fleets
 
 R = fleets.a_reading()
 NODE = R.node("gpu-1") or model.Node(name="")

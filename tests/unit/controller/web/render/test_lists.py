@@ -4,7 +4,7 @@ from driver import errors
 from driver.controller.web.render import lists as render_lists
 from driver.controller.web.render import queries
 from driver.scheduling.reports import model
-from tests import fleets
+from tests.support.scenarios import fleets
 
 NODES = fleets.a_reading().nodes().items
 

@@ -7,8 +7,9 @@ from driver.scheduling.allocator.capacity import node_capacity, pool_layout
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
-from tests.allocating import NODE
+from tests.support import snapshots
+from tests.support.allocation import NODE
+from tests.support.builders import objects
 
 SLICES = {f"memory-slice-{at}": "1" for at in range(8)}
 TOLD = {"productName": "H100", names.ATTR_NUMA_NODE: 1}
@@ -44,7 +45,7 @@ def faces(gpu: int) -> list[objects.Raw]:
 def node(*taken: claims.Claim, gpus: int = 2) -> cluster_state.ClusterState:
     sets = {f"gpu-{at}": SLICES for at in range(gpus)}
     found = [face for at in range(gpus) for face in faces(at)]
-    return worlds.view(*objects.counting(sets, found), taken=taken)
+    return snapshots.view(*objects.counting(sets, found), taken=taken)
 
 
 def room(view: cluster_state.ClusterState) -> base.NodeCapacity:
@@ -69,21 +70,21 @@ def test_gpus_of_one_kind_are_of_one_object_on_every_node() -> None:
 def test_a_card_is_as_the_claims_that_hold_its_faces_leave_it() -> None:
     share = objects.a_share("gpu-0-mps", 1, memory="20Gi")
     other = objects.a_share("gpu-0-mps", 2, memory="40Gi")
-    mig = worlds.holding("m", "node-a", "gpu-1-mig-half")
-    shared = (worlds.holding("x", "node-a", share), worlds.holding("y", "node-a", other))
+    mig = snapshots.holding("m", "node-a", "gpu-1-mig-half")
+    shared = (snapshots.holding("x", "node-a", share), snapshots.holding("y", "node-a", other))
     one, two = room(node(*shared, mig)).gpus
     assert (one.mode, one.remaining) == (base.MPS, 250)
     assert (two.mode, two.free_slices) == (base.MIG, 0b01000000)
 
 
 def test_a_card_that_is_held_whole_has_nothing_left() -> None:
-    one, two = room(node(worlds.holding("x", "node-a", "gpu-1"))).gpus
+    one, two = room(node(snapshots.holding("x", "node-a", "gpu-1"))).gpus
     assert (one.mode, one.remaining, two.mode, two.remaining) == (base.IDLE, 1000, base.WHOLE, 0)
 
 
 def test_a_device_without_counters_is_a_card_by_itself_and_a_monitor_is_none() -> None:
     monitor = objects.with_values(objects.a_device("m"), type=names.TYPE_MONITOR)
-    view = worlds.view(objects.a_slice("node-a", [objects.a_device("gpu-0"), monitor]))
+    view = snapshots.view(objects.a_slice("node-a", [objects.a_device("gpu-0"), monitor]))
     assert len(room(view).gpus) == 1
 
 
@@ -100,7 +101,7 @@ def test_rooms_are_looked_at_again_when_their_node_changed() -> None:
     known.refresh(view)
     before = known.get(view, view.nodes[NODE])
     assert known.get(view, view.nodes[NODE]) is before
-    claim = worlds.holding("x", "node-a", "gpu-1")
+    claim = snapshots.holding("x", "node-a", "gpu-1")
     view.set_claim(claim.key, claim)
     assert not known.refresh(view)
     assert known.get(view, view.nodes[NODE]).gpus[1].mode == base.WHOLE

@@ -3,11 +3,12 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.capacity import shortfall
 from driver.scheduling.snapshot import snapshot
-from tests import machines, objects, worlds
-from tests.allocating import problem, solved, unsolved
+from tests.support import snapshots
+from tests.support.allocation import problem, solved, unsolved
+from tests.support.builders import device_layouts, objects
 
 Reason = reasons.Reason
-MATCH = objects.matching(machines.NUMA)
+MATCH = objects.matching(device_layouts.NUMA)
 
 
 def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[reasons.Reason, int]]:
@@ -17,7 +18,7 @@ def of(view: snapshot.Snapshot, *found: claims.Claim) -> tuple[int, int, dict[re
 
 def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
     claim = objects.claim("c", objects.a_request(count=3))
-    assert of(machines.looking({}, {}, taken=("gpu-0",)), claim) == (
+    assert of(device_layouts.looking({}, {}, taken=("gpu-0",)), claim) == (
         1,
         3,
         {Reason.DEVICE_TAKEN: 1},
@@ -26,17 +27,17 @@ def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
 
 def test_one_device_is_counted_for_one_request() -> None:
     claim = objects.claim("c", objects.a_request("a"), objects.a_request("b"))
-    assert of(machines.looking({}), claim) == (1, 2, {})
+    assert of(device_layouts.looking({}), claim) == (1, 2, {})
 
 
 def test_devices_that_disagree_with_the_first_are_counted_by_the_constraint() -> None:
     claim = objects.claim("c", objects.a_request(count=5), constraints=[MATCH])
-    assert of(machines.two_numa_nodes(), claim) == (4, 5, {Reason.CONSTRAINT_UNMET: 4})
+    assert of(device_layouts.two_numa_nodes(), claim) == (4, 5, {Reason.CONSTRAINT_UNMET: 4})
 
 
 def test_devices_without_their_counters_are_counted_by_them() -> None:
-    claim = objects.claim("c", machines.of_profile("a", 2, "3g"))
-    assert of(machines.cut(1, "gpu-0-1g-0"), claim) == (
+    claim = objects.claim("c", device_layouts.of_profile("a", 2, "3g"))
+    assert of(device_layouts.cut(1, "gpu-0-1g-0"), claim) == (
         1,
         2,
         {Reason.COUNTERS_TAKEN: 1, Reason.SELECTOR_MISMATCH: 8},
@@ -46,12 +47,12 @@ def test_devices_without_their_counters_are_counted_by_them() -> None:
 def test_of_alternatives_the_one_that_comes_closest_is_told() -> None:
     ways = [objects.a_way("nope", 4, "false"), objects.a_way("four", 4), objects.a_way("three", 3)]
     claim = objects.claim("c", objects.first_available("gpu", *ways))
-    assert of(machines.looking({}, {}), claim) == (2, 4, {})
+    assert of(device_layouts.looking({}, {}), claim) == (2, 4, {})
 
 
 def test_what_bars_all_does_not_fit() -> None:
     claim = objects.claim("c", objects.a_request(allocationMode="All"))
-    assert of(machines.looking({}, {}, {}, taken=("gpu-1",)), claim) == (
+    assert of(device_layouts.looking({}, {}, {}, taken=("gpu-1",)), claim) == (
         2,
         3,
         {Reason.DEVICE_TAKEN: 1},
@@ -61,9 +62,9 @@ def test_what_bars_all_does_not_fit() -> None:
 def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
     """It may end with devices in hand that would not be taken first."""
     kinds = [[1, 2], [1, 2], [2, 3], [2, 3], [1, 3], [1, 3], *[[4]] * 5]
-    view = machines.looking(*({"links": kind} for kind in kinds))
+    view = device_layouts.looking(*({"links": kind} for kind in kinds))
     parts = [objects.a_request("a", 2), objects.a_request("b", 2), objects.a_request("c")]
-    claim = objects.claim("c", *parts, constraints=[objects.matching(machines.LINKS)])
+    claim = objects.claim("c", *parts, constraints=[objects.matching(device_layouts.LINKS)])
     whole = of(view, claim)
     for budget in range(solved(search.solve(problem(view, claim))).steps):
         asked = problem(view, claim)
@@ -73,6 +74,6 @@ def test_a_search_that_gave_up_leaves_nothing_behind_in_the_count() -> None:
 
 
 def test_a_failing_selector_is_counted_and_fits_nothing() -> None:
-    text = f'device.attributes["{worlds.DRIVER}"].nope == 0'
+    text = f'device.attributes["{snapshots.DRIVER}"].nope == 0'
     claim = objects.claim("c", objects.a_request("gpu", 2, text))
-    assert of(machines.looking({}), claim) == (0, 2, {Reason.SELECTOR_FAILED: 1})
+    assert of(device_layouts.looking({}), claim) == (0, 2, {Reason.SELECTOR_FAILED: 1})

@@ -4,10 +4,11 @@ from driver.resources.dra import pools
 from driver.scheduling.allocator import candidates, search
 from driver.scheduling.allocator.constraints import counters
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
-from tests.allocating import empty_tally, problem
+from tests.support import snapshots
+from tests.support.allocation import empty_tally, problem
+from tests.support.builders import objects
 
-ANY: objects.Raw = {"deviceClassName": worlds.ANY}
+ANY: objects.Raw = {"deviceClassName": snapshots.ANY}
 SETS = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
 
 
@@ -25,8 +26,8 @@ def cut(*sizes: str, taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
     """Parts of GPU 0, and one whole GPU 1."""
     parts = [objects.drawing(f"part-{at}", "gpu-0", slots=size) for at, size in enumerate(sizes)]
     whole = objects.drawing("other", "gpu-1", slots="4")
-    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
-    return worlds.view(*objects.counting(SETS, [*parts, whole]), taken=held)
+    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
+    return snapshots.view(*objects.counting(SETS, [*parts, whole]), taken=held)
 
 
 def left(taken: counters.CounterTracker) -> Mapping[pools.Counter, int]:
@@ -34,7 +35,7 @@ def left(taken: counters.CounterTracker) -> Mapping[pools.Counter, int]:
 
 
 def test_a_device_is_taken_once() -> None:
-    of = asking(worlds.fleet({"node-a": 2}), objects.a_request())
+    of = asking(snapshots.fleet({"node-a": 2}), objects.a_request())
     taken = empty_tally(of)
     assert taken.try_allocate(0, first(of), 0)
     assert taken.is_used(0)
@@ -43,7 +44,7 @@ def test_a_device_is_taken_once() -> None:
 
 
 def test_an_administrator_is_beside_others_but_not_twice_in_one_claim() -> None:
-    view = worlds.fleet({"node-a": 1})
+    view = snapshots.fleet({"node-a": 1})
     of = asking(view, objects.a_request(), objects.a_request("admin", adminAccess=True))
     plain, admin = of.candidates[0][0], of.candidates[1][0]
     taken = empty_tally(of)
@@ -82,7 +83,7 @@ def test_one_overdrawn_counter_bars_all_that_draw_on_any_of_the_pool() -> None:
 def test_a_shared_device_draws_on_its_counters_once() -> None:
     share = {**objects.drawing("ts", "gpu-0", slots="3"), **objects.a_share_device("ts")}
     part = objects.drawing("part", "gpu-0", slots="1")
-    of = asking(worlds.view(*objects.counting(SETS, [share, part])), objects.a_request(**ANY))
+    of = asking(snapshots.view(*objects.counting(SETS, [share, part])), objects.a_request(**ANY))
     taken, offer = empty_tally(of), first(of)
     assert taken.try_allocate(0, offer, 0)
     assert taken.try_allocate(0, offer, 1)
@@ -92,9 +93,9 @@ def test_a_shared_device_draws_on_its_counters_once() -> None:
 
 
 def test_shares_fit_as_long_as_there_is_room() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", [objects.a_share_device("ts")]),
-        taken=[worlds.holding("x", "node-a", objects.a_share("ts", memory="20Gi"))],
+        taken=[snapshots.holding("x", "node-a", objects.a_share("ts", memory="20Gi"))],
     )
     of = asking(view, objects.a_request(**ANY, capacity={"requests": {"memory": "30Gi"}}))
     taken = empty_tally(of)

@@ -2,12 +2,13 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import search
 from driver.scheduling.allocator.constraints import counters, feasibility
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
-from tests.allocating import empty_tally, problem
+from tests.support import snapshots
+from tests.support.allocation import empty_tally, problem
+from tests.support.builders import objects
 
-NUMA = f"{worlds.DRIVER}/numa"
-ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
-FAILING = f'device.attributes["{worlds.DRIVER}"].nope == 0'
+NUMA = f"{snapshots.DRIVER}/numa"
+ZERO = f'device.attributes["{snapshots.DRIVER}"].numa == 0'
+FAILING = f'device.attributes["{snapshots.DRIVER}"].nope == 0'
 
 
 def numa(*values: int, node: str = "node-a") -> snapshot.Snapshot:
@@ -16,7 +17,7 @@ def numa(*values: int, node: str = "node-a") -> snapshot.Snapshot:
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
         for at, one in enumerate(values)
     ]
-    return worlds.view(objects.a_slice(node, look))
+    return snapshots.view(objects.a_slice(node, look))
 
 
 def demands(of: search.Problem) -> list[feasibility.Demand]:
@@ -53,8 +54,8 @@ def test_requests_do_not_have_the_same_device() -> None:
 
 
 def test_shares_of_one_device_go_to_several_requests() -> None:
-    view = worlds.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
-    two = [objects.a_request(name, deviceClassName=worlds.ANY) for name in ("one", "two")]
+    view = snapshots.view(objects.a_slice("node-a", [objects.a_share_device("ts")]))
+    two = [objects.a_request(name, deviceClassName=snapshots.ANY) for name in ("one", "two")]
     assert hopeful(view, asking(*two))
 
 
@@ -84,7 +85,7 @@ def test_devices_that_must_differ_are_too_few_where_there_are_fewer_values() -> 
 
 
 def test_requests_that_agree_need_a_value_that_all_of_them_can_have() -> None:
-    one = f'device.attributes["{worlds.DRIVER}"].numa == 1'
+    one = f'device.attributes["{snapshots.DRIVER}"].numa == 1'
     two = [objects.a_request("a", 1, ZERO), objects.a_request("b", 1, one)]
     assert not hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA)]))
     assert hopeful(numa(0, 1), asking(*two, constraints=[objects.matching(NUMA, "a")]))
@@ -112,8 +113,8 @@ def test_it_may_hope_in_vain() -> None:
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=numa, row=row)
         for at, (numa, row) in enumerate([(0, 0), (0, 1), (1, 0), (1, 1)])
     ]
-    view = worlds.view(objects.a_slice("node-a", look))
-    both = [objects.matching(NUMA), objects.matching(f"{worlds.DRIVER}/row")]
+    view = snapshots.view(objects.a_slice("node-a", look))
+    both = [objects.matching(NUMA), objects.matching(f"{snapshots.DRIVER}/row")]
     claim = asking(objects.a_request(count=2), constraints=both)
     assert hopeful(view, claim)
     assert isinstance(search.solve(problem(view, claim)), search.Unsolved)

@@ -5,10 +5,11 @@ import pytest
 from driver import reasons
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.constraints import match_attribute
-from tests import objects, worlds
-from tests.allocating import NODE
+from tests.support import snapshots
+from tests.support.allocation import NODE
+from tests.support.builders import objects
 
-NUMA = f"{worlds.DRIVER}/numa"
+NUMA = f"{snapshots.DRIVER}/numa"
 
 
 def bond(rule: objects.Raw, *values: Any) -> match_attribute.MatchAttribute:
@@ -17,7 +18,7 @@ def bond(rule: objects.Raw, *values: Any) -> match_attribute.MatchAttribute:
         objects.with_values(objects.a_device(f"gpu-{at}"), **({} if one is None else {"numa": one}))
         for at, one in enumerate(values)
     ]
-    view = worlds.view(objects.a_slice("node-a", found))
+    view = snapshots.view(objects.a_slice("node-a", found))
     (made,) = match_attribute.match_constraints(
         [objects.claim("c", constraints=[rule])], candidates.node_devices(view, view.nodes[NODE])
     )

@@ -3,21 +3,24 @@ from typing import TYPE_CHECKING
 from driver.resources.dra import claims
 from driver.scheduling.allocator.equivalence import device_classes
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
-from tests.allocating import empty_tally, problem
+from tests.support import snapshots
+from tests.support.allocation import empty_tally, problem
+from tests.support.builders import objects
 
 if TYPE_CHECKING:
     from driver.scheduling.allocator.constraints import counters
 
-NUMA = f"{worlds.DRIVER}/numa"
-ZERO = f'device.attributes["{worlds.DRIVER}"].numa == 0'
+NUMA = f"{snapshots.DRIVER}/numa"
+ZERO = f'device.attributes["{snapshots.DRIVER}"].numa == 0'
 
 
 def kinds(
     view: snapshot.Snapshot, claim: claims.Claim | None = None, take: int | None = None
 ) -> list[int | None]:
     """The kind of each device, numbered as they come."""
-    of = problem(view, claim or objects.claim("c", objects.a_request(deviceClassName=worlds.ANY)))
+    of = problem(
+        view, claim or objects.claim("c", objects.a_request(deviceClassName=snapshots.ANY))
+    )
     taken: counters.CounterTracker = empty_tally(of)
     if take is not None:
         assert taken.try_allocate(take, of.candidates[0][0], 0)
@@ -34,7 +37,7 @@ def numa(*values: int) -> snapshot.Snapshot:
         objects.with_values(objects.a_device(f"gpu-{at}"), numa=one)
         for at, one in enumerate(values)
     ]
-    return worlds.view(objects.a_slice("node-a", look))
+    return snapshots.view(objects.a_slice("node-a", look))
 
 
 def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> snapshot.Snapshot:
@@ -42,9 +45,9 @@ def two_gpus(*parts: tuple[str, str], taken: tuple[str, ...] = ()) -> snapshot.S
     found = [
         objects.drawing(f"part-{at}", name, slots=size) for at, (name, size) in enumerate(parts)
     ]
-    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
+    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
     sets = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
-    return worlds.view(*objects.counting(sets, found), taken=held)
+    return snapshots.view(*objects.counting(sets, found), taken=held)
 
 
 def test_devices_that_nothing_tells_apart_are_alike() -> None:
@@ -67,8 +70,8 @@ def test_a_device_that_is_taken_is_like_no_other() -> None:
 
 def test_what_others_have_of_a_device_tells_it_apart() -> None:
     shares = [objects.a_share_device(f"ts-{at}") for at in range(3)]
-    held = worlds.holding("x", "node-a", objects.a_share("ts-1", memory="10Gi"))
-    view = worlds.view(objects.a_slice("node-a", shares), taken=[held])
+    held = snapshots.holding("x", "node-a", objects.a_share("ts-1", memory="10Gi"))
+    view = snapshots.view(objects.a_slice("node-a", shares), taken=[held])
     assert kinds(view) == [0, 1, 0]
 
 
@@ -96,4 +99,4 @@ def test_a_part_that_is_taken_sets_its_whole_gpu_apart() -> None:
 def test_what_they_would_give_a_request_tells_shares_apart() -> None:
     big, small = objects.a_share_device("ts-0"), objects.a_share_device("ts-1")
     big["capacity"]["memory"]["requestPolicy"]["default"] = "16Gi"
-    assert kinds(worlds.view(objects.a_slice("node-a", [big, small]))) == [0, 1]
+    assert kinds(snapshots.view(objects.a_slice("node-a", [big, small]))) == [0, 1]

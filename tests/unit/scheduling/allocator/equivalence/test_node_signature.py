@@ -8,10 +8,11 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.snapshot import cluster_state
-from tests import neighbours, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects, shared_claims
 
 A, B = "node-a", "node-b"
-UUID = f"{worlds.DRIVER}/uuid"
+UUID = f"{snapshots.DRIVER}/uuid"
 
 
 def gpus(*uuids: str, **more: Any) -> list[objects.Raw]:
@@ -32,7 +33,7 @@ def alike(view: cluster_state.ClusterState) -> bool:
 def two(
     mine: list[objects.Raw], theirs: list[objects.Raw], *taken: claims.Claim
 ) -> cluster_state.ClusterState:
-    return worlds.view(objects.a_slice(A, mine), objects.a_slice(B, theirs), taken=taken)
+    return snapshots.view(objects.a_slice(A, mine), objects.a_slice(B, theirs), taken=taken)
 
 
 def test_nodes_are_alike_whatever_the_uuids_of_their_devices() -> None:
@@ -40,8 +41,8 @@ def test_nodes_are_alike_whatever_the_uuids_of_their_devices() -> None:
 
 
 def test_nodes_are_alike_where_the_same_devices_are_in_use() -> None:
-    mine, theirs = worlds.holding("x", A, "gpu-0"), worlds.holding("y", B, "gpu-0")
-    other = worlds.holding("y", B, "gpu-1")
+    mine, theirs = snapshots.holding("x", A, "gpu-0"), snapshots.holding("y", B, "gpu-0")
+    other = snapshots.holding("y", B, "gpu-1")
     assert alike(two(gpus("one", "two"), gpus("three", "four"), mine, theirs))
     assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine, other))
     assert not alike(two(gpus("one", "two"), gpus("three", "four"), mine))
@@ -68,7 +69,7 @@ SHARES = [objects.a_share_device("ts")]
 def sharing(node: str, amount: str, **more: Any) -> claims.Claim:
     number = 1 if node == A else 2
     share = objects.a_share("ts", number, memory=amount)
-    return worlds.holding(f"of-{node}", node, share, **more)
+    return snapshots.holding(f"of-{node}", node, share, **more)
 
 
 def test_nodes_are_alike_where_as_much_of_a_device_is_shared_in_one_namespace() -> None:
@@ -80,7 +81,9 @@ def test_nodes_are_alike_where_as_much_of_a_device_is_shared_in_one_namespace() 
 
 
 def test_a_node_whose_share_is_configured_is_like_no_other() -> None:
-    held = (neighbours.holder(f"of-{n}", "ts", neighbours.turns("Long"), node=n) for n in (A, B))
+    held = (
+        shared_claims.holder(f"of-{n}", "ts", shared_claims.turns("Long"), node=n) for n in (A, B)
+    )
     assert not alike(two(SHARES, SHARES, *held))
 
 
@@ -90,15 +93,15 @@ def cut(node: str, amount: str) -> list[objects.Raw]:
 
 
 def test_nodes_are_alike_where_devices_draw_the_same_on_the_same_counters() -> None:
-    assert alike(worlds.view(*cut(A, "4"), *cut(B, "4")))
-    assert not alike(worlds.view(*cut(A, "4"), *cut(B, "2")))
+    assert alike(snapshots.view(*cut(A, "4"), *cut(B, "4")))
+    assert not alike(snapshots.view(*cut(A, "4"), *cut(B, "2")))
 
 
 def test_a_node_that_lacks_a_slice_of_its_pool_is_like_no_other() -> None:
     found = [objects.a_slice(name, gpus("one")) for name in (A, B)]
     for one in found:
         one["spec"]["pool"]["resourceSliceCount"] = 2
-    assert not alike(worlds.view(*found))
+    assert not alike(snapshots.view(*found))
 
 
 def tells(claim: claims.Claim) -> bool:
@@ -113,7 +116,7 @@ def test_what_does_not_read_uuids_does_not_tell_by_them() -> None:
 
 
 def test_a_selector_that_reads_uuids_tells_by_them() -> None:
-    text = f'device.attributes["{worlds.DRIVER}"].uuid == "one"'
+    text = f'device.attributes["{snapshots.DRIVER}"].uuid == "one"'
     assert tells(objects.claim("c", objects.a_request("gpu", 1, text)))
 
 
@@ -130,5 +133,5 @@ def test_what_is_needed_of_a_part_is_for_no_device_by_name() -> None:
     need = objects.a_config("SliceConfig")
     assert not tells(objects.claim("c", objects.a_request(), config=[need]))
     assert tells(objects.claim("c", objects.a_request(), config=[need, objects.a_config()]))
-    held = (neighbours.holder(f"of-{name}", "ts", need, node=name) for name in (A, B))
+    held = (shared_claims.holder(f"of-{name}", "ts", need, node=name) for name in (A, B))
     assert alike(two(SHARES, SHARES, *held))

@@ -4,11 +4,12 @@ from typing import Any
 from driver.resources.cel import selector as cel
 from driver.resources.dra import slices
 from driver.scheduling.allocator.equivalence import selector_match
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
-NUMA = f'device.attributes["{worlds.DRIVER}"].numa == 1'
-MEMORY = f'device.capacity["{worlds.DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
-FLAG = f'device.attributes["{worlds.DRIVER}"].flag == true'
+NUMA = f'device.attributes["{snapshots.DRIVER}"].numa == 1'
+MEMORY = f'device.capacity["{snapshots.DRIVER}"].memory.compareTo(quantity("40Gi")) >= 0'
+FLAG = f'device.attributes["{snapshots.DRIVER}"].flag == true'
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -49,15 +50,15 @@ def test_one_that_does_not_compile_says_why() -> None:
 def test_devices_that_look_alike_to_a_selector_are_evaluated_once() -> None:
     one, seen = counted(NUMA)
     alike = [a_device(f"gpu-{at}", numa=1, index=at) for at in range(8)]
-    assert [one.matches(worlds.DRIVER, device) for device in alike] == [True] * 8
-    assert one.matches(worlds.DRIVER, a_device("gpu-8", numa=0)) is False
+    assert [one.matches(snapshots.DRIVER, device) for device in alike] == [True] * 8
+    assert one.matches(snapshots.DRIVER, a_device("gpu-8", numa=0)) is False
     assert len(seen) == 2
 
 
 def test_the_same_attribute_of_another_driver_is_another_value() -> None:
     one, seen = counted(NUMA)
     device = a_device("gpu-0", numa=1)
-    assert one.matches(worlds.DRIVER, device) is True
+    assert one.matches(snapshots.DRIVER, device) is True
     assert isinstance(one.matches("nic.example.com", device), cel.EvaluationFailure)
     assert len(seen) == 2
 
@@ -65,18 +66,18 @@ def test_the_same_attribute_of_another_driver_is_another_value() -> None:
 def test_a_qualified_name_is_as_good_as_a_short_one() -> None:
     one, _ = counted(NUMA)
     assert (
-        one.matches(worlds.DRIVER, a_device("gpu-0", "80Gi", **{f"{worlds.DRIVER}/numa": 1}))
+        one.matches(snapshots.DRIVER, a_device("gpu-0", "80Gi", **{f"{snapshots.DRIVER}/numa": 1}))
         is True
     )
 
 
 def test_capacity_is_part_of_the_look() -> None:
     one, _ = counted(MEMORY)
-    assert one.matches(worlds.DRIVER, a_device("gpu-0", "80Gi")) is True
-    assert one.matches(worlds.DRIVER, a_device("gpu-0", "24Gi")) is False
+    assert one.matches(snapshots.DRIVER, a_device("gpu-0", "80Gi")) is True
+    assert one.matches(snapshots.DRIVER, a_device("gpu-0", "24Gi")) is False
 
 
 def test_true_is_not_taken_for_one() -> None:
     one, _ = counted(FLAG)
-    assert one.matches(worlds.DRIVER, a_device("gpu-0", flag=True)) is True
-    assert one.matches(worlds.DRIVER, a_device("gpu-1", flag=1)) is not True
+    assert one.matches(snapshots.DRIVER, a_device("gpu-0", flag=True)) is True
+    assert one.matches(snapshots.DRIVER, a_device("gpu-1", flag=1)) is not True

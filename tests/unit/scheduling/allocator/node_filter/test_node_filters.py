@@ -7,13 +7,14 @@ from driver.resources.core import nodes, pods, volumes
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 Reason = reasons.Reason
 
 
 def why(node: nodes.Node, pod: pods.Pod, *others: pods.Pod) -> allocator_types.NodeRejection | None:
-    view = cluster_state.build(worlds.DRIVER, worlds.caches([node], found_pods=others))
+    view = cluster_state.build(snapshots.DRIVER, snapshots.caches([node], found_pods=others))
     return filters.rejection(view, node, allocator_types.Workload(pod, ()))
 
 
@@ -102,8 +103,8 @@ def test_a_pod_on_its_way_counts_before_it_is_bound() -> None:
     reserved = [{"resource": "pods", "name": "coming", "uid": coming.uid}]
     status = objects.allocated("node-a", "gpu-0", reserved=reserved)
     view = cluster_state.build(
-        worlds.DRIVER,
-        worlds.caches(
+        snapshots.DRIVER,
+        snapshots.caches(
             [objects.node()], found_claims=[objects.claim(status=status)], found_pods=[coming]
         ),
     )
@@ -132,7 +133,7 @@ def test_a_taken_host_port_is_a_conflict_on_the_same_address_only() -> None:
 
 def test_a_volume_bound_elsewhere_keeps_the_pod_away() -> None:
     pod = objects.pod(volumes=[{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}])
-    view = cluster_state.ClusterState(worlds.DRIVER)
+    view = cluster_state.ClusterState(snapshots.DRIVER)
     view.set_volume_claim(ids.Key("default/data"), volumes.VolumeClaim("disk"))
     there = {"nodeAffinity": {"required": objects.on_host("node-b")}}
     view.set_volume("disk", volumes.parse_volume({"spec": there}))

@@ -4,75 +4,75 @@ import pytest
 
 from driver import ids, reasons
 from driver.resources.core import pods
-from tests import clusters
+from tests.support.scenarios import affinity
 
 Reason = reasons.Reason
-NODES = [clusters.a_node("a", "east"), clusters.a_node("b", "east"), clusters.a_node("c", "west")]
+NODES = [affinity.a_node("a", "east"), affinity.a_node("b", "east"), affinity.a_node("c", "west")]
 
 
 def spreading(skew: int = 1, app: str = "web", **more: Any) -> pods.Pod:
-    constraint = clusters.spread("web", skew=skew, **more)
-    return clusters.a_pod("new", app=app, topologySpreadConstraints=[constraint])
+    constraint = affinity.spread("web", skew=skew, **more)
+    return affinity.a_pod("new", app=app, topologySpreadConstraints=[constraint])
 
 
 def test_a_domain_may_not_be_ahead_by_more_than_the_skew() -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
-    assert clusters.reasons_of(shown, spreading()) == {
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "web")])
+    assert affinity.reasons_of(shown, spreading()) == {
         "a": Reason.NODE_TOPOLOGY_SPREAD,
         "b": Reason.NODE_TOPOLOGY_SPREAD,
     }
-    assert clusters.reasons_of(shown, spreading(2)) == {}
+    assert affinity.reasons_of(shown, spreading(2)) == {}
 
 
 def test_a_node_without_the_label_does_not_do() -> None:
-    shown = clusters.view([*NODES, clusters.a_node("d")])
-    assert [*clusters.reasons_of(shown, spreading())] == ["d"]
+    shown = affinity.view([*NODES, affinity.a_node("d")])
+    assert [*affinity.reasons_of(shown, spreading())] == ["d"]
 
 
 def test_a_pod_that_the_selector_does_not_match_adds_nothing() -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
-    assert clusters.reasons_of(shown, spreading(app="other")) == {}
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "web")])
+    assert affinity.reasons_of(shown, spreading(app="other")) == {}
 
 
 def test_with_too_few_domains_the_least_is_zero() -> None:
-    placed = [clusters.a_pod("one", "a", "web"), clusters.a_pod("two", "c", "web")]
-    shown = clusters.view(NODES, placed)
-    assert clusters.reasons_of(shown, spreading()) == {}
-    assert [*clusters.reasons_of(shown, spreading(minDomains=3))] == ["a", "b", "c"]
+    placed = [affinity.a_pod("one", "a", "web"), affinity.a_pod("two", "c", "web")]
+    shown = affinity.view(NODES, placed)
+    assert affinity.reasons_of(shown, spreading()) == {}
+    assert [*affinity.reasons_of(shown, spreading(minDomains=3))] == ["a", "b", "c"]
 
 
 def test_match_label_keys_narrow_whom_it_counts() -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "web")])
     constraint = {"matchExpressions": [{"key": "app", "operator": "Exists"}]}
     every = spreading(labelSelector=constraint)
     own = spreading(app="mine", labelSelector=constraint, matchLabelKeys=["app"])
-    assert [*clusters.reasons_of(shown, every)] == ["a", "b"]
-    assert clusters.reasons_of(shown, own) == {}
+    assert [*affinity.reasons_of(shown, every)] == ["a", "b"]
+    assert affinity.reasons_of(shown, own) == {}
 
 
 @pytest.mark.parametrize(("policy", "refused"), [("Honor", []), ("Ignore", ["a"])])
 def test_nodes_that_affinity_excludes_are_no_domains_if_honored(
     policy: str, refused: list[str]
 ) -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
-    constraint = clusters.spread("web", nodeAffinityPolicy=policy)
-    pod = clusters.a_pod(
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "web")])
+    constraint = affinity.spread("web", nodeAffinityPolicy=policy)
+    pod = affinity.a_pod(
         "new",
         app="web",
         topologySpreadConstraints=[constraint],
-        nodeSelector={clusters.HOST: "a"},
+        nodeSelector={affinity.HOST: "a"},
     )
     others = {"b": Reason.NODE_MISMATCH, "c": Reason.NODE_MISMATCH}
-    found = clusters.reasons_of(shown, pod)
+    found = affinity.reasons_of(shown, pod)
     assert [name for name in found if name not in others] == refused
 
 
 @pytest.mark.parametrize(("policy", "refused"), [("Honor", []), ("Ignore", ["a", "b"])])
 def test_tainted_nodes_are_no_domains_if_honored(policy: str, refused: list[str]) -> None:
     taints = [{"key": "down", "value": "", "effect": "NoSchedule"}]
-    nodes = [*NODES[:2], clusters.a_node("c", "west", taints=taints)]
-    shown = clusters.view(nodes, [clusters.a_pod("one", "a", "web")])
-    found = clusters.reasons_of(shown, spreading(nodeTaintsPolicy=policy))
+    nodes = [*NODES[:2], affinity.a_node("c", "west", taints=taints)]
+    shown = affinity.view(nodes, [affinity.a_pod("one", "a", "web")])
+    found = affinity.reasons_of(shown, spreading(nodeTaintsPolicy=policy))
     assert [name for name in found if name != "c"] == refused
 
 
@@ -89,19 +89,19 @@ def test_pods_being_deleted_and_of_other_namespaces_do_not_count() -> None:
             "spec": {"nodeName": "a", "containers": []},
         }
     )
-    other = clusters.a_pod("two", "a", "web", namespace="other")
-    assert clusters.reasons_of(clusters.view(NODES, [leaving, other]), spreading()) == {}
+    other = affinity.a_pod("two", "a", "web", namespace="other")
+    assert affinity.reasons_of(affinity.view(NODES, [leaving, other]), spreading()) == {}
 
 
 def test_a_changed_label_of_a_placed_pod_counts_at_once() -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "other")])
-    assert clusters.reasons_of(shown, spreading()) == {}
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "other")])
+    assert affinity.reasons_of(shown, spreading()) == {}
     mark = shown.revision
-    shown.set_pod(ids.Key("default/one"), clusters.a_pod("one", "a", "web"))
+    shown.set_pod(ids.Key("default/one"), affinity.a_pod("one", "a", "web"))
     assert shown.revision != mark
-    assert [*clusters.reasons_of(shown, spreading())] == ["a", "b"]
+    assert [*affinity.reasons_of(shown, spreading())] == ["a", "b"]
 
 
 def test_schedule_anyway_refuses_nothing() -> None:
-    shown = clusters.view(NODES, [clusters.a_pod("one", "a", "web")])
-    assert clusters.reasons_of(shown, spreading(whenUnsatisfiable="ScheduleAnyway")) == {}
+    shown = affinity.view(NODES, [affinity.a_pod("one", "a", "web")])
+    assert affinity.reasons_of(shown, spreading(whenUnsatisfiable="ScheduleAnyway")) == {}

@@ -9,8 +9,9 @@ from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator.policies import base, configured_mix, ranking
 from driver.scheduling.allocator.policies import workload_mix as policy_mix
 from driver.scheduling.snapshot import cluster_state
-from tests import allocating, objects, worlds
 from tests.fakes import simulated_pool
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 MACHINES = {"node-a": "dgx-a100", "node-h": "hgx-h100"}
 PRODUCTS = {"A100": "NVIDIA A100-SXM4-40GB", "H100": "NVIDIA H100 80GB HBM3"}
@@ -64,7 +65,7 @@ def view() -> cluster_state.ClusterState:
             1,
         )
     ]
-    return worlds.view(*found)
+    return snapshots.view(*found)
 
 
 @pytest.mark.parametrize(("needed", "taken"), [("A100", "node-h"), ("H100", "node-a")])
@@ -73,6 +74,6 @@ def test_who_can_use_any_kind_leaves_the_one_that_others_need(
 ) -> None:
     usual = mixed({"gpus": 1}, {"gpus": 8, "products": [PRODUCTS[needed]], "weight": 3})
     judge = ranking.parse_policies("fragmentation", usual)
-    asked = allocating.workload(objects.claim("c", objects.a_request("r", 1)))
-    answer = dra_allocator.allocate(view, asked, replace(worlds.DECIDING, policy_chain=judge))
-    assert allocating.placed(answer).node == taken
+    asked = allocation.workload(objects.claim("c", objects.a_request("r", 1)))
+    answer = dra_allocator.allocate(view, asked, replace(snapshots.DECIDING, policy_chain=judge))
+    assert allocation.placed(answer).node == taken

@@ -3,7 +3,7 @@ import gc
 import pytest
 
 from driver.scheduling.allocator.policies import base, fragmentation, workload_mix
-from tests import rooms
+from tests.support.builders import node_capacities
 
 EIGHT = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 8), 1.0)])
 HALVES = workload_mix.build_mix([(workload_mix.WorkloadShape(base.MPS, 1, 500, cpu=4000), 1.0)])
@@ -13,24 +13,26 @@ def score(
     usual: workload_mix.WorkloadMix, before: base.NodeCapacity, *taken: base.Usage, cpu: int = 0
 ) -> int:
     policy = fragmentation.Fragmentation(usual)
-    return policy.score(rooms.candidate(before, *taken, cpu=cpu))
+    return policy.score(node_capacities.candidate(before, *taken, cpu=cpu))
 
 
 def test_a_node_that_is_usually_asked_whole_is_left_whole() -> None:
-    whole = rooms.room(*[rooms.idle()] * 8)
-    broken = rooms.room(rooms.TAKEN, *[rooms.idle()] * 7)
-    assert score(EIGHT, whole, *rooms.whole(1)) < score(EIGHT, broken, *rooms.whole(1))
+    whole = node_capacities.room(*[node_capacities.idle()] * 8)
+    broken = node_capacities.room(node_capacities.TAKEN, *[node_capacities.idle()] * 7)
+    assert score(EIGHT, whole, *node_capacities.whole(1)) < score(
+        EIGHT, broken, *node_capacities.whole(1)
+    )
 
 
 def test_a_share_goes_where_what_is_left_can_still_be_used() -> None:
     quarter = base.Usage(0, base.MPS, 250)
-    kept = score(HALVES, rooms.room(rooms.shared(750)), quarter)
-    spoilt = score(HALVES, rooms.room(rooms.shared(500)), quarter)
+    kept = score(HALVES, node_capacities.room(node_capacities.shared(750)), quarter)
+    spoilt = score(HALVES, node_capacities.room(node_capacities.shared(500)), quarter)
     assert kept > spoilt
 
 
 def test_gpus_without_the_cpus_that_are_usually_asked_are_of_no_use() -> None:
-    node = rooms.room(rooms.shared(500), rooms.idle(), cpu=5000)
+    node = node_capacities.room(node_capacities.shared(500), node_capacities.idle(), cpu=5000)
     share = base.Usage(0, base.MPS, 500)
     assert score(HALVES, node, share, cpu=2000) < score(HALVES, node, share, cpu=1000)
 
@@ -38,18 +40,26 @@ def test_gpus_without_the_cpus_that_are_usually_asked_are_of_no_use() -> None:
 @pytest.mark.parametrize(
     ("demand", "card", "fits"),
     [
-        (workload_mix.WorkloadShape(base.WHOLE), rooms.idle(), True),
-        (workload_mix.WorkloadShape(base.WHOLE), rooms.shared(1000), False),
-        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(250), True),
-        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(249), False),
-        (workload_mix.WorkloadShape(base.MPS, 1, 250), rooms.shared(900, base.TIME_SLICING), False),
-        (workload_mix.WorkloadShape(base.MIG, 1, 500), rooms.cut(0b11110000), True),
-        (workload_mix.WorkloadShape(base.MIG, 1, 500), rooms.cut(0b00111100), False),
-        (workload_mix.WorkloadShape(base.MIG, 1, 125), rooms.shared(900), False),
-        (workload_mix.WorkloadShape(base.WHOLE, products=frozenset({"T4"})), rooms.idle(), False),
+        (workload_mix.WorkloadShape(base.WHOLE), node_capacities.idle(), True),
+        (workload_mix.WorkloadShape(base.WHOLE), node_capacities.shared(1000), False),
+        (workload_mix.WorkloadShape(base.MPS, 1, 250), node_capacities.shared(250), True),
+        (workload_mix.WorkloadShape(base.MPS, 1, 250), node_capacities.shared(249), False),
+        (
+            workload_mix.WorkloadShape(base.MPS, 1, 250),
+            node_capacities.shared(900, base.TIME_SLICING),
+            False,
+        ),
+        (workload_mix.WorkloadShape(base.MIG, 1, 500), node_capacities.cut(0b11110000), True),
+        (workload_mix.WorkloadShape(base.MIG, 1, 500), node_capacities.cut(0b00111100), False),
+        (workload_mix.WorkloadShape(base.MIG, 1, 125), node_capacities.shared(900), False),
         (
             workload_mix.WorkloadShape(base.WHOLE, products=frozenset({"T4"})),
-            rooms.idle(rooms.T4),
+            node_capacities.idle(),
+            False,
+        ),
+        (
+            workload_mix.WorkloadShape(base.WHOLE, products=frozenset({"T4"})),
+            node_capacities.idle(node_capacities.T4),
             True,
         ),
     ],
@@ -72,28 +82,40 @@ def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
 
 def test_the_words_say_how_much_becomes_useless() -> None:
     policy = fragmentation.Fragmentation(EIGHT)
-    spoilt = rooms.candidate(rooms.room(*[rooms.idle()] * 8), *rooms.whole(0))
+    spoilt = node_capacities.candidate(
+        node_capacities.room(*[node_capacities.idle()] * 8), *node_capacities.whole(0)
+    )
     words = "the least waste: 7.00 of a GPU become useless to what is usually asked"
     assert policy.explain(spoilt) == words
-    better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
+    better = node_capacities.candidate(
+        node_capacities.room(node_capacities.TAKEN, node_capacities.idle()),
+        *node_capacities.whole(1),
+    )
     assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
 
 
 def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
     usual = workload_mix.WorkloadMix((), cpu_per_gpu=4000)
-    scarce, ample = (rooms.room(rooms.idle(), rooms.idle(), cpu=cpu) for cpu in (8000, 80_000))
-    assert score(usual, scarce, *rooms.whole(0), cpu=8000) < score(
-        usual, ample, *rooms.whole(0), cpu=8000
+    scarce, ample = (
+        node_capacities.room(node_capacities.idle(), node_capacities.idle(), cpu=cpu)
+        for cpu in (8000, 80_000)
     )
-    assert score(usual, scarce, *rooms.whole(0), cpu=4000) == score(
-        usual, ample, *rooms.whole(0), cpu=4000
+    assert score(usual, scarce, *node_capacities.whole(0), cpu=8000) < score(
+        usual, ample, *node_capacities.whole(0), cpu=8000
+    )
+    assert score(usual, scarce, *node_capacities.whole(0), cpu=4000) == score(
+        usual, ample, *node_capacities.whole(0), cpu=4000
     )
 
 
 def test_a_kind_that_others_need_is_kept_for_them() -> None:
     usual = workload_mix.WorkloadMix((), scarce={"T4": 2.0})
-    wanted = score(usual, rooms.room(rooms.idle(rooms.T4)), *rooms.whole(0))
-    plain = score(usual, rooms.room(rooms.idle()), *rooms.whole(0))
+    wanted = score(
+        usual,
+        node_capacities.room(node_capacities.idle(node_capacities.T4)),
+        *node_capacities.whole(0),
+    )
+    plain = score(usual, node_capacities.room(node_capacities.idle()), *node_capacities.whole(0))
     assert wanted < plain
 
 
@@ -105,6 +127,8 @@ def test_of_rooms_that_were_seen_long_ago_nothing_is_remembered() -> None:
     policy = fragmentation.Fragmentation(HALVES)
     before = cards()
     for left in range(1, 2000):
-        seen = rooms.room(rooms.shared(left), rooms.shared(left, base.TIME_SLICING))
-        policy.score(rooms.candidate(seen, base.Usage(0, base.MPS, 1)))
+        seen = node_capacities.room(
+            node_capacities.shared(left), node_capacities.shared(left, base.TIME_SLICING)
+        )
+        policy.score(node_capacities.candidate(seen, base.Usage(0, base.MPS, 1)))
     assert cards() - before < 4000

@@ -3,7 +3,8 @@ import pytest
 from driver.resources.dra import claims
 from driver.scheduling.allocator.policies import base, mix_estimator, workload_mix
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 EIGHTS = workload_mix.build_mix([(workload_mix.WorkloadShape(base.WHOLE, 8, cpu=8000), 1.0)])
 NODES = 60
@@ -12,14 +13,14 @@ NODES = 60
 def fleet(*held: claims.Claim) -> cluster_state.ClusterState:
     """Nodes of eight GPUs each."""
     found = [objects.a_slice(f"node-{at:02}") for at in range(NODES)]
-    return worlds.view(*found, taken=held)
+    return snapshots.view(*found, taken=held)
 
 
 def pairs(count: int) -> list[claims.Claim]:
     """Claims with two GPUs each."""
     places = [(node, at) for node in range(NODES) for at in range(0, 8, 2)][:count]
     return [
-        worlds.holding(f"x-{node}-{at}", f"node-{node:02}", f"gpu-{at}", f"gpu-{at + 1}")
+        snapshots.holding(f"x-{node}-{at}", f"node-{node:02}", f"gpu-{at}", f"gpu-{at + 1}")
         for node, at in places
     ]
 
@@ -39,7 +40,7 @@ def test_what_many_claims_have_counts_beside_it() -> None:
     assert weights(found) == {(base.WHOLE, 8): 0.75, (base.WHOLE, 2): 0.25}
 
 
-def test_where_nobody_says_how_many_cpus_a_gpu_needs_it_is_its_share_of_the_node() -> None:
+def test_the_default_cpus_per_gpu_are_its_share_of_the_node() -> None:
     assert mix_estimator.WorkloadMixEstimator(workload_mix.EMPTY_MIX).estimate(
         fleet()
     ).cpu_per_gpu == pytest.approx(1000, rel=0.12)
@@ -64,7 +65,7 @@ def test_a_change_that_makes_no_difference_leaves_it_the_same_object() -> None:
     view = fleet(*pairs(200))
     known = mix_estimator.WorkloadMixEstimator(EIGHTS)
     before = known.estimate(view)
-    more = worlds.holding("more", "node-59", "gpu-7")
+    more = snapshots.holding("more", "node-59", "gpu-7")
     view.set_claim(more.key, more)
     assert known.estimate(view) is before
 

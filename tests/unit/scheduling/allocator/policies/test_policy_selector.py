@@ -6,7 +6,8 @@ from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import base, policy_selector, ranking, workload_mix
 from driver.scheduling.snapshot import cluster_state
-from tests import allocating, objects, worlds
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 SPREADING = "spreading"
 
@@ -18,8 +19,8 @@ def a_class(words: str | None) -> device_classes.DeviceClass:
 def fleet(words: str | None) -> cluster_state.ClusterState:
     """Two nodes of two GPUs; one GPU of the second is in use."""
     found = (objects.a_slice("node-a", 2), objects.a_slice("node-b", 2))
-    held = worlds.holding("x", "node-b", "gpu-0")
-    return worlds.view(*found, taken=[held], found_classes=[a_class(words)])
+    held = snapshots.holding("x", "node-b", "gpu-0")
+    return snapshots.view(*found, taken=[held], found_classes=[a_class(words)])
 
 
 def decide(
@@ -27,36 +28,36 @@ def decide(
 ) -> allocator_types.Placement | allocator_types.Unschedulable:
     made = [objects.a_request(f"r{at}", 1, deviceClassName=name) for at, name in enumerate(asking)]
     claim = objects.claim("c", *made)
-    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies("pack"))
-    return dra_allocator.allocate(view, allocating.workload(claim), deciding)
+    deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies("pack"))
+    return dra_allocator.allocate(view, allocation.workload(claim), deciding)
 
 
 def test_a_class_says_what_is_best_for_what_asks_it() -> None:
     view = fleet("spread")
-    packed, spread = decide(view, worlds.ANY), decide(view, SPREADING)
-    assert allocating.placed(packed).node == "node-b"
-    assert allocating.placed(spread).node == "node-a"
+    packed, spread = decide(view, snapshots.ANY), decide(view, SPREADING)
+    assert allocation.placed(packed).node == "node-b"
+    assert allocation.placed(spread).node == "node-a"
     assert (
-        allocating.placed(spread).explanation
+        allocation.placed(spread).explanation
         == "the emptiest node: 2 of 2 GPUs were free, 1 are left"
     )
 
 
 def test_a_class_may_ask_for_no_policy_at_all() -> None:
-    assert allocating.placed(decide(fleet(""), SPREADING)).explanation == "the first by name"
+    assert allocation.placed(decide(fleet(""), SPREADING)).explanation == "the first by name"
 
 
 def test_a_class_that_says_nothing_leaves_it_to_the_controller() -> None:
-    assert allocating.placed(decide(fleet(None), SPREADING)).node == "node-b"
+    assert allocation.placed(decide(fleet(None), SPREADING)).node == "node-b"
 
 
 def test_of_several_classes_the_first_that_says_anything_decides() -> None:
     view = fleet("spread")
-    assert allocating.placed(decide(view, worlds.ANY, SPREADING)).node == "node-a"
+    assert allocation.placed(decide(view, snapshots.ANY, SPREADING)).node == "node-a"
 
 
 def test_a_policy_that_is_not_there_is_told_with_the_class_that_names_it() -> None:
-    answer = allocating.refused(decide(fleet("best"), SPREADING))
+    answer = allocation.refused(decide(fleet("best"), SPREADING))
     assert answer.blocker is reasons.Reason.CONFIG_INVALID
     assert answer.detail.startswith(
         f"DeviceClass spreading: annotation {names.POLICIES_ANNOTATION}: 'best' is no policy; "
@@ -66,7 +67,7 @@ def test_a_policy_that_is_not_there_is_told_with_the_class_that_names_it() -> No
 
 def test_the_policies_are_the_same_object_as_long_as_nothing_changes() -> None:
     view, known = fleet("spread"), policy_selector.PolicySelector(ranking.parse_policies("pack"))
-    wants = allocating.wants(view, objects.claim("c", objects.a_request("r", 1)))
+    wants = allocation.wants(view, objects.claim("c", objects.a_request("r", 1)))
     found = known.select(view, wants)
     assert known.select(view, wants) is found
 
@@ -78,7 +79,7 @@ def test_policies_of_a_class_know_what_is_usually_asked_as_the_controllers_do() 
         policy_selector.PolicySelector(ranking.parse_policies("pack", usual)),
     )
     asking = objects.a_request("r", 1, deviceClassName=SPREADING)
-    found = known.select(view, allocating.wants(view, objects.claim("c", asking)))
+    found = known.select(view, allocation.wants(view, objects.claim("c", asking)))
     assert isinstance(found, ranking.PolicyChain)
     assert found.mix.shapes == usual.shapes
 

@@ -3,10 +3,14 @@ import pytest
 from driver import errors
 from driver.scheduling.allocator import policies
 from driver.scheduling.allocator.policies import ranking
-from tests import rooms
+from tests.support.builders import node_capacities
 
-USED = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
-FRESH = rooms.candidate(rooms.room(rooms.idle(), rooms.idle()), *rooms.whole(1))
+USED = node_capacities.candidate(
+    node_capacities.room(node_capacities.TAKEN, node_capacities.idle()), *node_capacities.whole(1)
+)
+FRESH = node_capacities.candidate(
+    node_capacities.room(node_capacities.idle(), node_capacities.idle()), *node_capacities.whole(1)
+)
 
 
 def test_policies_score_in_the_order_in_which_they_are_named() -> None:

@@ -1,7 +1,7 @@
 import itertools
 
 from driver.scheduling.allocator.policies import base, topology
-from tests import rooms
+from tests.support.builders import node_capacities
 
 TOPOLOGY, ISLANDS = topology.Topology(), topology.Islands()
 
@@ -15,8 +15,8 @@ def linked(*groups: tuple[int, ...], numa: int = 4) -> base.NodeTopology:
 
 
 def score(wiring: base.NodeTopology, *places: int) -> int:
-    before = rooms.room(*[rooms.idle()] * len(wiring.locations), wiring=wiring)
-    return TOPOLOGY.score(rooms.candidate(before, *rooms.whole(*places)))
+    before = node_capacities.room(*[node_capacities.idle()] * len(wiring.locations), wiring=wiring)
+    return TOPOLOGY.score(node_capacities.candidate(before, *node_capacities.whole(*places)))
 
 
 def test_a_set_inside_an_nvlink_island_is_better_than_one_across() -> None:
@@ -38,13 +38,15 @@ def test_without_nvlink_a_common_root_is_better_than_a_common_numa_node() -> Non
 
 def test_a_single_gpu_and_gpus_of_which_nothing_is_known_make_no_difference() -> None:
     assert score(linked((0, 1)), 0) == base.MAX_SCORE
-    assert score(rooms.flat(4), 0, 1) == score(rooms.flat(4), 2, 3) == 0
+    assert score(node_capacities.flat(4), 0, 1) == score(node_capacities.flat(4), 2, 3) == 0
 
 
 def test_the_words_name_what_connects_the_set() -> None:
     def says(wiring: base.NodeTopology, *places: int) -> str:
-        before = rooms.room(*[rooms.idle()] * len(wiring.locations), wiring=wiring)
-        return TOPOLOGY.explain(rooms.candidate(before, *rooms.whole(*places)))
+        before = node_capacities.room(
+            *[node_capacities.idle()] * len(wiring.locations), wiring=wiring
+        )
+        return TOPOLOGY.explain(node_capacities.candidate(before, *node_capacities.whole(*places)))
 
     assert says(linked((0, 1), (2, 3)), 0, 1) == "2 GPUs connected by NVLink"
     assert says(linked((0, 1), (2, 3)), 1, 2) == "2 GPUs of NUMA node 0"
@@ -54,9 +56,12 @@ def test_the_words_name_what_connects_the_set() -> None:
 
 
 def kept(wiring: base.NodeTopology, busy: tuple[int, ...], place: int) -> int:
-    cards = [rooms.TAKEN if at in busy else rooms.idle() for at in range(len(wiring.locations))]
-    before = rooms.room(*cards, wiring=wiring)
-    return ISLANDS.score(rooms.candidate(before, *rooms.whole(place)))
+    cards = [
+        node_capacities.TAKEN if at in busy else node_capacities.idle()
+        for at in range(len(wiring.locations))
+    ]
+    before = node_capacities.room(*cards, wiring=wiring)
+    return ISLANDS.score(node_capacities.candidate(before, *node_capacities.whole(place)))
 
 
 def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
@@ -66,11 +71,18 @@ def test_a_single_gpu_is_the_one_that_the_others_miss_least() -> None:
     assert scores[2] == scores[3]
 
 
-def test_a_gpu_of_a_node_in_use_is_missed_less_than_one_of_an_idle_node() -> None:
+def test_a_gpu_of_a_node_in_use_costs_less_than_an_idle_nodes() -> None:
     switched = linked(tuple(range(8)))
     assert kept(switched, (0, 1, 2, 3), 4) > kept(switched, (), 4)
     assert kept(switched, tuple(range(1, 8)), 0) == base.MAX_SCORE
 
 
 def test_islands_has_no_words_of_its_own() -> None:
-    assert ISLANDS.explain(rooms.candidate(rooms.room(rooms.idle()), *rooms.whole(0))) == ""
+    assert (
+        ISLANDS.explain(
+            node_capacities.candidate(
+                node_capacities.room(node_capacities.idle()), *node_capacities.whole(0)
+            )
+        )
+        == ""
+    )

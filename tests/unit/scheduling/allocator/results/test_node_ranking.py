@@ -4,11 +4,12 @@ from driver import ids, reasons
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.policies import base
 from driver.scheduling.allocator.results import node_ranking, node_result
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 A, B, C = (ids.NodeName(f"node-{one}") for one in "abc")
 FULL = allocator_types.NodeRejection(reasons.Reason.NODE_FULL, "full")
-VIEW = worlds.view(*(objects.a_slice(name, 1) for name in (A, B, C)))
+VIEW = snapshots.view(*(objects.a_slice(name, 1) for name in (A, B, C)))
 
 
 class Changing:

@@ -9,7 +9,8 @@ from driver.scheduling.allocator.equivalence import node_signature
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.results import node_result
 from driver.scheduling.snapshot import cluster_state
-from tests import allocating, objects, worlds
+from tests.support import allocation, snapshots
+from tests.support.builders import objects
 
 NAMES = [ids.NodeName(f"node-{one}") for one in "abcd"]
 
@@ -17,17 +18,17 @@ NAMES = [ids.NodeName(f"node-{one}") for one in "abcd"]
 def fleet() -> cluster_state.ClusterState:
     """Nodes that are alike two by two: of one GPU in use, and of none."""
     found = [objects.a_slice(name, 4) for name in NAMES]
-    held = [worlds.holding(f"x-{name}", name, "gpu-1") for name in NAMES[2:]]
-    return worlds.view(*found, taken=held)
+    held = [snapshots.holding(f"x-{name}", name, "gpu-1") for name in NAMES[2:]]
+    return snapshots.view(*found, taken=held)
 
 
 def question(view: cluster_state.ClusterState, policies: str = "pack") -> node_result.NodeQuery:
     claim = objects.claim("c", objects.a_request("gpu", 2))
-    workload = allocating.workload(claim)
+    workload = allocation.workload(claim)
     wants = allocator_requests.parse_requests(view, workload.open_claims)
     assert not isinstance(wants, allocator_types.Unschedulable)
     assert not node_signature.depends_on_uuids(view, workload.open_claims, wants)
-    deciding = replace(worlds.DECIDING, policy_chain=ranking.parse_policies(policies))
+    deciding = replace(snapshots.DECIDING, policy_chain=ranking.parse_policies(policies))
     known = node_capacity.NodeCapacityCache()
     known.refresh(view)
     verdicts = deciding.rules.for_workload(view, workload)
@@ -42,7 +43,7 @@ def fit(
     return found
 
 
-def test_of_nodes_that_are_alike_one_answers_for_all_and_each_gives_its_own_devices() -> None:
+def test_equivalent_nodes_share_one_result_and_use_their_own_devices() -> None:
     view, told = fleet(), node_result.SignatureResults()
     for name in NAMES:
         alone, together = fit(view, None, name), fit(view, told, name)
@@ -82,13 +83,13 @@ def test_chances_that_were_not_used_for_long_are_found_again() -> None:
 
 def test_a_node_whose_devices_changed_since_answers_as_it_is_now() -> None:
     view = fleet()
-    allocator = dra_allocator.Allocator(worlds.DECIDING)
+    allocator = dra_allocator.Allocator(snapshots.DECIDING)
     for number in range(6):
         claim = objects.claim(f"c-{number}", objects.a_request("gpu", 2))
-        workload = allocating.workload(claim)
+        workload = allocation.workload(claim)
         found = allocator.decide(view, workload)
-        alone = dra_allocator.allocate(view, workload, worlds.DECIDING)
-        assert allocating.devices(found) == allocating.devices(alone)
-        placed = allocating.placed(found)
-        taken = worlds.holding(claim.name, placed.node, *allocating.devices(found))
+        alone = dra_allocator.allocate(view, workload, snapshots.DECIDING)
+        assert allocation.devices(found) == allocation.devices(alone)
+        placed = allocation.placed(found)
+        taken = snapshots.holding(claim.name, placed.node, *allocation.devices(found))
         view.set_claim(taken.key, taken)

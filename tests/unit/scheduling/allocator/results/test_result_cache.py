@@ -1,7 +1,7 @@
 from driver.scheduling.allocator.results import result_cache
-from tests import worlds
+from tests.support import snapshots
 
-VIEW = worlds.fleet({"node-a": 2})
+VIEW = snapshots.fleet({"node-a": 2})
 
 
 def test_a_shape_finds_again_what_nodes_told_to_it_as_one_judge_ranks() -> None:

@@ -7,24 +7,25 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.snapshot import cluster_state
-from tests import neighbours, objects, worlds
-from tests.allocating import Answer, counts, decide, devices
+from tests.support import snapshots
+from tests.support.allocation import Answer, counts, decide, devices
+from tests.support.builders import objects, shared_claims
 
 Reason = reasons.Reason
-OWN = [neighbours.mps()]
+OWN = [shared_claims.mps()]
 """A claim's own daemon over its whole GPUs."""
 
 
 def node(
     *, shares: int = 2, gpus: int = 2, taken: tuple[claims.Claim, ...] = ()
 ) -> cluster_state.ClusterState:
-    found = [objects.a_share_device(f"mps-{at}", neighbours.MPS) for at in range(shares)]
+    found = [objects.a_share_device(f"mps-{at}", shared_claims.MPS) for at in range(shares)]
     found += [objects.a_device(f"gpu-{at}") for at in range(gpus)]
-    return worlds.view(objects.a_slice("node-a", found), taken=taken)
+    return snapshots.view(objects.a_slice("node-a", found), taken=taken)
 
 
 def share(name: str, count: int = 1) -> claims.Claim:
-    return objects.claim(name, neighbours.part(count=count))
+    return objects.claim(name, shared_claims.part(count=count))
 
 
 def whole(name: str, count: int = 1, config: object = None) -> claims.Claim:
@@ -34,7 +35,7 @@ def whole(name: str, count: int = 1, config: object = None) -> claims.Claim:
 def in_containers(
     view: cluster_state.ClusterState, used: Sequence[tuple[str, ...]], *found: claims.Claim
 ) -> Answer:
-    return decide(view, *found, containers=neighbours.containers(*used))
+    return decide(view, *found, containers=shared_claims.containers(*used))
 
 
 def test_a_container_has_a_share_under_mps_and_no_gpu_beside_it() -> None:
@@ -69,14 +70,14 @@ def test_gpus_without_a_daemon_go_together() -> None:
 
 
 def test_a_container_that_names_a_request_has_only_that() -> None:
-    claim = objects.claim("a", neighbours.part("share"), objects.a_request("whole"))
+    claim = objects.claim("a", shared_claims.part("share"), objects.a_request("whole"))
     split = [("a/share",), ("a/whole",)]
     assert devices(in_containers(node(), split, claim)) == ["mps-0", "gpu-0"]
     assert counts(in_containers(node(), [("a",)], claim))[Reason.CONTAINER_DAEMONS] >= 1
 
 
 def test_time_sliced_shares_have_no_daemon_and_go_with_all() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", [objects.a_share_device("ts"), objects.a_device("gpu-0")])
     )
     assert devices(in_containers(view, [("a", "b")], share("a"), whole("b"))) == ["ts", "gpu-0"]
@@ -84,10 +85,10 @@ def test_time_sliced_shares_have_no_daemon_and_go_with_all() -> None:
 
 def test_another_device_is_sought_where_the_first_does_not_go_with_the_container() -> None:
     """Any GPU would do for b: it gets the one without a daemon."""
-    found = [objects.a_share_device("ts"), objects.a_share_device("mps", neighbours.MPS)]
+    found = [objects.a_share_device("ts"), objects.a_share_device("mps", shared_claims.MPS)]
     found += [objects.a_device("gpu-0")]
-    view = worlds.view(objects.a_slice("node-a", found))
-    anything = objects.claim("b", objects.a_request(deviceClassName=worlds.ANY))
+    view = snapshots.view(objects.a_slice("node-a", found))
+    anything = objects.claim("b", objects.a_request(deviceClassName=snapshots.ANY))
     answer = in_containers(view, [("a", "b")], whole("a"), anything)
     assert devices(answer) == ["gpu-0", "ts"]
 
@@ -108,9 +109,9 @@ def test_what_the_pods_settled_claims_have_counts_too(
     status = objects.allocated("node-a", device)
     status["allocation"]["devices"]["config"] = [{"source": "FromClaim", **one} for one in config]
     settled = objects.claim("settled", status=status)
-    pod = objects.pod("pod", "settled", "a", containers=neighbours.containers(("settled", "a")))
+    pod = objects.pod("pod", "settled", "a", containers=shared_claims.containers(("settled", "a")))
     workload = allocator_types.Workload(pod, (whole("a"),), allocated_claims=(settled,))
-    answer = dra_allocator.allocate(node(taken=(settled,)), workload, worlds.DECIDING)
+    answer = dra_allocator.allocate(node(taken=(settled,)), workload, snapshots.DECIDING)
     if goes:
         assert devices(answer) == ["gpu-0"]
     else:

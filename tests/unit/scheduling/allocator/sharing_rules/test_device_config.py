@@ -6,17 +6,18 @@ from driver.resources.dra import claims, slices
 from driver.resources.dra import requests as dra_requests
 from driver.resources.sharing import compatibility
 from driver.scheduling.allocator.sharing_rules import device_config
-from tests import neighbours, objects, worlds
-from tests.allocating import workload
+from tests.support import snapshots
+from tests.support.allocation import workload
+from tests.support.builders import objects, shared_claims
 
 GPU = slices.parse_device(objects.a_device("gpu-0"), "device")
 MIG = slices.parse_device(objects.with_values(objects.a_device("mig-0"), type="mig"), "device")
-SHARE = slices.parse_device(objects.a_share_device("share", neighbours.MPS), "device")
+SHARE = slices.parse_device(objects.a_share_device("share", shared_claims.MPS), "device")
 
 
 def read(claim: claims.Claim, *of_class: objects.Raw) -> device_config.DeviceConfigs:
     known = objects.device_class(config=[*of_class])
-    return device_config.DeviceConfigs(worlds.view(found_classes=[known]), workload(claim))
+    return device_config.DeviceConfigs(snapshots.view(found_classes=[known]), workload(claim))
 
 
 def asking(*found: objects.Raw) -> claims.Claim:
@@ -36,15 +37,15 @@ def interval(found: v1alpha1.Config | errors.BadInput) -> str | None:
 
 
 def test_the_last_that_applies_wins_and_the_claims_come_after_the_classs() -> None:
-    claim = asking(neighbours.turns("Short"), neighbours.turns("Medium"))
-    assert interval(read(claim, neighbours.turns("Long")).get(0, way(claim), GPU)) == "Medium"
+    claim = asking(shared_claims.turns("Short"), shared_claims.turns("Medium"))
+    assert interval(read(claim, shared_claims.turns("Long")).get(0, way(claim), GPU)) == "Medium"
     bare = asking()
-    assert interval(read(bare, neighbours.turns("Long")).get(0, way(bare), GPU)) == "Long"
+    assert interval(read(bare, shared_claims.turns("Long")).get(0, way(bare), GPU)) == "Long"
     assert interval(read(bare).get(0, way(bare), GPU)) is None
 
 
 def test_configuration_of_another_request_does_not_apply() -> None:
-    claim = asking({**neighbours.turns("Short"), "requests": ["other"]})
+    claim = asking({**shared_claims.turns("Short"), "requests": ["other"]})
     assert interval(read(claim).get(0, way(claim), GPU)) is None
 
 
@@ -54,7 +55,7 @@ def test_configuration_of_another_driver_is_not_read() -> None:
 
 
 def test_a_mig_device_and_a_whole_gpu_of_one_request_have_each_its_kind() -> None:
-    claim = asking(neighbours.mps(kind="MigDeviceConfig"), neighbours.turns("Long"))
+    claim = asking(shared_claims.mps(kind="MigDeviceConfig"), shared_claims.turns("Long"))
     found = read(claim)
     assert interval(found.get(0, way(claim), GPU)) == "Long"
     assert isinstance(found.get(0, way(claim), MIG), v1alpha1.MigDeviceConfig)
@@ -67,11 +68,11 @@ def test_a_kind_that_names_the_request_of_another_device_is_wrong() -> None:
 
 
 def test_terms_are_of_the_claims_namespace_and_the_devices_sharing() -> None:
-    claim = asking(neighbours.mps(multiUser=True))
+    claim = asking(shared_claims.mps(multiUser=True))
     found = read(claim).sharing_terms(0, way(claim), SHARE)
     assert isinstance(found, compatibility.SharingTerms)
     assert (found.sharing, found.namespace, found.multi_user) == ("mps", "default", True)
-    other = asking(neighbours.turns("Long"))
+    other = asking(shared_claims.turns("Long"))
     assert isinstance(read(other).sharing_terms(0, way(other), SHARE), compatibility.Conflict)
 
 
@@ -82,12 +83,12 @@ def test_terms_of_what_cannot_be_read_are_an_error() -> None:
 
 
 def test_a_claims_own_daemon_is_for_whole_and_mig_devices_of_plain_access() -> None:
-    claim = asking(neighbours.mps(), neighbours.mps(kind="MigDeviceConfig"))
+    claim = asking(shared_claims.mps(), shared_claims.mps(kind="MigDeviceConfig"))
     found = read(claim)
     assert found.claim_mps(0, way(claim), GPU) is not None
     assert found.claim_mps(0, way(claim), MIG) is not None
     assert found.claim_mps(0, way(claim), SHARE) is None
-    admin = objects.claim("c", objects.a_request(adminAccess=True), config=[neighbours.mps()])
+    admin = objects.claim("c", objects.a_request(adminAccess=True), config=[shared_claims.mps()])
     assert read(admin).claim_mps(0, way(admin), GPU) is None
     assert read(asking()).claim_mps(0, way(asking()), GPU) is None
 

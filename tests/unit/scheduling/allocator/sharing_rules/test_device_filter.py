@@ -3,32 +3,33 @@ import pytest
 from driver import reasons
 from driver.resources.dra import claims
 from driver.scheduling.snapshot import cluster_state
-from tests import neighbours, objects, worlds
-from tests.allocating import counts, decide, devices, refusal
+from tests.support import snapshots
+from tests.support.allocation import counts, decide, devices, refusal
+from tests.support.builders import objects, shared_claims
 
 Reason = reasons.Reason
 
 
 def node(*found: objects.Raw, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     """node-a with these devices, and a class that lets namespaces meet."""
-    opened = objects.device_class("open", "true", config=[neighbours.OPEN])
-    return worlds.view(objects.a_slice("node-a", [*found]), taken=taken, found_classes=[opened])
+    opened = objects.device_class("open", "true", config=[shared_claims.OPEN])
+    return snapshots.view(objects.a_slice("node-a", [*found]), taken=taken, found_classes=[opened])
 
 
-def shared(sharing: str = neighbours.TURNS, *taken: claims.Claim) -> cluster_state.ClusterState:
+def shared(sharing: str = shared_claims.TURNS, *taken: claims.Claim) -> cluster_state.ClusterState:
     return node(objects.a_share_device("share", sharing), taken=taken)
 
 
-def asking(*configs: objects.Raw, device_class: str = worlds.ANY) -> claims.Claim:
-    return objects.claim("mine", neighbours.part(device_class=device_class), config=configs)
+def asking(*configs: objects.Raw, device_class: str = snapshots.ANY) -> claims.Claim:
+    return objects.claim("mine", shared_claims.part(device_class=device_class), config=configs)
 
 
 def test_a_device_of_another_driver_is_not_ours() -> None:
-    view = worlds.view(
+    view = snapshots.view(
         objects.a_slice("node-a", [objects.a_device("gpu-0")]),
         objects.a_slice("node-a", [objects.a_device("nic-0")], "nic.example.com"),
     )
-    claim = objects.claim("c", objects.a_request(count=2, deviceClassName=worlds.ANY))
+    claim = objects.claim("c", objects.a_request(count=2, deviceClassName=snapshots.ANY))
     assert counts(decide(view, claim)) == {Reason.DEVICE_NOT_OURS: 1}
 
 
@@ -47,14 +48,14 @@ def test_configuration_of_another_kind_than_the_devices_is_not_allocated() -> No
 
 
 def test_a_share_is_not_given_with_configuration_of_another_way_of_sharing() -> None:
-    claim = asking(neighbours.turns("Long"))
+    claim = asking(shared_claims.turns("Long"))
     assert devices(decide(shared(), claim)) == ["share"]
-    assert counts(decide(shared(neighbours.MPS), claim)) == {Reason.CONFIG_INVALID: 1}
+    assert counts(decide(shared(shared_claims.MPS), claim)) == {Reason.CONFIG_INVALID: 1}
 
 
 def test_a_limit_of_a_claims_own_daemon_is_not_for_a_share() -> None:
-    claim = asking(neighbours.mps(pinnedMemory="4Gi"))
-    assert counts(decide(shared(neighbours.MPS), claim)) == {Reason.CONFIG_INVALID: 1}
+    claim = asking(shared_claims.mps(pinnedMemory="4Gi"))
+    assert counts(decide(shared(shared_claims.MPS), claim)) == {Reason.CONFIG_INVALID: 1}
 
 
 @pytest.mark.parametrize(
@@ -64,8 +65,10 @@ def test_a_limit_of_a_claims_own_daemon_is_not_for_a_share() -> None:
 def test_claims_that_share_a_gpu_agree_on_its_time_slice(
     mine: str | None, theirs: str, *, agree: bool
 ) -> None:
-    view = shared(neighbours.TURNS, neighbours.holder("x", "share", neighbours.turns(theirs)))
-    claim = asking(*([neighbours.turns(mine)] if mine else []))
+    view = shared(
+        shared_claims.TURNS, shared_claims.holder("x", "share", shared_claims.turns(theirs))
+    )
+    claim = asking(*([shared_claims.turns(mine)] if mine else []))
     if agree:
         assert devices(decide(view, claim)) == ["share"]
     else:
@@ -73,20 +76,22 @@ def test_claims_that_share_a_gpu_agree_on_its_time_slice(
 
 
 def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() -> None:
-    view = shared(neighbours.MPS, neighbours.holder("x", "share", neighbours.mps(multiUser=True)))
-    apart = asking(neighbours.mps(multiUser=False))
+    view = shared(
+        shared_claims.MPS, shared_claims.holder("x", "share", shared_claims.mps(multiUser=True))
+    )
+    apart = asking(shared_claims.mps(multiUser=False))
     assert counts(decide(view, apart)) == {Reason.SHARING_DISAGREES: 1}
-    assert devices(decide(view, asking(neighbours.mps(multiUser=True)))) == ["share"]
+    assert devices(decide(view, asking(shared_claims.mps(multiUser=True)))) == ["share"]
     assert devices(decide(view, asking())) == ["share"]
 
 
 def test_several_users_at_once_are_not_given_a_gpu_whose_driver_serves_one() -> None:
     def of_driver(version: str, *, shared: bool) -> cluster_state.ClusterState:
-        made = objects.a_share_device("a", neighbours.MPS) if shared else objects.a_device("a")
+        made = objects.a_share_device("a", shared_claims.MPS) if shared else objects.a_device("a")
         made["attributes"]["driverVersion"] = {"version": version}
         return node(made)
 
-    config = [neighbours.mps(multiUser=True)]
+    config = [shared_claims.mps(multiUser=True)]
     for shared_face in (True, False):
         claim = asking(*config) if shared_face else objects.claim("c", config=config)
         assert devices(decide(of_driver("580.65.6", shared=shared_face), claim)) == ["a"]
@@ -96,39 +101,45 @@ def test_several_users_at_once_are_not_given_a_gpu_whose_driver_serves_one() -> 
 
 
 def test_a_gpu_that_disagrees_is_passed_over_for_one_that_does_not() -> None:
-    held = neighbours.holder("x", "one", neighbours.turns("Long"))
+    held = shared_claims.holder("x", "one", shared_claims.turns("Long"))
     view = node(objects.a_share_device("one"), objects.a_share_device("two"), taken=(held,))
     assert devices(decide(view, asking())) == ["two"]
-    assert devices(decide(view, asking(neighbours.turns("Long")))) == ["one"]
+    assert devices(decide(view, asking(shared_claims.turns("Long")))) == ["one"]
 
 
 def test_claims_of_two_namespaces_meet_only_where_both_classes_let_them() -> None:
-    closed = neighbours.holder("x", "share", namespace="team-b")
-    opened = neighbours.holder("x", "share", neighbours.OPEN, namespace="team-b", from_class=True)
-    view = shared(neighbours.TURNS, closed)
+    closed = shared_claims.holder("x", "share", namespace="team-b")
+    opened = shared_claims.holder(
+        "x", "share", shared_claims.OPEN, namespace="team-b", from_class=True
+    )
+    view = shared(shared_claims.TURNS, closed)
     assert counts(decide(view, asking(device_class="open"))) == {Reason.NAMESPACES_APART: 1}
-    view = shared(neighbours.TURNS, opened)
+    view = shared(shared_claims.TURNS, opened)
     assert counts(decide(view, asking())) == {Reason.NAMESPACES_APART: 1}
     assert devices(decide(view, asking(device_class="open"))) == ["share"]
 
 
 def test_a_neighbour_whose_configuration_cannot_be_read_any_more_keeps_nobody_away() -> None:
-    view = shared(neighbours.TURNS, neighbours.holder("x", "share", objects.a_config(shape="old")))
+    view = shared(
+        shared_claims.TURNS, shared_claims.holder("x", "share", objects.a_config(shape="old"))
+    )
     assert devices(decide(view, asking())) == ["share"]
 
 
 def test_the_order_in_which_neighbours_came_changes_no_reason() -> None:
     """One disagrees on the time slice, the other is of another namespace."""
-    one = neighbours.holder("x", "share", neighbours.OPEN, from_class=True)
-    two = neighbours.holder("y", "share", neighbours.OPEN, namespace="team-b", from_class=True)
-    claim = asking(neighbours.turns("Long"))
+    one = shared_claims.holder("x", "share", shared_claims.OPEN, from_class=True)
+    two = shared_claims.holder(
+        "y", "share", shared_claims.OPEN, namespace="team-b", from_class=True
+    )
+    claim = asking(shared_claims.turns("Long"))
     for order in ((one, two), (two, one)):
-        answer = decide(shared(neighbours.TURNS, *order), claim)
+        answer = decide(shared(shared_claims.TURNS, *order), claim)
         assert counts(answer) == {Reason.SHARING_DISAGREES: 1}
 
 
 def test_a_limit_beyond_a_gpus_memory_is_refused_with_its_words() -> None:
-    config = [neighbours.mps(pinnedMemory="100Gi")]
+    config = [shared_claims.mps(pinnedMemory="100Gi")]
     found = refusal(decide(node(objects.a_device("gpu-0")), objects.claim("c", config=config)))
     assert found.node_reason is Reason.CONFIG_INVALID
     assert (
@@ -138,7 +149,7 @@ def test_a_limit_beyond_a_gpus_memory_is_refused_with_its_words() -> None:
 
 
 def test_settings_of_one_daemon_that_differ_are_refused_with_their_words() -> None:
-    config = [neighbours.mps("a"), neighbours.mps("b", multiUser=True)]
+    config = [shared_claims.mps("a"), shared_claims.mps("b", multiUser=True)]
     claim = objects.claim("c", objects.a_request("a"), objects.a_request("b"), config=config)
     view = node(objects.a_device("gpu-0"), objects.a_device("gpu-1"))
     found = refusal(decide(view, claim))
@@ -152,7 +163,7 @@ def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
         device["attributes"]["cudaComputeCapability"] = {"version": version}
         return node(device)
 
-    claim = objects.claim("c", config=[neighbours.mps(multiUser=True)])
+    claim = objects.claim("c", config=[shared_claims.mps(multiUser=True)])
     assert devices(decide(of_capability("7.0.0"), claim)) == ["gpu-0"]
     found = refusal(decide(of_capability("6.1.0"), claim))
     assert found.node_reason is Reason.CONFIG_INVALID
@@ -166,13 +177,13 @@ def test_an_old_gpu_has_no_daemon_for_several_users() -> None:
 def test_a_part_by_need_is_isolated_as_much_as_is_asked(isolation: str, given: list[str]) -> None:
     view = node(
         objects.with_values(objects.a_device("mig"), type="mig"),
-        objects.a_share_device("mps", neighbours.MPS),
-        objects.a_share_device("turns", neighbours.TURNS),
+        objects.a_share_device("mps", shared_claims.MPS),
+        objects.a_share_device("turns", shared_claims.TURNS),
     )
     config = [objects.a_config("SliceConfig", isolation=isolation)]
-    part = objects.a_request("part", len(given), deviceClassName=worlds.ANY)
+    part = objects.a_request("part", len(given), deviceClassName=snapshots.ANY)
     assert sorted(devices(decide(view, objects.claim("c", part, config=config)))) == given
-    more = objects.a_request("part", len(given) + 1, deviceClassName=worlds.ANY)
+    more = objects.a_request("part", len(given) + 1, deviceClassName=snapshots.ANY)
     answer = decide(view, objects.claim("c", more, config=config))
     assert counts(answer).get(Reason.ISOLATION_TOO_WEAK, 0) == 3 - len(given)
 
@@ -180,17 +191,19 @@ def test_a_part_by_need_is_isolated_as_much_as_is_asked(isolation: str, given: l
 def test_namespaces_meet_on_parts_by_need_where_both_classes_let_them() -> None:
     """The need of a claim does not undo what its class says of shares."""
     need = objects.a_config("SliceConfig", isolation="none")
-    held = neighbours.holder("x", "share", neighbours.OPEN, namespace="team-b", from_class=True)
-    view = shared(neighbours.TURNS, held)
+    held = shared_claims.holder(
+        "x", "share", shared_claims.OPEN, namespace="team-b", from_class=True
+    )
+    view = shared(shared_claims.TURNS, held)
     assert devices(decide(view, asking(need, device_class="open"))) == ["share"]
     assert counts(decide(view, asking(need))) == {Reason.NAMESPACES_APART: 1}
 
 
 def test_a_class_by_need_may_set_up_shares_and_have_parts_all_the_same() -> None:
     need = objects.a_config("SliceConfig")
-    by_need = objects.device_class("by-need", "true", config=[need, neighbours.OPEN])
+    by_need = objects.device_class("by-need", "true", config=[need, shared_claims.OPEN])
     part = objects.with_values(objects.a_device("mig"), type="mig")
-    view = worlds.view(objects.a_slice("node-a", [part]), found_classes=[by_need])
+    view = snapshots.view(objects.a_slice("node-a", [part]), found_classes=[by_need])
     request = objects.a_request("part", deviceClassName="by-need")
     assert devices(decide(view, objects.claim("c", request))) == ["mig"]
 

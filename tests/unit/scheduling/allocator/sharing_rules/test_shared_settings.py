@@ -5,13 +5,14 @@ from driver.resources.dra import claims
 from driver.scheduling.allocator import candidates
 from driver.scheduling.allocator.sharing_rules import device_config, shared_settings
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import neighbours, objects, worlds
-from tests.allocating import NODE, counts, decide, devices, wants, workload
+from tests.support import snapshots
+from tests.support.allocation import NODE, counts, decide, devices, wants, workload
+from tests.support.builders import objects, shared_claims
 
 
 def shared(*sharing: str, taken: tuple[claims.Claim, ...] = ()) -> cluster_state.ClusterState:
     found = [objects.a_share_device(f"share-{at}", one) for at, one in enumerate(sharing)]
-    return worlds.view(objects.a_slice("node-a", found), taken=taken)
+    return snapshots.view(objects.a_slice("node-a", found), taken=taken)
 
 
 def spot(view: snapshot.Snapshot) -> candidates.NodeDevice:
@@ -19,8 +20,8 @@ def spot(view: snapshot.Snapshot) -> candidates.NodeDevice:
 
 
 def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
-    held = neighbours.holder("x", "share-0", neighbours.turns("Long"), namespace="team-a")
-    found = spot(shared(neighbours.TURNS, taken=(held,)))
+    held = shared_claims.holder("x", "share-0", shared_claims.turns("Long"), namespace="team-a")
+    found = spot(shared(shared_claims.TURNS, taken=(held,)))
     terms = shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device)
     assert terms is not None
     assert (terms.sharing, terms.namespace) == (names.SHARING_TIME_SLICING, "team-a")
@@ -28,8 +29,8 @@ def test_the_terms_of_a_share_are_those_of_its_allocation() -> None:
 
 
 def test_terms_are_read_once_an_allocation() -> None:
-    held = neighbours.holder("x", "share-0")
-    found = spot(shared(neighbours.TURNS, taken=(held,)))
+    held = shared_claims.holder("x", "share-0")
+    found = spot(shared(shared_claims.TURNS, taken=(held,)))
     known = shared_settings.ShareTerms(names.DRIVER)
     first = known.get(found.holders[0], found.device)
     assert known.get(found.holders[0], found.device) is first
@@ -39,17 +40,17 @@ def test_a_claim_that_was_allocated_anew_has_new_terms() -> None:
     known = shared_settings.ShareTerms(names.DRIVER)
     intervals = []
     for interval in ("Long", "Short"):
-        held = neighbours.holder("x", "share-0", neighbours.turns(interval))
-        found = spot(shared(neighbours.TURNS, taken=(held,)))
+        held = shared_claims.holder("x", "share-0", shared_claims.turns(interval))
+        found = spot(shared(shared_claims.TURNS, taken=(held,)))
         terms = known.get(found.holders[0], found.device)
         intervals.append(terms.interval if terms else None)
     assert intervals == ["Long", "Short"]
 
 
 def test_what_cannot_be_read_any_more_has_no_terms() -> None:
-    for config in (objects.a_config(shape="old"), neighbours.mps()):
-        held = neighbours.holder("x", "share-0", config)
-        found = spot(shared(neighbours.TURNS, taken=(held,)))
+    for config in (objects.a_config(shape="old"), shared_claims.mps()):
+        held = shared_claims.holder("x", "share-0", config)
+        found = spot(shared(shared_claims.TURNS, taken=(held,)))
         assert shared_settings.ShareTerms(names.DRIVER).get(found.holders[0], found.device) is None
 
 
@@ -62,7 +63,7 @@ def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
 
     before = allocations()
     for name in ("x", "y", "z"):
-        found = spot(shared(neighbours.TURNS, taken=(neighbours.holder(name, "share-0"),)))
+        found = spot(shared(shared_claims.TURNS, taken=(shared_claims.holder(name, "share-0"),)))
         assert known.get(found.holders[0], found.device) is not None
         del found
     assert allocations() == before
@@ -71,31 +72,31 @@ def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
 def two_claims(first: str, second: str) -> list[claims.Claim]:
     """Of one pod, each with a time slice."""
     return [
-        objects.claim(f"c-{at}", neighbours.part(), config=[neighbours.turns(interval)])
+        objects.claim(f"c-{at}", shared_claims.part(), config=[shared_claims.turns(interval)])
         for at, interval in enumerate((first, second))
     ]
 
 
 def test_claims_of_one_pod_that_agree_have_one_gpu() -> None:
-    answer = decide(shared(neighbours.TURNS), *two_claims("Long", "Long"))
+    answer = decide(shared(shared_claims.TURNS), *two_claims("Long", "Long"))
     assert devices(answer) == ["share-0", "share-0"]
 
 
 def test_claims_of_one_pod_that_do_not_agree_have_two_gpus() -> None:
-    answer = decide(shared(neighbours.TURNS, neighbours.TURNS), *two_claims("Long", "Short"))
+    answer = decide(shared(shared_claims.TURNS, shared_claims.TURNS), *two_claims("Long", "Short"))
     assert devices(answer) == ["share-0", "share-1"]
 
 
 def test_where_there_is_one_gpu_only_they_are_told_that_they_disagree() -> None:
-    answer = decide(shared(neighbours.TURNS), *two_claims("Long", "Short"))
+    answer = decide(shared(shared_claims.TURNS), *two_claims("Long", "Short"))
     assert counts(answer) == {reasons.Reason.SHARING_DISAGREES: 1}
 
 
 def test_without_shared_devices_or_a_second_request_nothing_is_kept() -> None:
-    claim = objects.claim("c", neighbours.part())
+    claim = objects.claim("c", shared_claims.part())
     for view, found in (
-        (shared(neighbours.TURNS), [claim]),
-        (worlds.view(objects.a_slice("node-a", 2)), [claim, objects.claim("d")]),
+        (shared(shared_claims.TURNS), [claim]),
+        (snapshots.view(objects.a_slice("node-a", 2)), [claim, objects.claim("d")]),
     ):
         read = device_config.DeviceConfigs(view, workload(*found))
         spots = candidates.node_devices(view, view.nodes[NODE])

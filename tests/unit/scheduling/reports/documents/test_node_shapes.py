@@ -1,7 +1,7 @@
 """Nodes on demand, as they are reported."""
 
 from driver.scheduling.reports import model
-from tests import fleets
+from tests.support.scenarios import fleets
 
 DEMAND = fleets.a_reading(fleets.on_demand()).shapes()
 EIGHT, ONE = DEMAND.items
@@ -23,7 +23,7 @@ def test_a_start_up_that_was_measured_counts_for_more_than_the_documents() -> No
     assert (ONE.startup_seconds, ONE.measured) == (240.0, False)
 
 
-def test_what_is_on_its_way_is_told_oldest_first_and_its_node_is_not_there_yet() -> None:
+def test_in_flight_nodes_are_listed_oldest_first_even_without_a_node_name() -> None:
     assert EIGHT.coming == (
         model.Coming(wanted_for="gang/nlp/rank", since="2026-11-22T11:56:30Z"),
         model.Coming(wanted_for="gang/nlp/rank", since="2026-11-22T11:58:00Z", node="gpu-new"),

@@ -8,7 +8,8 @@ import pytest
 from driver import ids, reasons
 from driver.resources.core import pods, storage, volumes
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import clusters, objects
+from tests.support.builders import objects
+from tests.support.scenarios import affinity
 
 Reason = reasons.Reason
 KEY = ids.Key("default/data")
@@ -22,27 +23,27 @@ DISK = volumes.Volume(name="disk", storage_class="fast", size=20 * 10**9, availa
 @pytest.fixture
 def view() -> cluster_state.ClusterState:
     """A node in each of two zones, and a class that waits for a node."""
-    made = clusters.view([clusters.a_node("a", "east"), clusters.a_node("b", "west")])
+    made = affinity.view([affinity.a_node("a", "east"), affinity.a_node("b", "west")])
     made.set_storage_class("fast", WAITS)
     return made
 
 
 def mounting(name: str = "new", claim: str = "data", **spec: Any) -> pods.Pod:
     mounted = {"name": "v", "persistentVolumeClaim": {"claimName": claim}}
-    return clusters.a_pod(name, volumes=[mounted], **spec)
+    return affinity.a_pod(name, volumes=[mounted], **spec)
 
 
 def zones(*names: str) -> storage.Topology:
-    return (((clusters.ZONE, frozenset(names)),),)
+    return (((affinity.ZONE, frozenset(names)),),)
 
 
 def test_a_claim_that_waits_is_made_for_any_node_of_its_class(
     view: cluster_state.ClusterState,
 ) -> None:
     view.set_volume_claim(KEY, CLAIM)
-    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    assert affinity.fitting(view, mounting()) == ["a", "b"]
     view.set_storage_class("fast", replace(WAITS, topology=zones("west")))
-    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
+    assert affinity.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
 
 
 def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(
@@ -50,20 +51,20 @@ def test_a_claim_that_is_bound_at_once_keeps_its_pod_waiting(
 ) -> None:
     view.set_volume_claim(KEY, CLAIM)
     view.set_storage_class("fast", replace(WAITS, waits_for_consumer=False))
-    assert clusters.fitting(view, mounting()) == []
+    assert affinity.fitting(view, mounting()) == []
 
 
 def test_a_volume_made_by_hand_is_bound_where_it_is(view: cluster_state.ClusterState) -> None:
     view.set_storage_class("fast", replace(WAITS, provisioner="kubernetes.io/no-provisioner"))
     view.set_volume_claim(KEY, CLAIM)
-    assert clusters.fitting(view, mounting()) == []
+    assert affinity.fitting(view, mounting()) == []
     there = volumes.parse_volume(
         {"spec": {"nodeAffinity": {"required": objects.on_host("b")}}}
     ).selector
     view.set_volume("disk", replace(DISK, selector=there))
-    assert clusters.fitting(view, mounting()) == ["b"]
+    assert affinity.fitting(view, mounting()) == ["b"]
     view.set_volume("disk", replace(DISK, size=1))
-    assert clusters.fitting(view, mounting()) == []
+    assert affinity.fitting(view, mounting()) == []
 
 
 def local(node: str, name: str) -> volumes.Volume:
@@ -80,11 +81,11 @@ def test_a_volume_is_not_counted_for_two_pods_on_their_way_to_its_node(
         view.set_volume_claim(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
     for node in ("a", "b"):
         view.set_volume(f"disk-{node}", local(node, f"disk-{node}"))
-    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    assert affinity.fitting(view, mounting()) == ["a", "b"]
     fly(view, mounting("first", claim="other"), "a")
-    assert clusters.fitting(view, mounting()) == ["b"]
+    assert affinity.fitting(view, mounting()) == ["b"]
     view.set_volume("more", local("a", "more"))
-    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    assert affinity.fitting(view, mounting()) == ["a", "b"]
 
 
 def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.ClusterState) -> None:
@@ -92,7 +93,7 @@ def test_pods_that_mount_the_same_claim_share_its_volume(view: cluster_state.Clu
     view.set_volume_claim(KEY, CLAIM)
     view.set_volume("disk", DISK)
     fly(view, mounting("first"), "a")
-    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    assert affinity.fitting(view, mounting()) == ["a", "b"]
 
 
 def fly(view: cluster_state.ClusterState, pod: pods.Pod, node: str) -> None:
@@ -104,7 +105,7 @@ def test_a_claim_being_made_for_a_node_keeps_its_pod_there(
     view: cluster_state.ClusterState,
 ) -> None:
     view.set_volume_claim(KEY, replace(CLAIM, selected=ids.NodeName("b")))
-    assert clusters.fitting(view, mounting()) == ["b"]
+    assert affinity.fitting(view, mounting()) == ["b"]
 
 
 def test_storage_capacity_counts_where_the_driver_tells_it(
@@ -114,15 +115,15 @@ def test_storage_capacity_counts_where_the_driver_tells_it(
     view.set_csi_driver(
         "csi.example.com", storage.CSIDriver("csi.example.com", tracks_capacity=True)
     )
-    assert clusters.fitting(view, mounting()) == []
+    assert affinity.fitting(view, mounting()) == []
     raw = {
         "metadata": {"name": "k", "namespace": "x"},
         "storageClassName": "fast",
         "capacity": "1Ti",
-        "nodeTopology": {"matchLabels": {clusters.ZONE: "west"}},
+        "nodeTopology": {"matchLabels": {affinity.ZONE: "west"}},
     }
     view.set_storage_capacity(ids.Key("x/k"), storage.parse_capacity(raw))
-    assert clusters.fitting(view, mounting()) == ["b"]
+    assert affinity.fitting(view, mounting()) == ["b"]
 
 
 def test_without_any_class_nothing_is_said_of_unbound_claims(
@@ -131,13 +132,13 @@ def test_without_any_class_nothing_is_said_of_unbound_claims(
     """The right to list them may be missing: such a pod would wait for ever."""
     view.set_storage_class("fast", None)
     view.set_volume_claim(KEY, CLAIM)
-    assert clusters.fitting(view, mounting()) == ["a", "b"]
+    assert affinity.fitting(view, mounting()) == ["a", "b"]
 
 
 def test_a_volume_of_another_zone_is_not_reached(view: cluster_state.ClusterState) -> None:
     view.set_volume_claim(KEY, replace(CLAIM, volume="disk", completed=True))
-    view.set_volume("disk", replace(DISK, labels={clusters.ZONE: "west__north"}))
-    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
+    view.set_volume("disk", replace(DISK, labels={affinity.ZONE: "west__north"}))
+    assert affinity.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME}
 
 
 def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.ClusterState) -> None:
@@ -149,8 +150,8 @@ def test_a_node_takes_so_many_volumes_of_a_driver(view: cluster_state.ClusterSta
         view.set_volume_claim(ids.Key(f"default/{name}"), replace(CLAIM, name=name))
     there = mounting("there", "other", node="a")
     view.set_pod(there.key, there)
-    assert clusters.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME_LIMIT}
-    assert clusters.reasons_of(view, mounting(claim="other")) == {}
+    assert affinity.reasons_of(view, mounting()) == {"a": Reason.NODE_VOLUME_LIMIT}
+    assert affinity.reasons_of(view, mounting(claim="other")) == {}
 
 
 def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.ClusterState) -> None:
@@ -158,16 +159,16 @@ def test_a_claim_for_one_pod_alone_is_used_by_one(view: cluster_state.ClusterSta
     view.set_volume_claim(KEY, replace(CLAIM, modes=alone))
     there = mounting("there", node="a")
     view.set_pod(there.key, there)
-    assert {*clusters.reasons_of(view, mounting()).values()} == {Reason.NODE_VOLUME_IN_USE}
+    assert {*affinity.reasons_of(view, mounting()).values()} == {Reason.NODE_VOLUME_IN_USE}
     view.set_pod(there.key, None)
-    assert clusters.reasons_of(view, mounting()) == {}
+    assert affinity.reasons_of(view, mounting()) == {}
 
 
 def test_a_disk_that_is_mounted_keeps_others_from_its_node(
     view: cluster_state.ClusterState,
 ) -> None:
     disk = [{"name": "d", "gcePersistentDisk": {"pdName": "x"}}]
-    there = clusters.a_pod("there", "a", volumes=disk)
+    there = affinity.a_pod("there", "a", volumes=disk)
     view.set_pod(there.key, there)
-    pod = clusters.a_pod("new", volumes=disk)
-    assert clusters.reasons_of(view, pod) == {"a": Reason.NODE_VOLUME_IN_USE}
+    pod = affinity.a_pod("new", volumes=disk)
+    assert affinity.reasons_of(view, pod) == {"a": Reason.NODE_VOLUME_IN_USE}

@@ -7,7 +7,7 @@ import difflib
 import os
 from pathlib import Path
 
-FOLDER = Path(__file__).parent / "data" / "cli"
+FOLDER = Path(__file__).parents[1] / "data" / "cli"
 
 
 def same(name: str, text: str) -> None:

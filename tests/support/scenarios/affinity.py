@@ -8,7 +8,8 @@ from driver.resources.core import namespaces, nodes, pods
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.node_filter import filters
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 HOST, ZONE = "kubernetes.io/hostname", "topology.kubernetes.io/zone"
 
@@ -60,7 +61,7 @@ def view(
     placed: Sequence[pods.Pod] = (),
     spaces: Mapping[str, Mapping[str, str]] | None = None,
 ) -> cluster_state.ClusterState:
-    made = cluster_state.build(worlds.DRIVER, worlds.caches(found, found_pods=placed))
+    made = cluster_state.build(snapshots.DRIVER, snapshots.caches(found, found_pods=placed))
     for name, labels in (spaces or {}).items():
         made.set_namespace(name, namespaces.Namespace(name, labels))
     return made

@@ -7,7 +7,8 @@ from benchmarks.queues import queue_replay
 from driver import ids
 from driver.cli.simulation import replay, scheduler
 from driver.resources.dra import claims
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 
 def a_desk(
@@ -16,9 +17,9 @@ def a_desk(
     """Nodes by name with so many GPUs each, and claims of the cluster."""
     nodes = [objects.node(name) for name in sizes]
     slices = [objects.a_parsed_slice(name, count) for name, count in sizes.items() if count]
-    found = worlds.caches(nodes, slices, there, **caches)
+    found = snapshots.caches(nodes, slices, there, **caches)
     return scheduler.SimulatedScheduler.from_caches(
-        worlds.DRIVER, found, worlds.DECIDING, every_pod=every_pod
+        snapshots.DRIVER, found, snapshots.DECIDING, every_pod=every_pod
     )
 
 

@@ -10,7 +10,7 @@ from driver.scheduling.allocator import policies, settings
 from driver.scheduling.allocator.policies import ranking
 from driver.scheduling.allocator.sharing_rules import device_filter
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects
+from tests.support.builders import objects
 
 DRIVER = names.DRIVER
 DECIDING = settings.Settings(

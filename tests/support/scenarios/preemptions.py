@@ -14,14 +14,16 @@ from driver.scheduling.preemption import planner as planning
 from driver.scheduling.preemption import policy as preemption_policy
 from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.preemption import victims
-from tests import crowds, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
+from tests.support.scenarios import occupied_nodes
 
 NOW = dt.datetime(2026, 11, 22, 12, tzinfo=dt.UTC)
 OWNER = pods.Owner("ReplicaSet", "web", "u")
 
 
 @dataclass
-class Scene(crowds.Crowd):
+class Scene(occupied_nodes.Crowd):
     """Pods that run, by default for an hour, with an owner, at priority 0."""
 
     leaves: Mapping[str, preemption_policy.QueueState] = field(default_factory=dict)
@@ -57,13 +59,13 @@ class Scene(crowds.Crowd):
         )
 
     def ask(self, *members: allocator_types.Workload) -> preemption_types.PreemptionRequest:
-        return preemption_types.PreemptionRequest(self.view, members, worlds.DECIDING)
+        return preemption_types.PreemptionRequest(self.view, members, snapshots.DECIDING)
 
     def plan(
         self,
         *members: allocator_types.Workload,
         right: preemption_policy.PreemptionPolicy | None = None,
-        most: int = crowds.ENOUGH,
+        most: int = occupied_nodes.ENOUGH,
     ) -> preemption_types.Plan | preemption_types.NoPlan:
         meter = step_budget.StepBudget(most)
         return planning.make_plan(self.ask(*members), right or self.right(), self.book, meter)

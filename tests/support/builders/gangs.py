@@ -12,7 +12,8 @@ from driver.scheduling.gangs import placement as gang_placement
 from driver.scheduling.gangs import topology
 from driver.scheduling.gangs import types as gang_types
 from driver.scheduling.snapshot import cluster_state, snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 BLOCK, RACK = "example.com/block", "example.com/rack"
 LEVELS = (BLOCK, RACK)
@@ -36,7 +37,7 @@ def world(
     """Nodes, of which those in `sizes` have so many GPUs."""
     made = cluster_state.build(
         names.DRIVER,
-        worlds.caches(
+        snapshots.caches(
             there, [objects.a_parsed_slice(one, count) for one, count in sizes.items()], taken
         ),
     )
@@ -79,7 +80,7 @@ def place(
     preferred: str | None = None,
 ) -> Answer:
     asked = topology.Topology(LEVELS, required, preferred)
-    return gang_placement.place_gang(pods, view, asked, worlds.DECIDING)
+    return gang_placement.place_gang(pods, view, asked, snapshots.DECIDING)
 
 
 def seated(answer: Answer) -> gang_types.GangPlacement:

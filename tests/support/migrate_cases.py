@@ -10,7 +10,7 @@ import yaml
 from driver.cli.migrate import config_files, plan
 from driver.cli.migrate import nodes as migrate_nodes
 
-DATA = Path(__file__).parent / "data" / "migrate"
+DATA = Path(__file__).parents[1] / "data" / "migrate"
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from driver.scheduling.provisioning import observed_shapes
 from driver.scheduling.reports import catalog, read_model
 from driver.scheduling.reports.documents import local_explanation
 from hack.chart import helm
-from tests import objects, shapes
 from tests.fakes import simulated_pool
+from tests.support.builders import objects, shapes
 
 HOME = "ration-system"
 AT = "2026-11-22T12:00:00Z"

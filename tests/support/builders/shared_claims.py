@@ -4,7 +4,8 @@ from typing import Any
 
 from driver import names
 from driver.resources.dra import claims
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 MPS, TURNS = names.SHARING_MPS, names.SHARING_TIME_SLICING
 OPEN = objects.a_config(crossNamespace=True)
@@ -22,9 +23,9 @@ def mps(*requests: str, kind: str = "GpuConfig", **settings: Any) -> objects.Raw
     return objects.a_config(kind, *requests, sharing={"strategy": "MPS", "mps": settings})
 
 
-def part(name: str = "part", count: int = 1, device_class: str = worlds.ANY) -> objects.Raw:
+def part(name: str = "part", count: int = 1, device_class: str = snapshots.ANY) -> objects.Raw:
     """A request for parts of shared GPUs."""
-    text = f'device.attributes["{worlds.DRIVER}"].type == "gpu-share"'
+    text = f'device.attributes["{snapshots.DRIVER}"].type == "gpu-share"'
     return objects.a_request(name, count, text, deviceClassName=device_class)
 
 

@@ -11,7 +11,8 @@ from driver.scheduling.allocator import requests as allocator_requests
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.constraints import counters, match_attribute
 from driver.scheduling.snapshot import snapshot
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 NODE = ids.NodeName("node-a")
 OURS = candidates.DeviceFilter(frozenset({names.ALLOCATOR_TAINT}))
@@ -27,7 +28,7 @@ def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Wor
 
 def decide(view: snapshot.Snapshot, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
     """As the controller decides."""
-    return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), worlds.DECIDING)
+    return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), snapshots.DECIDING)
 
 
 def placed(answer: Answer) -> allocator_types.Placement:

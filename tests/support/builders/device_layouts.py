@@ -3,9 +3,10 @@
 from typing import Any
 
 from driver.scheduling.snapshot import cluster_state
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
-NUMA, ROW, LINKS = (f"{worlds.DRIVER}/{name}" for name in ("numa", "row", "links"))
+NUMA, ROW, LINKS = (f"{snapshots.DRIVER}/{name}" for name in ("numa", "row", "links"))
 SLICES = 8
 
 
@@ -14,8 +15,8 @@ def looking(*looks: dict[str, Any], taken: tuple[str, ...] = ()) -> cluster_stat
     found = [
         objects.with_values(objects.a_device(f"gpu-{at}"), **look) for at, look in enumerate(looks)
     ]
-    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
-    return worlds.view(objects.a_slice("node-a", found), taken=held)
+    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
+    return snapshots.view(objects.a_slice("node-a", found), taken=held)
 
 
 def two_numa_nodes(*taken: str) -> cluster_state.ClusterState:
@@ -40,11 +41,11 @@ def cut(gpus: int, *taken: str) -> cluster_state.ClusterState:
         for gpu in range(gpus)
         for profile, first, size in places
     ]
-    held = [worlds.holding(f"x-{one}", "node-a", one) for one in taken]
-    return worlds.view(*objects.counting(sets, found), taken=held)
+    held = [snapshots.holding(f"x-{one}", "node-a", one) for one in taken]
+    return snapshots.view(*objects.counting(sets, found), taken=held)
 
 
 def of_profile(name: str, count: int, profile: str) -> objects.Raw:
     """A request for MIG devices of a profile."""
-    text = f'device.attributes["{worlds.DRIVER}"].profile == "{profile}"'
-    return objects.a_request(name, count, text, deviceClassName=worlds.ANY)
+    text = f'device.attributes["{snapshots.DRIVER}"].profile == "{profile}"'
+    return objects.a_request(name, count, text, deviceClassName=snapshots.ANY)

@@ -11,6 +11,11 @@ UID = ids.ClaimUid("5c7d1f6e-0000-4000-8000-000000000001")
 OTHER_UID = ids.ClaimUid("5c7d1f6e-0000-4000-8000-000000000002")
 
 
+def numbered_uid(number: int) -> ids.ClaimUid:
+    """Return the UID of a claim that a test numbers."""
+    return ids.ClaimUid(f"5c7d1f6e-0000-4000-8000-{number:012d}")
+
+
 def a_ref(uid: ids.ClaimUid = UID, name: str = "one") -> ports.ClaimRef:
     """A claim as the kubelet names it."""
     return ports.ClaimRef("default", name, uid)

@@ -12,12 +12,13 @@ from driver.scheduling.explain import cost as explain_cost
 from driver.scheduling.explain import defrag, holders, step_budget, victim_search
 from driver.scheduling.snapshot import cluster_state
 from hack.chart import helm
-from tests import objects, worlds
+from tests.support import snapshots
+from tests.support.builders import objects
 
 ENOUGH = 1_000_000
 CLASSES = [
     *(device_classes.parse(one) for one in helm.usual("DeviceClass")),
-    objects.device_class(worlds.ANY, "true"),
+    objects.device_class(snapshots.ANY, "true"),
 ]
 
 
@@ -84,7 +85,7 @@ class Crowd:
 
     @property
     def world(self) -> defrag.DefragInput:
-        return defrag.DefragInput(self.view, self.held.get, self.known.get, worlds.DECIDING)
+        return defrag.DefragInput(self.view, self.held.get, self.known.get, snapshots.DECIDING)
 
 
 def asks(*requests: objects.Raw, cpu: str = "1", **spec: Any) -> allocator_types.Workload:
@@ -107,7 +108,7 @@ def search(
     most: int = ENOUGH,
     price: explain_cost.CostFunction | None = None,
 ) -> victim_search.Search:
-    asked = step_budget.workload_query(crowd.view, workload, worlds.DECIDING)
+    asked = step_budget.workload_query(crowd.view, workload, snapshots.DECIDING)
     assert asked is not None
     cost = price or explain_cost.FewestPods(crowd.view)
     return victim_search.Search(crowd.view, asked, cost, step_budget.StepBudget(most))

@@ -9,7 +9,8 @@ from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import fill_simulation, node_template, planner
 from driver.scheduling.snapshot import cluster_state
-from tests import gangs, objects, worlds
+from tests.support import snapshots
+from tests.support.builders import gangs, objects
 
 INSTANCE = "node.kubernetes.io/instance-type"
 H100 = "NVIDIA H100 80GB HBM3"
@@ -33,7 +34,7 @@ ONE = a_shape("h100-1", 1, cost=1.2)
 
 def empty(*there: nodes.Node) -> cluster_state.ClusterState:
     """A cluster without a GPU."""
-    return cluster_state.build(names.DRIVER, worlds.caches(there or [objects.node("cpu-only")]))
+    return cluster_state.build(names.DRIVER, snapshots.caches(there or [objects.node("cpu-only")]))
 
 
 def alone(
@@ -65,7 +66,7 @@ def plan(
     **more: Any,
 ) -> planner.Plan:
     supply = planner.Supply(shapes, in_flight or {}, most, **more)
-    return planner.make_plan(on or empty(), supply, found, worlds.DECIDING)
+    return planner.make_plan(on or empty(), supply, found, snapshots.DECIDING)
 
 
 def asked(of: planner.Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""The page over the small fleet of `tests.fleets`; `python -m tests.pages` serves it."""
+"""Web page over the fleet of `scenarios.fleets`; `python -m tests.support.web_page` serves it."""
 
 import contextlib
 import dataclasses
@@ -14,7 +14,8 @@ from driver.controller.web import application, metrics, ports
 from driver.controller.web.auth import guard
 from driver.runtime.https import server
 from driver.scheduling.reports import catalog, model
-from tests import fleets, objects
+from tests.support.builders import objects
+from tests.support.scenarios import fleets
 
 HOST = "127.0.0.1"
 LIMITS = server.Limits(deadline_s=2.0, body=guard.MAX_BYTES, threads=4, connections=64)

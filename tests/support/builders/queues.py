@@ -7,7 +7,7 @@ from typing import Any
 from driver.resources import queues
 from driver.scheduling.queues import engine, order
 from driver.scheduling.queues import resources as queue_resources
-from tests import worlds
+from tests.support import snapshots
 
 GIB = 1 << 30
 NOON = 1_800_000_000.0
@@ -15,7 +15,7 @@ NOON = 1_800_000_000.0
 
 
 def some(gpus: float, product: str = "") -> queue_resources.Amounts:
-    """So many whole GPUs as those of `worlds.fleet`."""
+    """So many whole GPUs as those of `snapshots.fleet`."""
     count = round(gpus * queue_resources.FULL)
     models = {product: count} if product and count else {}
     return queue_resources.Amounts(count, round(gpus * 80 * GIB), round(gpus * 100), models)
@@ -48,10 +48,10 @@ def members(*namespaces: str, **labels: str) -> tuple[queues.Member, ...]:
 
 def an_engine(gpus: int, *found: queues.Queue) -> engine.QueueEngine:
     """With a fleet of so many GPUs."""
-    made = engine.QueueEngine(worlds.DRIVER)
+    made = engine.QueueEngine(snapshots.DRIVER)
     for one in found:
         made.set_queue(one.name, one)
-    made.refresh(worlds.fleet({"node-a": gpus}))
+    made.refresh(snapshots.fleet({"node-a": gpus}))
     return made
 
 

@@ -1,0 +1,20 @@
+"""Versions of the slices that a driver has written."""
+
+import time
+
+from tests.blackbox.ground import seat
+
+
+def written(here: seat.Seat) -> dict[str, tuple[str, str]]:
+    """UID and resourceVersion of each slice."""
+    metas = (one["metadata"] for one in here.slices())
+    return {meta["name"]: (meta["uid"], meta["resourceVersion"]) for meta in metas}
+
+
+def settled(here: seat.Seat) -> dict[str, tuple[str, str]]:
+    """As `written`, once nothing has been written for a while."""
+    before: dict[str, tuple[str, str]] = {}
+    while (now := written(here)) != before:
+        before = now
+        time.sleep(4)
+    return now
