@@ -33,7 +33,7 @@ _WAITING: Mapping[R, str] = {
         "Read the scheduler's words and free what it lacked there, CPU or a volume perhaps. "
         "The node is left out for the pod for a while; other nodes are tried at once."
     ),
-    R.BOUND_AWAY: (
+    R.POD_BOUND_TO_OTHER_NODE: (
         "Free what the message names on the pod's node, or delete the pod: kube-scheduler chooses "
         "a node for the next one, unless it names its node itself (spec.nodeName)."
     ),
@@ -42,11 +42,11 @@ _WAITING: Mapping[R, str] = {
         "Nothing at first: it is tried again. If it stays, the message has the server's words: "
         "rights (`ration doctor`), a policy, or a server that is not reached."
     ),
-    R.QUEUE_LIMIT: (
+    R.QUEUE_LIMIT_EXCEEDED: (
         "Wait until the queue has less (`ration queues`), ask for less, or have the limit of the "
         "queue that the message names raised."
     ),
-    R.NOT_ANSWERED: (
+    R.NOT_EVALUATED: (
         "See that a controller leads: `ration doctor`. Where the devices that would do are "
         "kube-scheduler's, its words in the pod's events count."
     ),
@@ -54,11 +54,11 @@ _WAITING: Mapping[R, str] = {
         "Ask whoever set the gate: Kueue's means that its queue has not admitted the pod yet "
         "(`kubectl get workloads`)."
     ),
-    R.CLAIM_MISSING: (
+    R.CLAIM_NOT_FOUND: (
         "See that the ResourceClaim or the ResourceClaimTemplate exists in the pod's namespace "
         "under that name; kube-controller-manager makes claims of templates."
     ),
-    R.SCHEDULER_REFUSES: (
+    R.REJECTED_BY_SCHEDULER: (
         "Read the scheduler's words and free what it lacks; after half a minute the devices are "
         "freed and other nodes are tried."
     ),
@@ -70,10 +70,10 @@ _WAITING: Mapping[R, str] = {
         "Read what the message says is wrong with the claim and put the template right; the next "
         "pod is made of it."
     ),
-    R.POD_KEPT: "Delete the pod yourself, or have it use no more than it was given.",
+    R.EVICTION_NOT_ALLOWED: "Delete the pod yourself, or have it use no more than it was given.",
 }
 _GANGS: Mapping[R, str] = {
-    R.GANG_WAITS: (
+    R.GANG_PENDING: (
         "Make the members that are missing, or put the gang's size right: `ration.dev/gang-size`."
     ),
     R.GANG_INVALID: "Put the annotation that the message names right on every pod of the gang.",
@@ -97,7 +97,7 @@ _MAKING_ROOM: Mapping[R, str] = {
         "Look why: the autoscaler's events and NodeClaims, or, where the node is there, its plugin "
         "(`ration doctor --node NODE`). It is asked for again after a while."
     ),
-    R.NODE_SHAPE_CONTRADICTED: "Put that field of `controller.nodes.shapes` right.",
+    R.NODE_SHAPE_MISMATCH: "Put that field of `controller.nodes.shapes` right.",
     R.NODE_ARRIVING: _BY_ITSELF,
     R.NODE_INTERRUPTED: _BY_ITSELF,
     R.RESERVATION_PENDING: "Wait, or ask for less: the message has the nearest fit.",
@@ -108,7 +108,7 @@ _MAKING_ROOM: Mapping[R, str] = {
         "Make it again with a longer `ttl` if the work is still to come; see why its pods did not."
     ),
     R.PREEMPTING: "Nothing: the pod is placed as soon as those who go are gone.",
-    R.PREEMPTION_IN_VAIN: (
+    R.PREEMPTION_NOT_HELPFUL: (
         "Read who may not go and why; a higher priority, another queue or `reclaim: Any` of the "
         "queue that borrows changes it, or ask for less."
     ),
@@ -118,12 +118,12 @@ _MAKING_ROOM: Mapping[R, str] = {
     ),
     R.IDLE: "Use the GPUs, or end the pod; `ration idle` shows what it asked and what it used.",
     R.IDLE_EVICTED: "Have the pod end when it is done; the queue's `idleReclaim` says the time.",
-    R.FAULT_KEPT: (
+    R.FAULT_EVICTION_NOT_ALLOWED: (
         "Delete the pod, so that it is placed on GPUs that work, or wait for the GPU's recovery; "
         "an owner (Job, ReplicaSet) would have had it moved."
     ),
-    R.GOING_ALREADY: _BY_ITSELF,
-    R.NOT_MADE_AGAIN: (
+    R.TERMINATING: _BY_ITSELF,
+    R.NO_CONTROLLER: (
         'Give the pod an owner, or the annotation `ration.dev/preemptible: "true"` if it may go.'
     ),
     R.PRIORITY_NOT_LOWER: "Give the waiting pod a higher PriorityClass if it is to go first.",
@@ -131,7 +131,7 @@ _MAKING_ROOM: Mapping[R, str] = {
     R.RECLAIM_NEVER: "Set `reclaim` of that queue to LowerPriority or Any.",
     R.WITHIN_FAIR_SHARE: "Nothing: what is fair is not taken. `ration queues` shows the shares.",
     R.BEYOND_FAIR_SHARE: "Wait: the queue has its share already. `ration queues` shows the shares.",
-    R.RAN_TOO_SHORTLY: "Wait until it has run as long as its queue's `minRunTime`.",
+    R.MIN_RUNTIME_NOT_REACHED: "Wait until it has run as long as its queue's `minRunTime`.",
     R.DISRUPTION_BUDGET: (
         "Loosen the PodDisruptionBudget, or wait until it has disruptions left; see that only one "
         "guards the pod."
@@ -139,13 +139,15 @@ _MAKING_ROOM: Mapping[R, str] = {
 }
 _QUEUES: Mapping[R, str] = {
     R.QUEUE_ACCEPTED: _NOTHING,
-    R.QUEUE_REFUSED: "Put the field that the message names right.",
-    R.QUEUE_BORROWS: "Nothing: it goes back when others want what they deserve.",
+    R.QUEUE_INVALID: "Put the field that the message names right.",
+    R.QUEUE_BORROWING: "Nothing: it goes back when others want what they deserve.",
     R.QUEUE_WITHIN_DESERVED: _NOTHING,
 }
 _ASKED: Mapping[R, str] = {
-    R.CLASS_MISSING: "See `kubectl get deviceclasses`; put the claim's deviceClassName right.",
-    R.SELECTOR_UNUSABLE: "Put the CEL expression right: `ration validate -f` says where it fails.",
+    R.DEVICE_CLASS_NOT_FOUND: (
+        "See `kubectl get deviceclasses` and correct the claim's deviceClassName."
+    ),
+    R.SELECTOR_INVALID: "Put the CEL expression right: `ration validate -f` says where it fails.",
     R.NOT_SUPPORTED: "Leave out the field that the message names.",
     R.FOREIGN_DEVICES: "Ask for the other driver's devices in a claim of their own.",
     R.TOO_MANY_DEVICES: "Ask for at most 32 devices in a claim; several claims may have more.",
@@ -171,44 +173,44 @@ _NODES: Mapping[R, str] = {
         "Add a node to the domain that has the fewest, or allow a larger maxSkew."
     ),
     R.NODE_PINNED: "Nothing on this node: another claim of the pod is on the one that it names.",
-    R.SEARCH_GIVEN_UP: "Ask for fewer devices in a claim, or with fewer constraints.",
-    R.SEARCH_BROKEN: (
+    R.SEARCH_BUDGET_EXCEEDED: "Ask for fewer devices in a claim, or with fewer constraints.",
+    R.ALLOCATOR_ERROR: (
         "Put the selector right that fails: `has(...)` before what some devices lack; "
         "or see why the pool is incomplete."
     ),
     R.NODE_BACKED_OFF: "Wait: the message says how the scheduler refused the pod there.",
 }
 _DEVICES: Mapping[R, str] = {
-    R.CONTAINER_DAEMONS: "Ask for one MPS share a container and no GPU beside it.",
-    R.DEVICE_TAKEN: "Wait, or see who has it: `ration who`.",
-    R.COUNTERS_TAKEN: "Wait, or see who has parts of the GPU: `ration devices`.",
+    R.MULTIPLE_MPS_DAEMONS: "Ask for one MPS share a container and no GPU beside it.",
+    R.DEVICE_IN_USE: "Wait, or see who has it: `ration who`.",
+    R.COUNTERS_EXHAUSTED: "Wait, or see who has parts of the GPU: `ration devices`.",
     R.DEVICE_TAINTED: (
         "See what is wrong with the GPU, or who tainted it: `ration devices -o wide`."
     ),
     R.DEVICE_CORDONED: "Wait, or end the cordon: `ration uncordon NODE` or `NODE/GPU`.",
-    R.DEVICE_NOT_OURS: (
+    R.DEVICE_NOT_MANAGED: (
         "kube-scheduler gives these devices out; `ration.dev/allocator` on the node changes that."
     ),
     R.SELECTOR_MISMATCH: "See what devices say of themselves: `ration devices -o json`.",
     R.SELECTOR_FAILED: "Guard the attribute with `has(...)` in the selector.",
-    R.CONSTRAINT_UNMET: "Ask for fewer devices that agree, or drop the constraint.",
-    R.CAPACITY_SHORT: "Ask for less, or for a larger GPU.",
-    R.DEVICE_BEYOND: "Upgrade Ration, or leave the device to kube-scheduler.",
+    R.CONSTRAINT_NOT_SATISFIED: "Ask for fewer devices that agree, or drop the constraint.",
+    R.INSUFFICIENT_CAPACITY: "Ask for less, or for a larger GPU.",
+    R.UNSUPPORTED_DEVICE_FIELDS: "Upgrade Ration, or leave the device to kube-scheduler.",
     R.POOL_INCOMPLETE: "Wait a few seconds; if it stays, see the plugin's log on that node.",
-    R.NAMESPACES_APART: (
+    R.CROSS_NAMESPACE_SHARING: (
         "Use one namespace, MIG devices, or a DeviceClass whose configuration says "
         "`crossNamespace: true`."
     ),
     R.ISOLATION_TOO_WEAK: "Ask for `isolation: limits` or `none`, or wait for a part of MIG.",
-    R.SHARING_DISAGREES: "Ask for the same setting as those who share the GPU, or for another GPU.",
-    R.ADMIN_ONLY: "Ask with adminAccess, from a namespace that may.",
+    R.SHARING_CONFLICT: "Ask for the same setting as those who share the GPU, or for another GPU.",
+    R.ADMIN_ACCESS_REQUIRED: "Ask with adminAccess, from a namespace that may.",
 }
 _PREPARING: Mapping[R, str] = {
     R.PREPARED: _NOTHING,
     R.REFUSAL_CLEARED: _BY_ITSELF,
     R.CLAIM_REPLACED: "Delete the pod: it means a claim that is gone.",
     R.CLAIM_NOT_ALLOCATED: "Delete the pod: its claim lost its devices after it was bound.",
-    R.CLAIM_LET_GO: _BY_ITSELF,
+    R.CLAIM_ALREADY_UNPREPARED: _BY_ITSELF,
     R.DEVICE_OVERLAP: (
         "Wait until the claim that the message names is released; if that is gone, see "
         "explanation/records."
@@ -225,7 +227,7 @@ _PREPARING: Mapping[R, str] = {
         "that node has the rest. The daemon is started again."
     ),
     R.MPS_RECOVERED: "Start containers anew that had the old daemon.",
-    R.MPS_CLIENT_WAITS: (
+    R.MPS_CLIENT_BLOCKED: (
         "Give pods that share the GPU the same `runAsUser`, or use a driver from 580 on, whose "
         "server serves several users."
     ),
@@ -235,7 +237,7 @@ _PREPARING: Mapping[R, str] = {
     ),
     R.MPS_CONTROL_FREED: _NOTHING,
     R.SHARE_EXCEEDED: "Have the processes use less, or ask for more memory in the claim.",
-    R.SHARE_KEPT: _NOTHING,
+    R.USAGE_WITHIN_SHARE: _NOTHING,
 }
 _PUBLISHING: Mapping[R, str] = {
     R.SLICES_INVALID: "Report it with `ration must-gather`: this should not happen.",
@@ -244,12 +246,14 @@ _PUBLISHING: Mapping[R, str] = {
     R.ALLOCATOR_CHANGED: _NOTHING,
     R.ALLOCATOR_LABEL_INVALID: "Label the node `controller` or `scheduler`, or take the label off.",
     R.GPU_UNREADABLE: "See the kernel's log. A hang may pass; else reboot the node, or replace it.",
-    R.SHARING_OFF: "Upgrade Kubernetes to 1.36.4 or newer, with its gates on: `ration doctor`.",
+    R.SHARING_DISABLED: (
+        "Upgrade Kubernetes to 1.36.4 or newer and enable its feature gates: `ration doctor`."
+    ),
     R.DRIVER_NOT_READY: (
         "Install or load the NVIDIA driver on the node; `driverRoot` says where it is looked for."
     ),
-    R.OTHER_DRIVER: "Remove the other driver, or install Ration under another name.",
-    R.DEVICE_PLUGIN_BESIDE: "Take the device plugin off the node: how-to/beside-gpu-operator.",
+    R.DRIVER_NAME_CONFLICT: "Remove the other driver, or install Ration under another name.",
+    R.DEVICE_PLUGIN_PRESENT: "Take the device plugin off the node: how-to/beside-gpu-operator.",
     R.MIG_CONFIG_PENDING: _BY_ITSELF,
 }
 _HEALTH: Mapping[R, str] = {
@@ -304,7 +308,7 @@ CONDITIONS: Final[Mapping[str, Condition]] = {
     names.GANG_READY: Condition(
         "ResourceClaim, each device of a gang",
         "True once every member has its devices: then all may be bound.",
-        "Wait; GangWaits on the pods says what is missing.",
+        "Wait; GangPending on the pods says what is missing.",
     ),
     names.GANG_FAILED: Condition(
         "ResourceClaim, each device of a gang",

@@ -12,7 +12,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     # Why a node refuses to prepare a claim.
     "ClaimReplaced": "A claim of that name exists, with another UID.",
     "ClaimNotAllocated": "The claim has no allocation.",
-    "ClaimLetGo": (
+    "ClaimAlreadyUnprepared": (
         "The claim was unprepared on the node just before, and no pod has reserved it since."
     ),
     "DeviceOverlap": (
@@ -44,20 +44,20 @@ MEANINGS: Final[Mapping[str, str]] = {
     "GpuUnreadable": (
         "A GPU is counted by the driver and cannot be read, or hangs; the others are served."
     ),
-    "SharingOff": (
+    "SharingDisabled": (
         "The cluster lacks what shared and partitioned GPUs need: whole GPUs are published only."
     ),
-    "NamespacesApart": (
+    "CrossNamespaceSharing": (
         "Claims of two namespaces may share a GPU only where both their classes allow it."
     ),
     "IsolationTooWeak": (
         "The request asks for parts of GPUs that are kept apart better than the device is."
     ),
-    "SharingDisagrees": "Claims that share a GPU must agree on what is one setting for all of it.",
-    "AdminOnly": "The device is for claims with administrative access only.",
+    "SharingConflict": "Claims that share a GPU must agree on what is one setting for all of it.",
+    "AdminAccessRequired": "The device is for claims with administrative access only.",
     "MpsFailed": "The claim's MPS daemon is gone or of no use; with its last words.",
     "MpsRecovered": "The MPS daemon serves again; start its containers anew.",
-    "MpsClientWaits": (
+    "MpsClientBlocked": (
         "A process waits in cuInit behind the MPS server of another user; the message names both."
     ),
     "MpsControlHeld": (
@@ -70,14 +70,14 @@ MEANINGS: Final[Mapping[str, str]] = {
         "The claim's processes together use more memory of a GPU than it was given; the message "
         "names them."
     ),
-    "ShareKept": "The claim's processes use no more memory than it was given.",
+    "UsageWithinShare": "The claim's processes use no more memory than it was given.",
     "DriverNotReady": "The NVIDIA driver library is absent or not loaded.",
     # Why a node's devices are not published: somebody else may give out the same GPUs.
-    "OtherDriver": (
+    "DriverNameConflict": (
         "Another driver uses this driver's name on the node; nothing is published beside it. "
         "Remove one of them, or install Ration under another name."
     ),
-    "DevicePluginBeside": (
+    "DevicePluginPresent": (
         "A device plugin serves GPUs on the node: they would be given out twice. Take it off the "
         "node; --beside=device-plugin where it serves other GPUs."
     ),

@@ -15,24 +15,24 @@ MEANINGS: Final[Mapping[str, str]] = {
         "The scheduler refused the pod on the node of its devices, so they were freed; the "
         "message quotes the scheduler."
     ),
-    "BoundAwayFromClaim": (
+    "PodBoundToOtherNode": (
         "The pod is bound to a node on which its claim cannot be allocated; the message says why."
     ),
     "NodeNotFound": "The pod names a node (spec.nodeName) that does not exist.",
     "AllocationFailed": (
         "The devices were chosen but the API server refused the write; it is tried again."
     ),
-    "QueueLimit": (
+    "QueueLimitExceeded": (
         "The pod's queue, or a queue above it, may not have more; the message says of what."
     ),
     "PodEvicted": (
         "The pod's claim can never be prepared, or is used beyond its share; the pod's owner "
         "makes another pod. The message says which."
     ),
-    "PodKept": (
+    "EvictionNotAllowed": (
         "The pod's claim is used beyond its share, and nobody would make the pod again: it stays."
     ),
-    "GangWaits": "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
+    "GangPending": "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
     "GangInvalid": (
         "What the pods of a gang say of it makes no gang; the message names the annotation. None "
         "of them is placed until it is put right."
@@ -63,7 +63,7 @@ MEANINGS: Final[Mapping[str, str]] = {
         "A node that was asked for did not come in time, or came without its GPUs: it is not "
         "waited for any more, and none of its shape is asked for a while."
     ),
-    "NodeShapeContradicted": (
+    "NodeShapeMismatch": (
         "A node is not as the document of shapes says of its shape; the message names the field. "
         "What the node is counts."
     ),
@@ -74,7 +74,7 @@ MEANINGS: Final[Mapping[str, str]] = {
         "Pods are evicted so that this one, or its gang, can be placed; the message names them, "
         "what is lost, and where it goes."
     ),
-    "PreemptionInVain": (
+    "PreemptionNotHelpful": (
         "Evicting all who may go would not make room; the message counts who may not, and why."
     ),
     "Preempted": (
@@ -85,27 +85,27 @@ MEANINGS: Final[Mapping[str, str]] = {
     "IdleEvicted": (
         "The pod's GPUs did nothing for longer than its queue allows, so it was evicted."
     ),
-    "FaultKept": (
+    "FaultEvictionNotAllowed": (
         "A GPU of the pod, or of its gang, failed, and it stays where it is: nobody would make "
         "it again elsewhere."
     ),
     # Why a pod waits without an answer of the controller's.
-    "NotAnswered": (
+    "NotEvaluated": (
         "Nobody has answered the pod: no controller leads, it has yet to look, or the devices "
         "that would do are kube-scheduler's; the message has kube-scheduler's words."
     ),
     "SchedulingGated": (
         "Another's scheduling gate is on the pod: nothing is allocated before it goes."
     ),
-    "ClaimMissing": (
+    "ClaimNotFound": (
         "A claim that the pod names is not there, is not made yet, or is being deleted."
     ),
-    "SchedulerRefuses": (
+    "RejectedByScheduler": (
         "The pod's devices are allocated, and kube-scheduler refuses it on their node."
     ),
     # Why a running pod or gang may not go for another, whatever that would free.
-    "GoingAlready": "It is being deleted, or has ended: it goes by itself.",
-    "NotMadeAgain": (
+    "Terminating": "It is being deleted, or has ended: it goes by itself.",
+    "NoController": (
         "Nobody would make the pod again elsewhere: it has no owner, or one that makes it for "
         'the same node. A bare pod may go where `ration.dev/preemptible` is "true".'
     ),
@@ -114,7 +114,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     "ReclaimNever": "Other queues do not take back what its queue has borrowed.",
     "WithinFairShare": "Its queue has no more than its fair share.",
     "BeyondFairShare": "With what waits, the waiting queue would have more than its fair share.",
-    "RanTooShortly": "It has not run as long as its queue's minRunTime.",
+    "MinRuntimeNotReached": "It has not run as long as its queue's minRunTime.",
     "DisruptionBudget": (
         "A PodDisruptionBudget has too few disruptions left; or more than one guards a pod, "
         "which the API server never evicts then."
@@ -125,18 +125,18 @@ MEANINGS: Final[Mapping[str, str]] = {
     ),
     # What a Queue's conditions say.
     "QueueAccepted": "The queue counts.",
-    "QueueRefused": (
+    "QueueInvalid": (
         "The queue does not go with the others and is left out: its pods are as those of no "
         "queue. The message names the field."
     ),
-    "QueueBorrows": "The queue has more than it deserves, while others do not.",
+    "QueueBorrowing": "The queue has more than it deserves, while others do not.",
     "QueueWithinDeserved": "The queue has no more than it deserves.",
     # What a Node's condition says of its GPUs.
     "GPUsHealthy": "Every GPU of the node can be given to claims.",
     "GPUsUnhealthy": "The message says which GPUs are tainted, and by what.",
     # Why a claim cannot be allocated by the controller, whatever the node.
-    "ClassMissing": "A request names a DeviceClass that does not exist.",
-    "SelectorUnusable": (
+    "DeviceClassNotFound": "A request names a DeviceClass that does not exist.",
+    "SelectorInvalid": (
         "A CEL selector does not compile, or uses a function that is not provided yet."
     ),
     "NotSupported": "The claim uses a field of the API that the controller does not weigh yet.",
@@ -167,25 +167,25 @@ MEANINGS: Final[Mapping[str, str]] = {
     ),
     "NodeTopologySpread": "The pod's topology spread constraint would be broken there.",
     "NodePinned": "Another claim of the pod is allocated on another node.",
-    "SearchGivenUp": (
+    "SearchBudgetExceeded": (
         "The search for devices took too many steps and ended; something may fit there. Fewer "
         "devices a claim, or fewer constraints, make it shorter."
     ),
-    "SearchBroken": (
+    "AllocatorError": (
         "An error ended the search on the node: a selector that fails on a device, or All where "
         "a pool is incomplete or a constraint keeps a device out."
     ),
     "NodeBackedOff": "The scheduler refused this pod on the node a short while ago.",
     # Why a device does not fit a request.
-    "ContainerDaemons": (
+    "MultipleMpsDaemons": (
         "A container may use one MPS daemon, and no GPU outside it: the device would be another "
         "GPU of a container that has one."
     ),
-    "DeviceTaken": (
+    "DeviceInUse": (
         "The device is allocated to another claim, or kept for somebody by a Reservation or by "
         "backfill: the message says by whom, and until when."
     ),
-    "CountersTaken": (
+    "CountersExhausted": (
         "Another face of the same GPU is in use, or kept for somebody, and what is left of the "
         "GPU is too little: the message says by whom."
     ),
@@ -193,15 +193,17 @@ MEANINGS: Final[Mapping[str, str]] = {
     "DeviceCordoned": (
         "Somebody took the GPU, or all of the node, out of use: `ration uncordon` brings it back."
     ),
-    "DeviceNotOurs": (
+    "DeviceNotManaged": (
         "The device is kube-scheduler's to allocate: its slice carries no allocator taint."
     ),
     "SelectorMismatch": "A selector is false for the device.",
     "SelectorFailed": "A selector failed on the device at run time.",
-    "ConstraintUnmet": (
+    "ConstraintNotSatisfied": (
         "A constraint of the claim keeps the device from going with those chosen before it."
     ),
-    "CapacityShort": "The device has less of a capacity than is asked.",
-    "DeviceBeyond": "The device uses a field of the API that the controller does not weigh yet.",
+    "InsufficientCapacity": "The device has less of a capacity than is asked.",
+    "UnsupportedDeviceFields": (
+        "The device uses a field of the API that the controller does not support yet."
+    ),
     "PoolIncomplete": "Slices of the device's pool are missing or invalid.",
 }

@@ -14,18 +14,18 @@ RESULTS: Final = ("done", "refused", "failed", "cancelled")
 RESETS: Final = ("done", "failed")
 WRITES: Final = ("create", "update", "delete")
 REASONS: Final = (
-    reasons.Reason.ADMIN_ONLY,
-    reasons.Reason.CLAIM_LET_GO,
+    reasons.Reason.ADMIN_ACCESS_REQUIRED,
+    reasons.Reason.CLAIM_ALREADY_UNPREPARED,
     reasons.Reason.CLAIM_NOT_ALLOCATED,
     reasons.Reason.CLAIM_REPLACED,
     reasons.Reason.CONFIG_INVALID,
+    reasons.Reason.CROSS_NAMESPACE_SHARING,
     reasons.Reason.DEVICE_OVERLAP,
     reasons.Reason.DEVICE_UNKNOWN,
     reasons.Reason.DRIVER_NOT_READY,
     reasons.Reason.ISOLATION_TOO_WEAK,
-    reasons.Reason.NAMESPACES_APART,
     reasons.Reason.PREPARE_FAILED,
-    reasons.Reason.SHARING_DISAGREES,
+    reasons.Reason.SHARING_CONFLICT,
     reasons.Reason.STILL_RUNNING,
     reasons.Reason.UNPREPARE_FAILED,
 )

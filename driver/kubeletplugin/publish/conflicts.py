@@ -41,7 +41,7 @@ class ConflictDetector:
         if not plugins and not slices:
             return None
         return pool_builder.Problem(
-            reasons.Reason.OTHER_DRIVER, _name_message(self.driver, plugins, slices)
+            reasons.Reason.DRIVER_NAME_CONFLICT, _name_message(self.driver, plugins, slices)
         )
 
     def node_conflicts(self, node: nodes.Node) -> tuple[pool_builder.Problem, ...]:
@@ -51,7 +51,7 @@ class ConflictDetector:
         problems = []
         if served and self.beside != DEVICE_PLUGIN:
             problem = pool_builder.Problem(
-                reasons.Reason.DEVICE_PLUGIN_BESIDE, _device_plugin_message(node.name, served)
+                reasons.Reason.DEVICE_PLUGIN_PRESENT, _device_plugin_message(node.name, served)
             )
             problems.append(problem)
         if state:

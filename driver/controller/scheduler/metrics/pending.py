@@ -15,8 +15,8 @@ from driver.scheduling.lifecycle import backfill_plan
 PENDING: Final = "Pending"
 REASONS: Final = (
     reasons.Reason.NO_FIT.value,
-    reasons.Reason.QUEUE_LIMIT.value,
-    reasons.Reason.GANG_WAITS.value,
+    reasons.Reason.QUEUE_LIMIT_EXCEEDED.value,
+    reasons.Reason.GANG_PENDING.value,
     reasons.Reason.GANG_INVALID.value,
     reasons.Reason.GANG_RELEASED.value,
     reasons.Reason.PREEMPTING.value,

@@ -115,7 +115,7 @@ def test_a_class_that_is_not_there_is_told_as_the_controller_tells_it(tmp_path: 
     (pod,) = json.loads(answer.output)["pods"]
     assert (answer.exit_code, pod["state"]) == (1, "waits")
     assert pod["why"] == (
-        "kube-scheduler allocates gpu: ClassMissing: claim default/gpu: "
+        "kube-scheduler allocates gpu: DeviceClassNotFound: claim default/gpu: "
         "request gpu names class none.example.com"
     )
 
