@@ -3,7 +3,7 @@
     apiVersion: resource.ration.dev/v1alpha1
     kind: NodeShapes
     ttl: 20m
-    most: 16
+    maxInFlight: 16
     shapes:
     - name: h100-8
       labels: {node.kubernetes.io/instance-type: p5.48xlarge}
@@ -58,6 +58,17 @@ class _Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
+class _InFlight(_Strict):
+    """A document with a bound on nodes in flight, which had another name."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _refuse_former_name(cls, document: object) -> object:
+        if isinstance(document, Mapping) and "most" in document:
+            raise ValueError("most has been renamed: use maxInFlight")
+        return document
+
+
 class Taint(_Strict):
     """A taint that nodes of the shape have for good; one that goes at their start is left out."""
 
@@ -68,7 +79,7 @@ class Taint(_Strict):
     ]
 
 
-class NodeShape(_Strict):
+class NodeShape(_InFlight):
     """A kind of node; what is learned from a live one counts for more than what is said here."""
 
     name: Annotated[
@@ -120,7 +131,7 @@ class NodeShape(_Strict):
             "until that was measured."
         ),
     ] = "10m"
-    most: Annotated[
+    maxInFlight: Annotated[  # noqa: N815 - the API's spelling
         int,
         Field(ge=1, le=MOST_NODES, description="So many of it are on their way at once."),
     ] = MOST_NODES
@@ -140,7 +151,7 @@ class NodeShape(_Strict):
         return float(self.gpus) if self.cost is None else self.cost
 
 
-class NodeShapes(_Strict):
+class NodeShapes(_InFlight):
     """The kinds of node that an autoscaler can bring: what the controller may ask for."""
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
@@ -149,7 +160,7 @@ class NodeShapes(_Strict):
         crd.Duration,
         Field(description="A node that has not come, GPUs and all, by then is not waited for."),
     ] = "20m"
-    most: Annotated[
+    maxInFlight: Annotated[  # noqa: N815 - the API's spelling
         int,
         Field(
             ge=1,

@@ -30,15 +30,15 @@ class ControllerConfig(web_config.PageSettings):
         f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}. With none "
         "the first devices that do are taken, in kube-scheduler's order.",
     )
-    usual: Path | None = pydantic.Field(
+    workload_mix: Path | None = pydantic.Field(
         default=None,
-        description="UsualWorkloads document (YAML): what is usually asked, which counts beside "
+        description="WorkloadMix document (YAML): what is usually asked, which counts beside "
         "what claims have now; without it, a mix of whole GPUs and some parts.",
     )
-    writers: int = pydantic.Field(
+    write_workers: int = pydantic.Field(
         default=8, ge=1, le=64, description="Threads that write decisions."
     )
-    refused_seconds: float = pydantic.Field(
+    unschedulable_timeout_seconds: float = pydantic.Field(
         default=30.0,
         gt=0,
         description="Free an unbound allocation so long after the scheduler refused the pod.",
@@ -98,7 +98,7 @@ class ControllerConfig(web_config.PageSettings):
         min_length=1,
         description="Image of the pods by which nodes are asked for: it does nothing.",
     )
-    seen_shapes: str = pydantic.Field(
+    observed_shapes_configmap: str = pydantic.Field(
         default="ration-controller-node-shapes-seen",
         description="ConfigMap, beside the Lease, of what nodes of each shape were seen to have.",
     )

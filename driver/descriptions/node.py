@@ -79,7 +79,7 @@ MEANINGS: Final[Mapping[str, str]] = {
     ),
     "DevicePluginPresent": (
         "A device plugin serves GPUs on the node: they would be given out twice. Take it off the "
-        "node; --beside=device-plugin where it serves other GPUs."
+        "node; or set --allow-device-plugin if it serves other GPUs."
     ),
     "MigConfigPending": (
         "The GPU Operator's MIG manager is changing the node's GPUs; it is waited for."

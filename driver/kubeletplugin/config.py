@@ -60,10 +60,10 @@ class PluginConfig(settings.ClusterSettings):
         default="controller",
         description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
     )
-    beside: Literal["nobody", "device-plugin"] = pydantic.Field(
-        default="nobody",
-        description="Who may serve GPUs of this node as well: device-plugin, where it serves "
-        "others than are published here; else nothing is published beside it.",
+    allow_device_plugin: bool = pydantic.Field(
+        default=False,
+        description="Publish GPUs even if a device plugin serves GPUs of this node. Set it only "
+        "if that plugin serves other GPUs. By default nothing is published while it does.",
     )
     offerings: Path | None = pydantic.Field(
         default=None,
@@ -77,7 +77,7 @@ class PluginConfig(settings.ClusterSettings):
         default=(),
         description="CODE=CLASS, for an Xid that is to be judged otherwise: 109=application.",
     )
-    evict_from_broken: bool = pydantic.Field(
+    evict_on_gpu_fault: bool = pydantic.Field(
         default=False,
         description="Evict pods (NoExecute) from GPUs that are broken or take their node down.",
     )
@@ -89,7 +89,7 @@ class PluginConfig(settings.ClusterSettings):
     health_poll_seconds: float = pydantic.Field(
         default=5.0, gt=0, description="How often the GPUs' health is asked for, beside events."
     )
-    nvml_patience_seconds: float = pydantic.Field(
+    nvml_timeout_seconds: float = pydantic.Field(
         default=8.0,
         gt=0,
         description="How long one call of NVML may take before its GPU counts as hung: it is "
@@ -102,7 +102,7 @@ class PluginConfig(settings.ClusterSettings):
         default=60.0, gt=0, description="How often the GPUs are looked at again."
     )
 
-    usage_seconds: float = pydantic.Field(
+    usage_interval_seconds: float = pydantic.Field(
         default=10.0, gt=0, description="How often it is looked at what claims use of their GPUs."
     )
 

@@ -31,7 +31,7 @@ class SupervisorConfig(settings.ProcessSettings):
         default=Path("/"),
         description="Root of the host's /proc, for the boot's id, and /sys, for its cgroups.",
     )
-    look_seconds: float = pydantic.Field(
+    desired_state_poll_seconds: float = pydantic.Field(
         default=0.05, gt=0, le=10, description="How often the desired files are looked at."
     )
     poll_seconds: float = pydantic.Field(

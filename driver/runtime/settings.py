@@ -14,6 +14,7 @@ import pydantic
 from pydantic.fields import FieldInfo
 
 from driver import errors
+from driver.runtime import renamed
 
 ENVIRONMENT = "RATION_"
 
@@ -39,9 +40,12 @@ class ProcessSettings(pydantic.BaseModel):
         """Read the settings of a command line and the environment.
 
         Raises:
-            BadInput: a value is invalid; the text names every such flag.
+            BadInput: a value is invalid, or a name is a former one; the text names every such flag.
             SystemExit: `--help` was answered, or a flag is unknown: argparse has reported it.
         """
+        former = "; ".join(renamed.find(cls.model_fields, arguments, ENVIRONMENT))
+        if former:
+            raise errors.BadInput("settings", former)
         flags = vars(_parser(cls).parse_args(arguments))
         try:
             return cls.model_validate({**_environment(cls), **flags})

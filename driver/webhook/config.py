@@ -39,7 +39,7 @@ class AdmissionConfig(settings.ClusterSettings):
     secret: str = pydantic.Field(
         default="ration-admission-tls", description="Secret of certificates that are made here."
     )
-    configuration: str = pydantic.Field(
+    webhook_configuration: str = pydantic.Field(
         default="ration-admission",
         description="Name of the webhook configurations whose caBundle is kept.",
     )
@@ -57,7 +57,7 @@ class AdmissionConfig(settings.ClusterSettings):
     mig_class: str = pydantic.Field(
         default=names.CLASS_MIG, description="DeviceClass that nvidia.com/mig-* is converted to."
     )
-    template_seconds: float = pydantic.Field(
+    template_ttl_seconds: float = pydantic.Field(
         default=3600.0,
         ge=60,
         description="Remove a template of converted pods that no pod was given for so long.",

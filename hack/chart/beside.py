@@ -107,7 +107,7 @@ class Uninstall(parts.Part):
     enabled: bool = pydantic.Field(
         default=True, description="Have them; without them only the release's own objects go."
     )
-    node_seconds: Annotated[int, pydantic.Field(ge=1, le=240)] = pydantic.Field(
+    node_timeout_seconds: Annotated[int, pydantic.Field(ge=1, le=240)] = pydantic.Field(
         default=60, description="Longest wait for nodes to be cleared; those left are named."
     )
 

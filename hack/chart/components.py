@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import pydantic
 
 from driver.api import offerings as offered
-from driver.api import workload_mix
+from driver.api import workload_mix as api_workload_mix
 from hack.chart import parts
 
 
@@ -53,9 +53,9 @@ class ControllerOwn(parts.Component):
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
         default=2, description="Replicas, of which one leads."
     )
-    usual: list[workload_mix.Workload] = pydantic.Field(
+    workload_mix: list[api_workload_mix.Workload] = pydantic.Field(
         default=[],
-        description="Workloads of a UsualWorkloads document: what is usually asked, which counts "
+        description="Workloads of a WorkloadMix document: what is usually asked, which counts "
         "beside what claims have now; empty: a mix of whole GPUs and some parts.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(

@@ -22,9 +22,9 @@ class NodesOwn(parts.Part):
         default=node_shapes.NodeShapes().ttl,
         description=node_shapes.NodeShapes.model_fields["ttl"].description,
     )
-    most: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
-        default=node_shapes.NodeShapes().most,
-        description=node_shapes.NodeShapes.model_fields["most"].description,
+    max_in_flight: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
+        default=node_shapes.NodeShapes().maxInFlight,
+        description=node_shapes.NodeShapes.model_fields["maxInFlight"].description,
     )
     shapes: list[node_shapes.NodeShape] = pydantic.Field(
         default=[],

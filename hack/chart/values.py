@@ -114,8 +114,8 @@ _SECTIONS: parts.Fields = {
             components.ControllerOwn,
             parts.flags(
                 ControllerConfig,
-                "writers",
-                "refused_seconds",
+                "write_workers",
+                "unschedulable_timeout_seconds",
                 "starvation_seconds",
                 "starvation_without_queues",
                 "backfill_hold_seconds",
@@ -139,13 +139,13 @@ _SECTIONS: parts.Fields = {
             parts.flags(
                 PluginConfig,
                 "share_domain",
-                "beside",
-                "evict_from_broken",
+                "allow_device_plugin",
+                "evict_on_gpu_fault",
                 "reset_gpus",
                 "health_poll_seconds",
                 "rediscover_seconds",
-                "usage_seconds",
-                "nvml_patience_seconds",
+                "usage_interval_seconds",
+                "nvml_timeout_seconds",
                 "log_level",
                 xid_class=list[Annotated[str, pydantic.Field(pattern=_JUDGED)]],
                 cdi_hook=Annotated[str, pydantic.Field(pattern=_HOOK)],
@@ -159,7 +159,9 @@ _SECTIONS: parts.Fields = {
         parts.table(
             "Mps",
             components.MpsOwn,
-            parts.flags(SupervisorConfig, "look_seconds", "poll_seconds", "log_level"),
+            parts.flags(
+                SupervisorConfig, "desired_state_poll_seconds", "poll_seconds", "log_level"
+            ),
         ),
         resources=_resources("10m", "48Mi"),
         tolerations=_NODE_TOLERATIONS,
@@ -169,7 +171,7 @@ _SECTIONS: parts.Fields = {
         parts.table(
             "Admission",
             components.AdmissionOwn,
-            parts.flags(AdmissionConfig, "template_seconds", "log_level"),
+            parts.flags(AdmissionConfig, "template_ttl_seconds", "log_level"),
         ),
         resources=_resources("50m", "128Mi"),
         **_OF_DEPLOYMENTS,

@@ -19,7 +19,7 @@ TOLD = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/*/*/*-metada
 
 @pytest.fixture(scope="module")
 def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
-    with one_gpu.a_node(cluster, kube, NODE, "--usage-seconds=2"):
+    with one_gpu.a_node(cluster, kube, NODE, "--usage-interval-seconds=2"):
         yield NODE
 
 

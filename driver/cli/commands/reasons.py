@@ -20,8 +20,8 @@ def show(
     output: out.Output = out.Format.TABLE,
 ) -> None:
     """Say what each reason in events and refusals means."""
-    wanted = reasons.current_name(reason)
-    result = [item for item in reasons.Reason if wanted in {"", item.value}]
+    name = reasons.current_name(reason)
+    result = [item for item in reasons.Reason if name in {"", item.value}]
     if not result:
         cli_errors.stop(f"no reason {reason!r}; `ration reasons` lists them all", cli_errors.BAD)
     rows = [

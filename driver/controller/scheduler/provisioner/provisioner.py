@@ -155,7 +155,7 @@ class Provisioner:
         supply = planner.Supply(
             self._deps.shapes.shapes(),
             flying,
-            self._on_demand.document.most,
+            self._on_demand.document.maxInFlight,
             self._deps.requests.backed_off(),
         )
         plan = planner.make_plan(

@@ -23,17 +23,17 @@ def test_a_device_plugin_is_told_with_what_it_serves_and_what_to_do() -> None:
     assert found.reason is reasons.Reason.DEVICE_PLUGIN_PRESENT
     assert "(nvidia.com/gpu: 6, nvidia.com/mig-1g.10gb: 7)" in found.message
     assert "kubectl label node node-1 nvidia.com/gpu.deploy.device-plugin=false" in found.message
-    assert "--beside=device-plugin" in found.message
+    assert "--allow-device-plugin" in found.message
 
 
 def test_a_device_plugin_that_is_allowed_for_is_no_obstacle() -> None:
-    allowing = conflicts.ConflictDetector(DRIVER, "device-plugin")
+    allowing = conflicts.ConflictDetector(DRIVER, allow_device_plugin=True)
     assert allowing.node_conflicts(a_node({"nvidia.com/gpu": 6})) == ()
 
 
 def test_a_mig_manager_at_work_is_waited_for_whoever_is_allowed() -> None:
     node = a_node({"nvidia.com/gpu": 6}, nvidia_com__mig_config_state="pending")
-    allowing = conflicts.ConflictDetector(DRIVER, "device-plugin")
+    allowing = conflicts.ConflictDetector(DRIVER, allow_device_plugin=True)
     (found,) = allowing.node_conflicts(node)
     assert found.reason is reasons.Reason.MIG_CONFIG_PENDING
     assert "nvidia.com/mig.config.state is pending" in found.message
