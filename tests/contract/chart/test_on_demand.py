@@ -247,7 +247,7 @@ def changes(after: Raw, before: Raw | None = None, subresource: str = "") -> jud
 HOSTNAME = {"kubernetes.io/hostname": "node-a"}
 COMPLETE = HOSTNAME | {names.POOL_COMPLETE: "true"}
 KEPT = {
-    names.BROUGHT_FOR: "pod/a/b 2026-11-21T09:00:00Z",
+    names.PROVISIONED_FOR: "pod/a/b 2026-11-21T09:00:00Z",
     names.KARPENTER_KEEP: "true",
     names.AUTOSCALER_KEEP: "true",
 }
@@ -257,6 +257,8 @@ def test_the_controller_puts_its_marks_on_nodes_and_takes_them_off() -> None:
     marked = {"labels": COMPLETE, "annotations": KEPT}
     assert told("nodes", changes(marked)) == []
     bare = {"labels": HOSTNAME, "annotations": {}}
+    former = {"labels": COMPLETE, "annotations": {names.FORMER_PROVISIONED_FOR: "pod/a/b"}}
+    assert told("nodes", changes(marked, former)) == []
     assert told("nodes", changes(bare, marked)) == []
     assert told("nodes", changes(marked, subresource="status"))
 
