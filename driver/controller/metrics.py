@@ -80,42 +80,42 @@ class Metrics:
         self.nodes = node_request_metrics.NodeRequestMetrics(registry, shapes)
         decisions = prometheus.Counter(
             "dra_gpu_controller_decisions",
-            "Decisions for pods by result.",
+            "Scheduling decisions by result.",
             ["result"],
             registry=registry,
         )
         self._decisions = {result: decisions.labels(result=result) for result in _RESULTS}
         self.decision_seconds = prometheus.Histogram(
             "dra_gpu_controller_decision_seconds",
-            "Time to decide for one pod, writing excluded.",
+            "Time to schedule one pod, without writes.",
             buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
             registry=registry,
         )
         self.pod_seconds = prometheus.Histogram(
             "dra_gpu_controller_pod_allocation_seconds",
-            "From the creation of a pod until its claims were allocated; the API server tells the "
-            "moment of creation in whole seconds.",
+            "Time from the creation of a pod until its claims were allocated. The API server "
+            "reports creation times in whole seconds.",
             buckets=_WAITS,
             registry=registry,
         )
         self._refusals = _by_reason(
             "dra_gpu_controller_refusals",
-            "Decisions that found no place or made a pod wait, by reason; one that has several, "
-            "such as those of different nodes, counts once for each.",
+            "Decisions that left a pod pending, by reason. A decision with several reasons, such "
+            "as those of different nodes, counts once for each.",
             REFUSALS,
             registry,
         )
         self._evictions = _by_reason(
             "dra_gpu_controller_evictions",
-            "Pods that were evicted: as others go first, as they were idle, or as their claims "
-            "cannot be prepared or are used beyond their share, by the event's reason.",
+            "Pods evicted, by the reason of the event: preemption, idle GPUs, interrupted nodes, "
+            "or claims that cannot be prepared or exceed their share.",
             EVICTIONS,
             registry,
         )
         self._queues: Figures = {}
         self.failed_turns = prometheus.Counter(
             "dra_gpu_controller_failed_turns",
-            "Turns of the work loop that ended in a fault of ours.",
+            "Iterations of the scheduling loop that ended with an internal error.",
             registry=registry,
         )
         self.leading = prometheus.Gauge(

@@ -29,10 +29,11 @@ class ProcessSettings(pydantic.BaseModel):
     PROGRAM: ClassVar[str] = "ration"
 
     metrics_address: str = pydantic.Field(
-        default="127.0.0.1:0", description="address:port of /metrics, /healthz and /readyz."
+        default="127.0.0.1:0",
+        description="Listen address (address:port) of /metrics, /healthz and /readyz.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = pydantic.Field(
-        default="info", description="debug, info, warning or error."
+        default="info", description="Log level: debug, info, warning or error."
     )
 
     @classmethod
@@ -72,7 +73,7 @@ class ClusterSettings(ProcessSettings):
     """Settings of a process that talks to the API server."""
 
     kubeconfig: Path | None = pydantic.Field(
-        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
+        default=None, description="Path of a kubeconfig. Default: the pod's service account."
     )
 
 

@@ -12,11 +12,12 @@ _TAINT = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z
 
 
 class NodesOwn(parts.Part):
-    """Nodes on demand: what finds no place has nodes asked for, which an autoscaler brings."""
+    """Node provisioning: requests nodes from an autoscaler for pending workloads."""
 
     enabled: bool = pydantic.Field(
         default=False,
-        description="Ask for nodes, mark those there are, and move gangs off those that go.",
+        description="Request nodes from an autoscaler, protect nodes in use from scale-down, and "
+        "move gangs off nodes that are removed.",
     )
     ttl: crd.Duration = pydantic.Field(
         default=node_shapes.NodeShapes().ttl,
@@ -28,8 +29,8 @@ class NodesOwn(parts.Part):
     )
     shapes: list[node_shapes.NodeShape] = pydantic.Field(
         default=[],
-        description="Shapes of a NodeShapes document: the kinds of node that the autoscaler can "
-        "bring; empty: none is asked for.",
+        description="Shapes of the NodeShapes document: the node shapes that the autoscaler can "
+        "provision. Empty: no node is requested.",
     )
 
 
