@@ -21,13 +21,13 @@ class Reason(StrEnum):
     ALLOCATED = "Allocated"
     NO_FIT = "NoFit"
     ALLOCATION_CLEARED = "AllocationCleared"
-    BOUND_AWAY = "BoundAwayFromClaim"
+    POD_BOUND_TO_OTHER_NODE = "PodBoundToOtherNode"
     NODE_NOT_FOUND = "NodeNotFound"
     ALLOCATION_FAILED = "AllocationFailed"
-    QUEUE_LIMIT = "QueueLimit"
+    QUEUE_LIMIT_EXCEEDED = "QueueLimitExceeded"
     POD_EVICTED = "PodEvicted"
-    POD_KEPT = "PodKept"
-    GANG_WAITS = "GangWaits"
+    EVICTION_NOT_ALLOWED = "EvictionNotAllowed"
+    GANG_PENDING = "GangPending"
     GANG_INVALID = "GangInvalid"
     GANG_RELEASED = "GangReleased"
 
@@ -43,40 +43,40 @@ class Reason(StrEnum):
     NO_NODE_SHAPE_FITS = "NoNodeShapeFits"
     NODE_ARRIVED = "NodeArrived"
     NODE_NOT_ARRIVED = "NodeNotArrived"
-    NODE_SHAPE_CONTRADICTED = "NodeShapeContradicted"
+    NODE_SHAPE_MISMATCH = "NodeShapeMismatch"
     NODE_ARRIVING = "NodeArriving"
     NODE_INTERRUPTED = "NodeInterrupted"
 
     # Preemption.
     PREEMPTING = "Preempting"
-    PREEMPTION_IN_VAIN = "PreemptionInVain"
+    PREEMPTION_NOT_HELPFUL = "PreemptionNotHelpful"
     PREEMPTED = "Preempted"
     IDLE = "Idle"
     IDLE_EVICTED = "IdleEvicted"
-    FAULT_KEPT = "FaultKept"
+    FAULT_EVICTION_NOT_ALLOWED = "FaultEvictionNotAllowed"
 
     # Why a pod waits without an answer of the controller's.
-    NOT_ANSWERED = "NotAnswered"
+    NOT_EVALUATED = "NotEvaluated"
     SCHEDULING_GATED = "SchedulingGated"
-    CLAIM_MISSING = "ClaimMissing"
-    SCHEDULER_REFUSES = "SchedulerRefuses"
+    CLAIM_NOT_FOUND = "ClaimNotFound"
+    REJECTED_BY_SCHEDULER = "RejectedByScheduler"
 
     # Why a running pod or gang may not go for another, whatever that would free.
-    GOING_ALREADY = "GoingAlready"
-    NOT_MADE_AGAIN = "NotMadeAgain"
+    TERMINATING = "Terminating"
+    NO_CONTROLLER = "NoController"
     PRIORITY_NOT_LOWER = "PriorityNotLower"
     QUEUE_NOT_PREEMPTIBLE = "QueueNotPreemptible"
     RECLAIM_NEVER = "ReclaimNever"
     WITHIN_FAIR_SHARE = "WithinFairShare"
     BEYOND_FAIR_SHARE = "BeyondFairShare"
-    RAN_TOO_SHORTLY = "RanTooShortly"
+    MIN_RUNTIME_NOT_REACHED = "MinRuntimeNotReached"
     DISRUPTION_BUDGET = "DisruptionBudget"
     NOT_CONVERTED = "NotConverted"
 
     # Conditions of a Queue.
     QUEUE_ACCEPTED = "QueueAccepted"
-    QUEUE_REFUSED = "QueueRefused"
-    QUEUE_BORROWS = "QueueBorrows"
+    QUEUE_INVALID = "QueueInvalid"
+    QUEUE_BORROWING = "QueueBorrowing"
     QUEUE_WITHIN_DESERVED = "QueueWithinDeserved"
 
     # Condition of a Node about its GPUs.
@@ -84,8 +84,8 @@ class Reason(StrEnum):
     GPUS_UNHEALTHY = "GPUsUnhealthy"
 
     # Why a claim cannot be allocated by the controller, whatever the node.
-    CLASS_MISSING = "ClassMissing"
-    SELECTOR_UNUSABLE = "SelectorUnusable"
+    DEVICE_CLASS_NOT_FOUND = "DeviceClassNotFound"
+    SELECTOR_INVALID = "SelectorInvalid"
     NOT_SUPPORTED = "NotSupported"
     FOREIGN_DEVICES = "ForeignDevices"
     TOO_MANY_DEVICES = "TooManyDevices"
@@ -105,22 +105,22 @@ class Reason(StrEnum):
     NODE_POD_ANTI_AFFINITY = "NodePodAntiAffinity"
     NODE_TOPOLOGY_SPREAD = "NodeTopologySpread"
     NODE_PINNED = "NodePinned"
-    SEARCH_GIVEN_UP = "SearchGivenUp"
-    SEARCH_BROKEN = "SearchBroken"
+    SEARCH_BUDGET_EXCEEDED = "SearchBudgetExceeded"
+    ALLOCATOR_ERROR = "AllocatorError"
     NODE_BACKED_OFF = "NodeBackedOff"
 
     # Why a device does not fit a request.
-    CONTAINER_DAEMONS = "ContainerDaemons"
-    DEVICE_TAKEN = "DeviceTaken"
-    COUNTERS_TAKEN = "CountersTaken"
+    MULTIPLE_MPS_DAEMONS = "MultipleMpsDaemons"
+    DEVICE_IN_USE = "DeviceInUse"
+    COUNTERS_EXHAUSTED = "CountersExhausted"
     DEVICE_TAINTED = "DeviceTainted"
     DEVICE_CORDONED = "DeviceCordoned"
-    DEVICE_NOT_OURS = "DeviceNotOurs"
+    DEVICE_NOT_MANAGED = "DeviceNotManaged"
     SELECTOR_MISMATCH = "SelectorMismatch"
     SELECTOR_FAILED = "SelectorFailed"
-    CONSTRAINT_UNMET = "ConstraintUnmet"
-    CAPACITY_SHORT = "CapacityShort"
-    DEVICE_BEYOND = "DeviceBeyond"
+    CONSTRAINT_NOT_SATISFIED = "ConstraintNotSatisfied"
+    INSUFFICIENT_CAPACITY = "InsufficientCapacity"
+    UNSUPPORTED_DEVICE_FIELDS = "UnsupportedDeviceFields"
     POOL_INCOMPLETE = "PoolIncomplete"
 
     # How a claim's devices are on their node.
@@ -130,7 +130,7 @@ class Reason(StrEnum):
     # Why a node refuses to prepare a claim.
     CLAIM_REPLACED = "ClaimReplaced"
     CLAIM_NOT_ALLOCATED = "ClaimNotAllocated"
-    CLAIM_LET_GO = "ClaimLetGo"
+    CLAIM_ALREADY_UNPREPARED = "ClaimAlreadyUnprepared"
     DEVICE_OVERLAP = "DeviceOverlap"
     DEVICE_UNKNOWN = "DeviceUnknown"
     PREPARE_FAILED = "PrepareFailed"
@@ -143,23 +143,23 @@ class Reason(StrEnum):
     ALLOCATOR_CHANGED = "AllocatorChanged"
     ALLOCATOR_LABEL_INVALID = "AllocatorLabelInvalid"
     GPU_UNREADABLE = "GpuUnreadable"
-    SHARING_OFF = "SharingOff"
-    NAMESPACES_APART = "NamespacesApart"
+    SHARING_DISABLED = "SharingDisabled"
+    CROSS_NAMESPACE_SHARING = "CrossNamespaceSharing"
     ISOLATION_TOO_WEAK = "IsolationTooWeak"
-    SHARING_DISAGREES = "SharingDisagrees"
-    ADMIN_ONLY = "AdminOnly"
+    SHARING_CONFLICT = "SharingConflict"
+    ADMIN_ACCESS_REQUIRED = "AdminAccessRequired"
     MPS_FAILED = "MpsFailed"
     MPS_RECOVERED = "MpsRecovered"
-    MPS_CLIENT_WAITS = "MpsClientWaits"
+    MPS_CLIENT_BLOCKED = "MpsClientBlocked"
     MPS_CONTROL_HELD = "MpsControlHeld"
     MPS_CONTROL_FREED = "MpsControlFreed"
     SHARE_EXCEEDED = "ShareExceeded"
-    SHARE_KEPT = "ShareKept"
+    USAGE_WITHIN_SHARE = "UsageWithinShare"
     DRIVER_NOT_READY = "DriverNotReady"
 
     # Reasons for not publishing a node's devices: another agent may give out the same GPUs.
-    OTHER_DRIVER = "OtherDriver"
-    DEVICE_PLUGIN_BESIDE = "DevicePluginBeside"
+    DRIVER_NAME_CONFLICT = "DriverNameConflict"
+    DEVICE_PLUGIN_PRESENT = "DevicePluginPresent"
     MIG_CONFIG_PENDING = "MigConfigPending"
 
     # Health of the node's GPUs.
@@ -177,5 +177,50 @@ class Reason(StrEnum):
         return MEANINGS[self.value]
 
 
-KNOWN = {one.value: one for one in Reason}
+KNOWN = {reason.value: reason for reason in Reason}
 """Every reason by its spelling."""
+
+RENAMED: Final[Mapping[str, Reason]] = {
+    "PodKept": Reason.EVICTION_NOT_ALLOWED,
+    "FaultKept": Reason.FAULT_EVICTION_NOT_ALLOWED,
+    "GangWaits": Reason.GANG_PENDING,
+    "PreemptionInVain": Reason.PREEMPTION_NOT_HELPFUL,
+    "NotAnswered": Reason.NOT_EVALUATED,
+    "SchedulerRefuses": Reason.REJECTED_BY_SCHEDULER,
+    "GoingAlready": Reason.TERMINATING,
+    "NotMadeAgain": Reason.NO_CONTROLLER,
+    "RanTooShortly": Reason.MIN_RUNTIME_NOT_REACHED,
+    "ClassMissing": Reason.DEVICE_CLASS_NOT_FOUND,
+    "ClaimMissing": Reason.CLAIM_NOT_FOUND,
+    "SelectorUnusable": Reason.SELECTOR_INVALID,
+    "SearchGivenUp": Reason.SEARCH_BUDGET_EXCEEDED,
+    "SearchBroken": Reason.ALLOCATOR_ERROR,
+    "ContainerDaemons": Reason.MULTIPLE_MPS_DAEMONS,
+    "DeviceTaken": Reason.DEVICE_IN_USE,
+    "CountersTaken": Reason.COUNTERS_EXHAUSTED,
+    "DeviceNotOurs": Reason.DEVICE_NOT_MANAGED,
+    "ConstraintUnmet": Reason.CONSTRAINT_NOT_SATISFIED,
+    "CapacityShort": Reason.INSUFFICIENT_CAPACITY,
+    "DeviceBeyond": Reason.UNSUPPORTED_DEVICE_FIELDS,
+    "ClaimLetGo": Reason.CLAIM_ALREADY_UNPREPARED,
+    "SharingOff": Reason.SHARING_DISABLED,
+    "NamespacesApart": Reason.CROSS_NAMESPACE_SHARING,
+    "SharingDisagrees": Reason.SHARING_CONFLICT,
+    "AdminOnly": Reason.ADMIN_ACCESS_REQUIRED,
+    "MpsClientWaits": Reason.MPS_CLIENT_BLOCKED,
+    "ShareKept": Reason.USAGE_WITHIN_SHARE,
+    "DevicePluginBeside": Reason.DEVICE_PLUGIN_PRESENT,
+    "OtherDriver": Reason.DRIVER_NAME_CONFLICT,
+    "QueueBorrows": Reason.QUEUE_BORROWING,
+    "QueueRefused": Reason.QUEUE_INVALID,
+    "NodeShapeContradicted": Reason.NODE_SHAPE_MISMATCH,
+    "BoundAwayFromClaim": Reason.POD_BOUND_TO_OTHER_NODE,
+    "QueueLimit": Reason.QUEUE_LIMIT_EXCEEDED,
+}
+"""Reasons by their former names, which conditions of an earlier version may still have."""
+
+
+def current_name(name: str) -> str:
+    """Return the present name of a reason that was read; a name that is not renamed stays."""
+    renamed = RENAMED.get(name)
+    return name if renamed is None else renamed.value

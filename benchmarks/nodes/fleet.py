@@ -10,7 +10,7 @@ from driver.api import node_shapes
 from driver.scheduling.provisioning import node_template
 
 _DOCUMENT = node_shapes.NodeShapes(
-    most=200,
+    maxInFlight=200,
     shapes=tuple(
         node_shapes.NodeShape(
             name=f"gpu-{gpus}",
@@ -25,7 +25,7 @@ _DOCUMENT = node_shapes.NodeShapes(
         for gpus, cost, startup in ((8, 8.0, "6m"), (4, 4.2, "5m"), (1, 1.1, "4m"))
     ),
 )
-MOST = _DOCUMENT.most
+MOST = _DOCUMENT.maxInFlight
 GPUS = {one.name: one.gpus for one in _DOCUMENT.shapes}
 SHAPES = tuple(node_template.from_document(one, names.DRIVER) for one in _DOCUMENT.shapes)
 AT_ONCE = replace(SHAPES[0], startup_s=0.0)

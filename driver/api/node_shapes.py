@@ -3,7 +3,7 @@
     apiVersion: resource.ration.dev/v1alpha1
     kind: NodeShapes
     ttl: 20m
-    most: 16
+    maxInFlight: 16
     shapes:
     - name: h100-8
       labels: {node.kubernetes.io/instance-type: p5.48xlarge}
@@ -58,6 +58,17 @@ class _Strict(pydantic.BaseModel):
     model_config = pydantic.ConfigDict(extra="forbid", frozen=True)
 
 
+class _InFlight(_Strict):
+    """A document with a bound on nodes in flight, which had another name."""
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _refuse_former_name(cls, document: object) -> object:
+        if isinstance(document, Mapping) and "most" in document:
+            raise ValueError("most has been renamed: use maxInFlight")
+        return document
+
+
 class Taint(_Strict):
     """A taint that nodes of the shape have for good; one that goes at their start is left out."""
 
@@ -68,7 +79,7 @@ class Taint(_Strict):
     ]
 
 
-class NodeShape(_Strict):
+class NodeShape(_InFlight):
     """A kind of node; what is learned from a live one counts for more than what is said here."""
 
     name: Annotated[
@@ -97,32 +108,39 @@ class NodeShape(_Strict):
     gpus: Annotated[int, Field(ge=1, le=_MOST_GPUS, description="How many GPUs a node of it has.")]
     product: Annotated[
         str,
-        Field(max_length=64, description="Their product, as the attribute productName says it."),
+        Field(
+            max_length=64, description="Product name of its GPUs, as in the attribute productName."
+        ),
     ] = ""
     memory: Annotated[
-        crd.Memory | None, Field(description="Memory of each, as a quantity such as 80Gi.")
+        crd.Memory | None, Field(description="Memory of each GPU, a quantity such as 80Gi.")
     ] = None
     allocatable: Annotated[
         dict[str, Quantity],
         Field(
             max_length=32,
-            description="What a node has for pods: cpu, memory; what is not named is enough.",
+            description="Allocatable resources of a node, such as cpu and memory; unnamed "
+            "resources are not checked.",
         ),
     ] = {}
     cost: Annotated[
         Annotated[float, Field(ge=0, le=1_000_000)] | None,
-        Field(description="What a node costs, beside those of other shapes; its GPUs by default."),
+        Field(description="Relative cost of a node. Default: its number of GPUs."),
     ] = None
     startup: Annotated[
         crd.Duration,
         Field(
-            description="How long a node takes from being asked for to having published its GPUs, "
-            "until that was measured."
+            description="Expected time from requesting a node until it has published its GPUs, "
+            "until it is measured."
         ),
     ] = "10m"
-    most: Annotated[
+    maxInFlight: Annotated[  # noqa: N815 - the API's spelling
         int,
-        Field(ge=1, le=MOST_NODES, description="So many of it are on their way at once."),
+        Field(
+            ge=1,
+            le=MOST_NODES,
+            description="Maximum number of requested nodes of the shape in flight.",
+        ),
     ] = MOST_NODES
 
     @pydantic.field_validator("labels")
@@ -140,28 +158,31 @@ class NodeShape(_Strict):
         return float(self.gpus) if self.cost is None else self.cost
 
 
-class NodeShapes(_Strict):
+class NodeShapes(_InFlight):
     """The kinds of node that an autoscaler can bring: what the controller may ask for."""
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
     kind: Literal["NodeShapes"] = "NodeShapes"
     ttl: Annotated[
         crd.Duration,
-        Field(description="A node that has not come, GPUs and all, by then is not waited for."),
+        Field(
+            description="Time after which a requested node that has not published all its GPUs is "
+            "given up."
+        ),
     ] = "20m"
-    most: Annotated[
+    maxInFlight: Annotated[  # noqa: N815 - the API's spelling
         int,
         Field(
             ge=1,
             le=MOST_NODES,
-            description="So many nodes are on their way at once, of all shapes together.",
+            description="Maximum number of requested nodes in flight, of all shapes together.",
         ),
     ] = 16
     shapes: Annotated[
         tuple[NodeShape, ...],
         Field(
             max_length=_MOST_SHAPES,
-            description="The kinds of node; a node is of the one whose labels it has.",
+            description="Node shapes. A node belongs to the shape whose labels it has.",
         ),
     ] = ()
 

@@ -1,7 +1,7 @@
-"""`UsualWorkloads`: what is usually asked of the cluster, where claims do not tell yet (D6).
+"""`WorkloadMix`: what is usually asked of the cluster, where claims do not tell yet (D6).
 
     apiVersion: resource.ration.dev/v1alpha1
-    kind: UsualWorkloads
+    kind: WorkloadMix
     workloads:
     - {gpus: 8, cpu: 64, weight: 3}
     - {gpus: 1, products: [NVIDIA H100 80GB HBM3]}
@@ -64,18 +64,18 @@ class Workload(_Strict):
         return self
 
 
-class UsualWorkloads(_Strict):
+class WorkloadMix(_Strict):
     """The document."""
 
     apiVersion: Literal["resource.ration.dev/v1alpha1"] = names.CONFIG_VERSION  # noqa: N815 - the API's spelling
-    kind: Literal["UsualWorkloads"] = "UsualWorkloads"
+    kind: Literal["WorkloadMix"] = "WorkloadMix"
     workloads: Annotated[tuple[Workload, ...], pydantic.Field(min_length=1, max_length=_MOST)]
 
 
-def read(document: Mapping[str, object], path: str) -> UsualWorkloads:
+def read(document: Mapping[str, object], path: str) -> WorkloadMix:
     """Read the document.
 
     Raises:
         BadInput: what is wrong, at which path under `path`.
     """
-    return validation.read(UsualWorkloads, document, path)
+    return validation.read(WorkloadMix, document, path)

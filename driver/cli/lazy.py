@@ -7,7 +7,7 @@ import typer
 import typer.core
 import typer.main
 
-from driver.cli import catalog, front
+from driver.cli import catalog, front, renamed
 
 
 class LazyGroup(typer.core.TyperGroup):
@@ -16,6 +16,13 @@ class LazyGroup(typer.core.TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ANN401, ARG002 - typer's own
         """Their names, in order."""
         return sorted(catalog.COMMANDS)
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as above
+        """Parse the command line. Refuses options by their former names."""
+        refusal = renamed.refusal(args)
+        if refusal:
+            ctx.fail(refusal)
+        return list(super().parse_args(ctx, args))
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ANN401, ARG002 - as above
         """A command, loaded now; None where there is none of the name."""

@@ -92,7 +92,7 @@ class App:
         )
         reflectors = watched.build_reflectors(self._stores)
         telemetry = self._telemetry(reflectors)
-        pool = futures.ThreadPoolExecutor(self._config.writers, thread_name_prefix="writer")
+        pool = futures.ThreadPoolExecutor(self._config.write_workers, thread_name_prefix="writer")
         decider = self._decider(pool, reflectors[informers.SLICES])
         source = self._report_source(decider, reflectors)
         self._register_collector(decider, reflectors, source)
@@ -175,12 +175,12 @@ class App:
             self._config.driver_name,
             settings.Settings(
                 ranking.parse_policies(
-                    self._config.policies, documents.read_workload_mix(self._config.usual)
+                    self._config.policies, documents.read_workload_mix(self._config.workload_mix)
                 ),
                 device_filter.ControllerRules(self._config.driver_name),
             ),
             lambda: slices_told.age_s() > informers.SLICES_STALE_S,
-            actions.BindTimeouts(refused_s=self._config.refused_seconds),
+            actions.BindTimeouts(refused_s=self._config.unschedulable_timeout_seconds),
             evict_over_share=self._config.evict_over_share,
             on_demand=self._on_demand,
             backfill=self._config.backfill,
@@ -248,7 +248,7 @@ def _on_demand(config: ControllerConfig) -> provisioning_settings.ProvisionerSet
         documents.read_node_shapes(config.node_shapes),
         config.namespace,
         config.placeholder_image,
-        config.seen_shapes,
+        config.observed_shapes_configmap,
         frozenset(config.interruption_taints),
     )
 

@@ -13,7 +13,7 @@ from driver.scheduling.lifecycle import backfill_plan
 
 
 class ControllerConfig(web_config.PageSettings):
-    """Decides which GPU each pod's claims get, and writes the allocations."""
+    """Allocates GPUs to the claims of pods, and writes the allocations."""
 
     PROGRAM: ClassVar[str] = "ration-controller"
 
@@ -21,86 +21,91 @@ class ControllerConfig(web_config.PageSettings):
         default=names.DRIVER, description="Name of the DRA driver whose devices are allocated."
     )
     identity: str = pydantic.Field(
-        default="", description="Name of this replica in the Lease; the host's name by default."
+        default="", description="Identity of this replica in the Lease. Default: the host name."
     )
     namespace: str = pydantic.Field(default="ration-system", description="Namespace of the Lease.")
     policies: str = pydantic.Field(
         default=",".join(policies.DEFAULT),
-        description="Placement policies, the first one first; a later one decides between what the "
-        f"earlier ones score alike. There are {', '.join(sorted(policies.POLICIES))}. With none "
-        "the first devices that do are taken, in kube-scheduler's order.",
+        description="Placement policies in order of precedence; a later one breaks the ties of the "
+        f"earlier ones. Available: {', '.join(sorted(policies.POLICIES))}. Empty: "
+        "the first fitting devices in kube-scheduler's order.",
     )
-    usual: Path | None = pydantic.Field(
+    workload_mix: Path | None = pydantic.Field(
         default=None,
-        description="UsualWorkloads document (YAML): what is usually asked, which counts beside "
-        "what claims have now; without it, a mix of whole GPUs and some parts.",
+        description="Path of a WorkloadMix document (YAML). The fragmentation policy combines it "
+        "with the current allocations. Default: mostly whole GPUs and some parts.",
     )
-    writers: int = pydantic.Field(
-        default=8, ge=1, le=64, description="Threads that write decisions."
+    write_workers: int = pydantic.Field(
+        default=8,
+        ge=1,
+        le=64,
+        description="Number of threads that write decisions to the API server.",
     )
-    refused_seconds: float = pydantic.Field(
+    unschedulable_timeout_seconds: float = pydantic.Field(
         default=30.0,
         gt=0,
-        description="Free an unbound allocation so long after the scheduler refused the pod.",
+        description="Time in seconds after which the devices of an unbound pod are freed if "
+        "kube-scheduler rejects the pod.",
     )
     starvation_seconds: float = pydantic.Field(
         default=3600.0,
         ge=0,
-        description="Where there are Queues: a pod that waits longer than this for work of which "
-        "no run time is known has devices kept idle for it, in rounds (backfill); 0: never. Work "
-        "with known run times is waited for in any case.",
+        description="Waiting time in seconds after which backfill reserves devices for a pod whose "
+        "blockers have no declared run time; 0 disables it. Applies in clusters with Queues. "
+        "Blockers with a declared run time are always waited for.",
     )
     starvation_without_queues: bool = pydantic.Field(
         default=False,
-        description="--starvation-seconds counts where there are no Queues, too.",
+        description="Apply --starvation-seconds in clusters without Queues too.",
     )
     backfill_hold_seconds: float = pydantic.Field(
         default=900.0,
         gt=0,
-        description="One round: devices are kept so long for a pod past --starvation-seconds, then "
-        "nothing is for as long.",
+        description="Duration in seconds of one backfill reservation for a pod past "
+        "--starvation-seconds; a pause of the same duration follows.",
     )
     backfill_max_fraction: float = pydantic.Field(
         default=0.5,
         ge=0,
         le=1,
-        description="The most of the fleet's GPUs that such a round keeps; for a pod that asks "
-        "more nothing is kept.",
+        description="Maximum fraction of all GPUs that such a reservation holds. A pod that "
+        "requests more gets no reservation.",
     )
     relist_seconds: float = pydantic.Field(
         default=900.0,
         ge=10,
-        description="List everything anew so often, should a watch have lost an event.",
+        description="Interval in seconds at which informers relist, in case a watch lost an event.",
     )
     evict_over_share: bool = pydantic.Field(
         default=False,
-        description="Evict pods that use more than their share of a GPU for over a minute.",
+        description="Evict pods that exceed their share of a GPU's memory for more than a minute.",
     )
 
     label_nodes: bool = pydantic.Field(
         default=False,
-        description="Label nodes as GPU feature discovery does: nvidia.com/gpu.product and others.",
+        description="Label nodes as GPU feature discovery does, such as nvidia.com/gpu.product.",
     )
 
     pod_groups: bool = pydantic.Field(
         default=False,
-        description="Read Kubernetes' own PodGroups (scheduling.k8s.io), where they are served: "
-        "how many pods of a gang have to run at once.",
+        description="Read the minimum member count of gangs from Kubernetes PodGroups "
+        "(scheduling.k8s.io), if that API is served.",
     )
 
     node_shapes: Path | None = pydantic.Field(
         default=None,
-        description="NodeShapes document (YAML): the kinds of node that an autoscaler can bring. "
-        "Nodes are asked for, marked and given up with it alone.",
+        description="Path of a NodeShapes document (YAML): the node shapes that the autoscaler can "
+        "provision. Node provisioning is disabled without it.",
     )
     placeholder_image: str = pydantic.Field(
         default="registry.k8s.io/pause:3.10.1",
         min_length=1,
-        description="Image of the pods by which nodes are asked for: it does nothing.",
+        description="Image of the placeholder pods that trigger the autoscaler; it does nothing.",
     )
-    seen_shapes: str = pydantic.Field(
+    observed_shapes_configmap: str = pydantic.Field(
         default="ration-controller-node-shapes-seen",
-        description="ConfigMap, beside the Lease, of what nodes of each shape were seen to have.",
+        description="Name of the ConfigMap that stores the observed resources of each node shape, "
+        "in the namespace of the Lease.",
     )
     interruption_taints: tuple[str, ...] = pydantic.Field(
         default=(
@@ -110,8 +115,8 @@ class ControllerConfig(web_config.PageSettings):
             "ToBeDeletedByClusterAutoscaler",
             "node.kubernetes.io/out-of-service",
         ),
-        description="Keys of node taints that say that a node is about to be taken away: gangs on "
-        "it, and pods that ask for it, go elsewhere.",
+        description="Keys of node taints that announce the removal of a node: gangs on it are "
+        "moved and pending pods avoid it.",
     )
 
     @property

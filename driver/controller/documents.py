@@ -9,11 +9,11 @@ from driver.scheduling.allocator.policies import workload_mix as policy_mix
 
 
 def read_workload_mix(path: Path | None) -> policy_mix.WorkloadMix:
-    """Read a UsualWorkloads document; the default mix without a path. Raises BadInput."""
+    """Read a WorkloadMix document; the default mix without a path. Raises BadInput."""
     if path is None:
         return policy_mix.DEFAULT_MIX
     return configured_mix.build_mix(
-        workload_mix.read(yaml_files.read_document(path, "UsualWorkloads"), path.name)
+        workload_mix.read(yaml_files.read_document(path, "WorkloadMix"), path.name)
     )
 
 

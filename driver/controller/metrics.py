@@ -10,23 +10,23 @@ from driver.controller import node_request_metrics
 from driver.runtime.metrics.families import Figures
 
 REFUSALS: Final = (
-    reasons.Reason.CAPACITY_SHORT,
-    reasons.Reason.CLASS_MISSING,
+    reasons.Reason.ALLOCATOR_ERROR,
     reasons.Reason.CONFIG_INVALID,
-    reasons.Reason.CONSTRAINT_UNMET,
-    reasons.Reason.CONTAINER_DAEMONS,
-    reasons.Reason.COUNTERS_TAKEN,
-    reasons.Reason.DEVICE_BEYOND,
+    reasons.Reason.CONSTRAINT_NOT_SATISFIED,
+    reasons.Reason.COUNTERS_EXHAUSTED,
+    reasons.Reason.CROSS_NAMESPACE_SHARING,
+    reasons.Reason.DEVICE_CLASS_NOT_FOUND,
     reasons.Reason.DEVICE_CORDONED,
-    reasons.Reason.DEVICE_NOT_OURS,
+    reasons.Reason.DEVICE_IN_USE,
+    reasons.Reason.DEVICE_NOT_MANAGED,
     reasons.Reason.DEVICE_OVERLAP,
     reasons.Reason.DEVICE_TAINTED,
-    reasons.Reason.DEVICE_TAKEN,
     reasons.Reason.FOREIGN_DEVICES,
     reasons.Reason.GANG_INVALID,
-    reasons.Reason.GANG_WAITS,
+    reasons.Reason.GANG_PENDING,
+    reasons.Reason.INSUFFICIENT_CAPACITY,
     reasons.Reason.ISOLATION_TOO_WEAK,
-    reasons.Reason.NAMESPACES_APART,
+    reasons.Reason.MULTIPLE_MPS_DAEMONS,
     reasons.Reason.NODE_ARRIVING,
     reasons.Reason.NODE_BACKED_OFF,
     reasons.Reason.NODE_CORDONED,
@@ -46,14 +46,14 @@ REFUSALS: Final = (
     reasons.Reason.NOT_SUPPORTED,
     reasons.Reason.NO_FIT,
     reasons.Reason.POOL_INCOMPLETE,
-    reasons.Reason.QUEUE_LIMIT,
-    reasons.Reason.SEARCH_BROKEN,
-    reasons.Reason.SEARCH_GIVEN_UP,
+    reasons.Reason.QUEUE_LIMIT_EXCEEDED,
+    reasons.Reason.SEARCH_BUDGET_EXCEEDED,
     reasons.Reason.SELECTOR_FAILED,
+    reasons.Reason.SELECTOR_INVALID,
     reasons.Reason.SELECTOR_MISMATCH,
-    reasons.Reason.SELECTOR_UNUSABLE,
-    reasons.Reason.SHARING_DISAGREES,
+    reasons.Reason.SHARING_CONFLICT,
     reasons.Reason.TOO_MANY_DEVICES,
+    reasons.Reason.UNSUPPORTED_DEVICE_FIELDS,
 )
 """Why a pod is not placed."""
 EVICTIONS: Final = (
@@ -80,42 +80,42 @@ class Metrics:
         self.nodes = node_request_metrics.NodeRequestMetrics(registry, shapes)
         decisions = prometheus.Counter(
             "dra_gpu_controller_decisions",
-            "Decisions for pods by result.",
+            "Scheduling decisions by result.",
             ["result"],
             registry=registry,
         )
         self._decisions = {result: decisions.labels(result=result) for result in _RESULTS}
         self.decision_seconds = prometheus.Histogram(
             "dra_gpu_controller_decision_seconds",
-            "Time to decide for one pod, writing excluded.",
+            "Time to schedule one pod, without writes.",
             buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0),
             registry=registry,
         )
         self.pod_seconds = prometheus.Histogram(
             "dra_gpu_controller_pod_allocation_seconds",
-            "From the creation of a pod until its claims were allocated; the API server tells the "
-            "moment of creation in whole seconds.",
+            "Time from the creation of a pod until its claims were allocated. The API server "
+            "reports creation times in whole seconds.",
             buckets=_WAITS,
             registry=registry,
         )
         self._refusals = _by_reason(
             "dra_gpu_controller_refusals",
-            "Decisions that found no place or made a pod wait, by reason; one that has several, "
-            "such as those of different nodes, counts once for each.",
+            "Decisions that left a pod pending, by reason. A decision with several reasons, such "
+            "as those of different nodes, counts once for each.",
             REFUSALS,
             registry,
         )
         self._evictions = _by_reason(
             "dra_gpu_controller_evictions",
-            "Pods that were evicted: as others go first, as they were idle, or as their claims "
-            "cannot be prepared or are used beyond their share, by the event's reason.",
+            "Pods evicted, by the reason of the event: preemption, idle GPUs, interrupted nodes, "
+            "or claims that cannot be prepared or exceed their share.",
             EVICTIONS,
             registry,
         )
         self._queues: Figures = {}
         self.failed_turns = prometheus.Counter(
             "dra_gpu_controller_failed_turns",
-            "Turns of the work loop that ended in a fault of ours.",
+            "Iterations of the scheduling loop that ended with an internal error.",
             registry=registry,
         )
         self.leading = prometheus.Gauge(

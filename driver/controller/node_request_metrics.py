@@ -17,26 +17,26 @@ class NodeRequestMetrics:
     def __init__(self, registry: prometheus.CollectorRegistry, shapes: Iterable[str] = ()) -> None:
         self._requested = prometheus.Counter(
             "dra_gpu_nodes_requested",
-            "Nodes that an autoscaler was asked for, by shape.",
+            "Nodes requested from the autoscaler, by shape.",
             ["shape"],
             registry=registry,
         )
         self._arrived = prometheus.Counter(
             "dra_gpu_nodes_arrived",
-            "Nodes that were asked for and have published all their GPUs, by shape.",
+            "Requested nodes that published all their GPUs, by shape.",
             ["shape"],
             registry=registry,
         )
         self._failed = prometheus.Counter(
             "dra_gpu_nodes_failed",
-            "Nodes that were asked for in vain: not there with their GPUs in time, not as their "
-            "shape says, or refused by the API server.",
+            "Node requests that failed, by shape and reason: the node did not publish its GPUs in "
+            "time, does not match its shape, or the API server rejected the request.",
             ["shape", "reason"],
             registry=registry,
         )
         self._starts = prometheus.Histogram(
             "dra_gpu_nodes_startup_seconds",
-            "From asking for a node until it had published all its GPUs, by shape.",
+            "Time from requesting a node until it published all its GPUs, by shape.",
             ["shape"],
             buckets=_STARTS_S,
             registry=registry,

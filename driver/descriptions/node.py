@@ -7,98 +7,101 @@ MEANINGS: Final[Mapping[str, str]] = {
     # How a claim's devices are on their node.
     "Prepared": "The claim's devices are ready on their node.",
     "RefusalCleared": (
-        "What kept the claim from being prepared is over; the kubelet is asked to try again."
+        "The cause that prevented preparing the claim is gone; the kubelet is asked to retry."
     ),
     # Why a node refuses to prepare a claim.
-    "ClaimReplaced": "A claim of that name exists, with another UID.",
+    "ClaimReplaced": "The claim was deleted and recreated with the same name and another UID.",
     "ClaimNotAllocated": "The claim has no allocation.",
-    "ClaimLetGo": (
-        "The claim was unprepared on the node just before, and no pod has reserved it since."
+    "ClaimAlreadyUnprepared": (
+        "The claim was just unprepared on this node and no pod has reserved it since."
     ),
     "DeviceOverlap": (
-        "On this node prepared claims hold the GPU, the same part of it, or too much of it."
+        "Other prepared claims on this node use the GPU, the same part of it, or too much of it."
     ),
-    "DeviceUnknown": "The allocated device is not, or no longer, on this node.",
-    "PrepareFailed": "A step of preparing the devices failed and was undone.",
-    "UnprepareFailed": "Releasing the claim's devices failed; the kubelet tries again.",
+    "DeviceUnknown": "The allocated device does not exist on this node, or no longer does.",
+    "PrepareFailed": "A step of preparing the devices failed and was rolled back.",
+    "UnprepareFailed": "Releasing the claim's devices failed; the kubelet retries.",
     "ClaimReclaimed": (
-        "A claim that is gone was still prepared on the node; its devices were released. The "
-        "message says which."
+        "A deleted claim was still prepared on the node; its devices were released. The message "
+        "names the claim."
     ),
     "StillRunning": (
-        "Preparing or releasing takes longer than a call may; the kubelet's next try joins it."
+        "Preparing or releasing takes longer than a call may take. It continues, and the "
+        "kubelet's next call waits for the same operation."
     ),
-    "SlicesInvalid": "The node's devices break a limit of the API.",
+    "SlicesInvalid": "The node's devices exceed a limit of the ResourceSlice API.",
     "FieldsDropped": (
-        "The API server dropped fields of the node's slices: a feature is switched off there."
+        "The API server dropped fields of the node's ResourceSlices: a feature gate is disabled."
     ),
     "AllocatorChanging": (
-        "The node's devices pass to another allocator: for a while nobody gives them out."
+        "The node's devices are being handed over to the other allocator; until then none of them "
+        "is allocated."
     ),
-    "AllocatorChanged": (
-        "A handover of the node's devices is over; the message says who gives them out now."
-    ),
+    "AllocatorChanged": "The handover is complete; the message names the new allocator.",
     "AllocatorLabelInvalid": (
-        "The node's label ration.dev/allocator names no allocator; the plugin's flag holds."
+        "The node's label ration.dev/allocator has an invalid value; the plugin's flag is used."
     ),
     "GpuUnreadable": (
-        "A GPU is counted by the driver and cannot be read, or hangs; the others are served."
+        "The driver lists a GPU that cannot be read or that hangs; the other GPUs are served."
     ),
-    "SharingOff": (
-        "The cluster lacks what shared and partitioned GPUs need: whole GPUs are published only."
+    "SharingDisabled": (
+        "The cluster lacks an API feature that shared and partitioned GPUs need: only whole GPUs "
+        "are published."
     ),
-    "NamespacesApart": (
-        "Claims of two namespaces may share a GPU only where both their classes allow it."
+    "CrossNamespaceSharing": (
+        "Claims of two namespaces share a GPU only if the DeviceClasses of both allow it."
     ),
     "IsolationTooWeak": (
-        "The request asks for parts of GPUs that are kept apart better than the device is."
+        "The request requires stronger isolation between shares of a GPU than the device has."
     ),
-    "SharingDisagrees": "Claims that share a GPU must agree on what is one setting for all of it.",
-    "AdminOnly": "The device is for claims with administrative access only.",
-    "MpsFailed": "The claim's MPS daemon is gone or of no use; with its last words.",
-    "MpsRecovered": "The MPS daemon serves again; start its containers anew.",
-    "MpsClientWaits": (
-        "A process waits in cuInit behind the MPS server of another user; the message names both."
+    "SharingConflict": (
+        "Claims that share a GPU have different values for a setting that applies to all of it."
+    ),
+    "AdminAccessRequired": "The device is for claims with adminAccess only.",
+    "MpsFailed": "The claim's MPS daemon exited or is unusable; the message has its last output.",
+    "MpsRecovered": "The MPS daemon serves again; restart the containers that used it.",
+    "MpsClientBlocked": (
+        "A process is blocked in cuInit because the MPS server of another user is active; the "
+        "message names both."
     ),
     "MpsControlHeld": (
-        "A control program stays connected to the claim's MPS daemon, which takes no command "
-        "meanwhile: limits stay as they are, and no claim that changes them is prepared. The "
-        "message names the process, its user and its pod."
+        "A control client stays connected to the claim's MPS daemon, which accepts no command "
+        "until it disconnects: limits are not changed, and no claim that changes them is prepared. "
+        "The message names the process, its user and its pod."
     ),
-    "MpsControlFreed": "The MPS daemon takes commands again.",
+    "MpsControlFreed": "The MPS daemon accepts commands again.",
     "ShareExceeded": (
-        "The claim's processes together use more memory of a GPU than it was given; the message "
-        "names them."
+        "The claim's processes together use more GPU memory than allocated; the message names them."
     ),
-    "ShareKept": "The claim's processes use no more memory than it was given.",
-    "DriverNotReady": "The NVIDIA driver library is absent or not loaded.",
-    # Why a node's devices are not published: somebody else may give out the same GPUs.
-    "OtherDriver": (
-        "Another driver uses this driver's name on the node; nothing is published beside it. "
-        "Remove one of them, or install Ration under another name."
+    "UsageWithinShare": "The claim's processes use no more memory than allocated.",
+    "DriverNotReady": "The NVIDIA driver library is missing or not loaded.",
+    # Why a node's devices are not published: another agent may give out the same GPUs.
+    "DriverNameConflict": (
+        "Another driver with the same name runs on the node; nothing is published while it does. "
+        "Remove one of them, or install Ration with another driverName."
     ),
-    "DevicePluginBeside": (
-        "A device plugin serves GPUs on the node: they would be given out twice. Take it off the "
-        "node; --beside=device-plugin where it serves other GPUs."
+    "DevicePluginPresent": (
+        "A device plugin serves GPUs on the node, and the same GPU could be given out twice; "
+        "nothing is published. Remove it from the node, or set --allow-device-plugin if it serves "
+        "other GPUs."
     ),
     "MigConfigPending": (
-        "The GPU Operator's MIG manager is changing the node's GPUs; it is waited for."
+        "The GPU Operator's MIG manager is reconfiguring the node's GPUs; nothing is published "
+        "until it has finished."
     ),
-    # What the node's GPUs say of themselves.
-    "GpuUnhealthy": "A GPU is tainted; the message says why, and what clears the taint.",
-    "GpuRecovered": "A GPU that was tainted is not any more.",
+    # Health of the node's GPUs.
+    "GpuUnhealthy": "A GPU is tainted; the message states why, and what clears the taint.",
+    "GpuRecovered": "A GPU is no longer tainted.",
     "GpuQuarantined": (
-        "A GPU failed again and again and recovered each time: it is kept out until somebody "
-        "clears it (explanation/health)."
+        "A GPU failed repeatedly and recovered each time: it stays tainted until an operator "
+        "clears the quarantine (explanation/health)."
     ),
     "GpuQuarantineCleared": (
-        "A GPU that had failed again and again is given out again, as the Node's annotation asked."
+        "The quarantine of a GPU was cleared by the Node's annotation; it is allocated again."
     ),
-    "GpuReset": (
-        "A GPU that asked for it was reset, or could not be; the message says how that went."
-    ),
+    "GpuReset": "A GPU that required a reset was reset, or the reset failed; see the message.",
     "GpuApplicationError": (
-        "A program on the GPU failed (an Xid of class application); the GPU is fine."
+        "A program on the GPU failed (an Xid of class application); the GPU is healthy."
     ),
-    "GpuNotice": "The GPU driver reported something that asks for nothing now, or cannot report.",
+    "GpuNotice": "The GPU driver reported an event that requires no action, or cannot report.",
 }

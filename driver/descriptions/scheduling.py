@@ -1,207 +1,210 @@
-"""Meanings of the reasons that the controller gives: of waiting, placing and making room."""
+"""Meanings of the reasons that the controller gives: of scheduling, placement and preemption."""
 
 from collections.abc import Mapping
 from typing import Final
 
 MEANINGS: Final[Mapping[str, str]] = {
-    # What happened to a claim or a pod.
-    "Allocated": "The claim got its devices; the message says which, where and why.",
+    # Claims and pods.
+    "Allocated": "The claim is allocated; the message names the devices, the node and the reason.",
     "NoFit": (
-        "No node has what the pod's claims ask; the message says per node how many devices fit "
-        "and what was lacking, then the nearest fit: how much is missing there, and which pods "
-        "are in the way."
+        "No node satisfies the pod's claims. The message states per node how many devices fit and "
+        "why the others do not, then the nearest fit: what is missing there, and which pods hold "
+        "it."
     ),
     "AllocationCleared": (
-        "The scheduler refused the pod on the node of its devices, so they were freed; the "
-        "message quotes the scheduler."
+        "kube-scheduler rejected the pod on the node of its devices, so the devices were freed; "
+        "the message quotes kube-scheduler."
     ),
-    "BoundAwayFromClaim": (
-        "The pod is bound to a node on which its claim cannot be allocated; the message says why."
+    "PodBoundToOtherNode": (
+        "The pod is bound to a node where its claim cannot be allocated; the message states why."
     ),
     "NodeNotFound": "The pod names a node (spec.nodeName) that does not exist.",
     "AllocationFailed": (
-        "The devices were chosen but the API server refused the write; it is tried again."
+        "Devices were selected but the API server rejected the write; it is retried."
     ),
-    "QueueLimit": (
-        "The pod's queue, or a queue above it, may not have more; the message says of what."
+    "QueueLimitExceeded": (
+        "The pod would exceed a limit of its queue or of a parent queue; the message names the "
+        "resource."
     ),
     "PodEvicted": (
-        "The pod's claim can never be prepared, or is used beyond its share; the pod's owner "
-        "makes another pod. The message says which."
+        "The pod was evicted because its claim can never be prepared or exceeds its share; its "
+        "controller creates another pod. The message states which."
     ),
-    "PodKept": (
-        "The pod's claim is used beyond its share, and nobody would make the pod again: it stays."
+    "EvictionNotAllowed": (
+        "The pod's claim exceeds its share, but the pod has no controller that would recreate it, "
+        "so it is not evicted."
     ),
-    "GangWaits": "The pod's gang is not complete yet, or one of its pods has a scheduling gate.",
+    "GangPending": "The pod's gang is incomplete, or one of its pods has a scheduling gate.",
     "GangInvalid": (
-        "What the pods of a gang say of it makes no gang; the message names the annotation. None "
-        "of them is placed until it is put right."
+        "The gang annotations of the pods contradict each other or are invalid; the message names "
+        "the annotation. No pod of the gang is placed until it is corrected."
     ),
     "GangReleased": (
-        "The gang could not start as a whole, so the devices of its pods were freed; it is "
-        "placed again when all of it fits."
+        "The gang could not start as a whole, so the devices of its pods were freed; it is placed "
+        "again once all of it fits."
     ),
-    # What becomes of a Reservation.
-    "ReservationPending": "No devices were found for the Reservation yet.",
+    # Reservations.
+    "ReservationPending": "No devices are available for the Reservation yet.",
     "ReservationRefused": (
-        "What the Reservation asks cannot be had as it is; the message names the field."
+        "The Reservation cannot be satisfied as specified; the message names the field."
     ),
     "ReservationHeld": "Devices are held for the holder.",
     "ReservationUsed": "The holder has the devices.",
-    "ReservationExpired": "Nobody came for the devices in time: they were given back.",
-    # Nodes that are asked for.
+    "ReservationExpired": "The holder did not use the devices in time; they were released.",
+    # Provisioned nodes.
     "NodesRequested": (
-        "Nothing that is there has room, so nodes were asked of the autoscaler; the message says "
-        "how many of which shape, and how long that takes as a rule."
+        "No existing node has enough free devices, so nodes were requested from the autoscaler; "
+        "the message states how many of which shape, and the expected startup time."
     ),
     "NoNodeShapeFits": (
-        "No node that an autoscaler can bring would have room either, so none is asked for; the "
-        "message says what each shape lacks."
+        "No node that an autoscaler can provision would fit either, so none is requested; the "
+        "message states what each shape lacks."
     ),
-    "NodeArrived": "A node that was asked for is there with all its GPUs.",
+    "NodeArrived": "A requested node is ready with all its GPUs.",
     "NodeNotArrived": (
-        "A node that was asked for did not come in time, or came without its GPUs: it is not "
-        "waited for any more, and none of its shape is asked for a while."
+        "A requested node did not become ready in time, or has no GPUs: it is given up, and none "
+        "of its shape is requested for some time."
     ),
-    "NodeShapeContradicted": (
-        "A node is not as the document of shapes says of its shape; the message names the field. "
-        "What the node is counts."
+    "NodeShapeMismatch": (
+        "A node differs from its shape in the NodeShapes document; the message names the field. "
+        "The actual node is used."
     ),
-    "NodeArriving": "The node was asked for something else and is not complete yet.",
-    "NodeInterrupted": "The node is about to be taken away (a spot interruption, a taint says so).",
-    # Who goes for whom.
+    "NodeArriving": "The node was requested for another workload and is not complete yet.",
+    "NodeInterrupted": "The node is about to be removed (a spot interruption, shown by a taint).",
+    # Preemption.
     "Preempting": (
-        "Pods are evicted so that this one, or its gang, can be placed; the message names them, "
-        "what is lost, and where it goes."
+        "Pods are evicted so that this pod or its gang can be placed; the message names them, the "
+        "work that is lost, and the target node."
     ),
-    "PreemptionInVain": (
-        "Evicting all who may go would not make room; the message counts who may not, and why."
+    "PreemptionNotHelpful": (
+        "Evicting every eligible pod would not free enough devices; the message counts the "
+        "ineligible ones by reason."
     ),
     "Preempted": (
-        "The pod was evicted so that another could be placed, or so that it is placed on GPUs "
-        "that work; the message says for which, by what right, and which device it had."
+        "The pod was evicted for another workload, or to move it to healthy GPUs; the message "
+        "states for which, why it was eligible, and its device."
     ),
-    "Idle": "The GPUs of the pod did nothing for longer than its queue allows.",
-    "IdleEvicted": (
-        "The pod's GPUs did nothing for longer than its queue allows, so it was evicted."
+    "Idle": "The pod's GPUs have been idle for longer than its queue allows.",
+    "IdleEvicted": "The pod was evicted: its GPUs were idle for longer than its queue allows.",
+    "FaultEvictionNotAllowed": (
+        "A GPU of the pod or of its gang failed, but the pod has no controller that would "
+        "recreate it elsewhere, so it is not evicted."
     ),
-    "FaultKept": (
-        "A GPU of the pod, or of its gang, failed, and it stays where it is: nobody would make "
-        "it again elsewhere."
-    ),
-    # Why a pod waits without an answer of the controller's.
-    "NotAnswered": (
-        "Nobody has answered the pod: no controller leads, it has yet to look, or the devices "
-        "that would do are kube-scheduler's; the message has kube-scheduler's words."
+    # Why a pod is pending without a decision of the controller.
+    "NotEvaluated": (
+        "The controller has not evaluated the pod: no replica leads, it has not reached the pod "
+        "yet, or kube-scheduler allocates the matching devices. The message has kube-scheduler's "
+        "message."
     ),
     "SchedulingGated": (
-        "Another's scheduling gate is on the pod: nothing is allocated before it goes."
+        "The pod has a scheduling gate of another controller; nothing is allocated until it is "
+        "removed."
     ),
-    "ClaimMissing": (
-        "A claim that the pod names is not there, is not made yet, or is being deleted."
+    "ClaimNotFound": (
+        "A claim that the pod references does not exist, is not created yet, or is being deleted."
     ),
-    "SchedulerRefuses": (
-        "The pod's devices are allocated, and kube-scheduler refuses it on their node."
+    "RejectedByScheduler": (
+        "The pod's devices are allocated, but kube-scheduler rejects the pod on their node."
     ),
-    # Why a running pod or gang may not go for another, whatever that would free.
-    "GoingAlready": "It is being deleted, or has ended: it goes by itself.",
-    "NotMadeAgain": (
-        "Nobody would make the pod again elsewhere: it has no owner, or one that makes it for "
-        'the same node. A bare pod may go where `ration.dev/preemptible` is "true".'
+    # Why a running pod or gang is not eligible for preemption.
+    "Terminating": "It is being deleted or has finished.",
+    "NoController": (
+        "The pod has no controller that would recreate it on another node (none, or a DaemonSet). "
+        'A bare pod is eligible if its annotation `ration.dev/preemptible` is "true".'
     ),
-    "PriorityNotLower": "Its priority is not below that of who waits.",
-    "QueueNotPreemptible": "Pods of its queue are not evicted for others.",
-    "ReclaimNever": "Other queues do not take back what its queue has borrowed.",
-    "WithinFairShare": "Its queue has no more than its fair share.",
-    "BeyondFairShare": "With what waits, the waiting queue would have more than its fair share.",
-    "RanTooShortly": "It has not run as long as its queue's minRunTime.",
+    "PriorityNotLower": "Its priority is not lower than that of the pending workload.",
+    "QueueNotPreemptible": "Its queue is not preemptible.",
+    "ReclaimNever": "Its queue does not allow other queues to reclaim what it borrows.",
+    "WithinFairShare": "Its queue does not exceed its fair share.",
+    "BeyondFairShare": "The pending workload would exceed the fair share of its queue.",
+    "MinRuntimeNotReached": "It has run for less than the minRunTime of its queue.",
     "DisruptionBudget": (
-        "A PodDisruptionBudget has too few disruptions left; or more than one guards a pod, "
-        "which the API server never evicts then."
+        "A PodDisruptionBudget allows no further disruption, or several match a pod, which the "
+        "eviction API rejects."
     ),
     "NotConverted": (
-        "The pod waits for a device plugin's resource, and the label `ration.dev/convert: "
-        '"false"` of its namespace keeps it from being converted to a claim.'
+        "The pod requests a device plugin's resource, and the label `ration.dev/convert: "
+        '"false"` of its namespace prevents its conversion to a claim.'
     ),
-    # What a Queue's conditions say.
-    "QueueAccepted": "The queue counts.",
-    "QueueRefused": (
-        "The queue does not go with the others and is left out: its pods are as those of no "
-        "queue. The message names the field."
+    # Conditions of a Queue.
+    "QueueAccepted": "The queue is in use.",
+    "QueueInvalid": (
+        "The queue contradicts another one and is ignored: its pods are scheduled as pods without "
+        "a queue. The message names the field."
     ),
-    "QueueBorrows": "The queue has more than it deserves, while others do not.",
-    "QueueWithinDeserved": "The queue has no more than it deserves.",
-    # What a Node's condition says of its GPUs.
-    "GPUsHealthy": "Every GPU of the node can be given to claims.",
-    "GPUsUnhealthy": "The message says which GPUs are tainted, and by what.",
+    "QueueBorrowing": "The queue uses more than its deserved share.",
+    "QueueWithinDeserved": "The queue uses no more than its deserved share.",
+    # Condition of a Node about its GPUs.
+    "GPUsHealthy": "Every GPU of the node can be allocated.",
+    "GPUsUnhealthy": "Some GPUs are tainted; the message names them and their taints.",
     # Why a claim cannot be allocated by the controller, whatever the node.
-    "ClassMissing": "A request names a DeviceClass that does not exist.",
-    "SelectorUnusable": (
-        "A CEL selector does not compile, or uses a function that is not provided yet."
+    "DeviceClassNotFound": "A request references a DeviceClass that does not exist.",
+    "SelectorInvalid": (
+        "A CEL selector does not compile, or uses a function that is not supported yet."
     ),
-    "NotSupported": "The claim uses a field of the API that the controller does not weigh yet.",
-    "ForeignDevices": "The claim mixes devices of this driver with another driver's.",
-    "TooManyDevices": "The claim asks more than 32 devices.",
-    "ConfigInvalid": "Opaque configuration cannot be read.",
+    "NotSupported": "The claim uses an API field that the controller does not support yet.",
+    "ForeignDevices": "The claim combines devices of this driver with those of another driver.",
+    "TooManyDevices": "The claim requests more than 32 devices.",
+    "ConfigInvalid": "The opaque configuration is invalid.",
     # Why a node does not fit the pod.
     "NodeNotReady": "The node is not ready.",
     "NodeCordoned": "The node is cordoned and the pod does not tolerate it.",
     "NodeTainted": "The node has a taint that the pod does not tolerate.",
-    "NodeMismatch": "The pod's nodeSelector or required affinity excludes it.",
-    "NodeFull": "The node lacks CPU, memory, pods or another resource.",
-    "NodePortTaken": "A host port of the pod is taken on the node.",
+    "NodeMismatch": "The node does not match the pod's nodeSelector or required node affinity.",
+    "NodeFull": "The node has insufficient CPU, memory, pods or another resource.",
+    "NodePortTaken": "A host port of the pod is in use on the node.",
     "NodeVolume": (
-        "A volume of the pod cannot be reached from the node, or is not bound and cannot be "
-        "bound or made for it."
+        "A volume of the pod is not accessible from the node, or is unbound and cannot be bound "
+        "or provisioned for it."
     ),
     "NodeVolumeLimit": (
-        "A storage driver attaches no more volumes to the node (its CSINode says how many)."
+        "The node has reached the volume limit of a storage driver, as in its CSINode."
     ),
-    "NodeVolumeInUse": "A volume that one pod alone may use is in use by another.",
-    "NodePodAffinity": (
-        "The pod wants to be near others by its required affinity, and none is near the node."
-    ),
+    "NodeVolumeInUse": "A ReadWriteOncePod volume of the pod is in use by another pod.",
+    "NodePodAffinity": "The node does not satisfy the pod's required pod affinity.",
     "NodePodAntiAffinity": (
-        "A required anti-affinity, the pod's own or that of a placed one, keeps it away from a "
-        "pod near the node."
+        "The node does not satisfy the required anti-affinity of the pod or of an existing pod."
     ),
-    "NodeTopologySpread": "The pod's topology spread constraint would be broken there.",
+    "NodeTopologySpread": "The node does not satisfy the pod's topology spread constraints.",
     "NodePinned": "Another claim of the pod is allocated on another node.",
-    "SearchGivenUp": (
-        "The search for devices took too many steps and ended; something may fit there. Fewer "
-        "devices a claim, or fewer constraints, make it shorter."
+    "SearchBudgetExceeded": (
+        "The search for devices exceeded its step budget; the claim may still fit there. Fewer "
+        "devices per claim, or fewer constraints, make the search shorter."
     ),
-    "SearchBroken": (
-        "An error ended the search on the node: a selector that fails on a device, or All where "
-        "a pool is incomplete or a constraint keeps a device out."
+    "AllocatorError": (
+        "An error ended the search on the node: a selector fails on a device, or allocationMode "
+        "All meets an incomplete pool or a constraint that excludes a device."
     ),
-    "NodeBackedOff": "The scheduler refused this pod on the node a short while ago.",
+    "NodeBackedOff": "kube-scheduler rejected this pod on the node a short time ago.",
     # Why a device does not fit a request.
-    "ContainerDaemons": (
-        "A container may use one MPS daemon, and no GPU outside it: the device would be another "
-        "GPU of a container that has one."
+    "MultipleMpsDaemons": (
+        "A container can use one MPS daemon and no GPU outside it; the device would be a second "
+        "GPU of a container that uses one."
     ),
-    "DeviceTaken": (
-        "The device is allocated to another claim, or kept for somebody by a Reservation or by "
-        "backfill: the message says by whom, and until when."
+    "DeviceInUse": (
+        "The device is allocated to another claim, or held by a Reservation or by backfill; the "
+        "message states by which, and until when."
     ),
-    "CountersTaken": (
-        "Another face of the same GPU is in use, or kept for somebody, and what is left of the "
-        "GPU is too little: the message says by whom."
+    "CountersExhausted": (
+        "Another device of the same GPU is in use or held, and the rest of the GPU is too small; "
+        "the message states by which."
     ),
     "DeviceTainted": "The device has a taint that the request does not tolerate.",
     "DeviceCordoned": (
-        "Somebody took the GPU, or all of the node, out of use: `ration uncordon` brings it back."
+        "An operator cordoned the GPU or the whole node; `ration uncordon` makes it available."
     ),
-    "DeviceNotOurs": (
-        "The device is kube-scheduler's to allocate: its slice carries no allocator taint."
+    "DeviceNotManaged": (
+        "kube-scheduler allocates the device: its ResourceSlice has no allocator taint."
     ),
-    "SelectorMismatch": "A selector is false for the device.",
+    "SelectorMismatch": "A selector does not match the device.",
     "SelectorFailed": "A selector failed on the device at run time.",
-    "ConstraintUnmet": (
-        "A constraint of the claim keeps the device from going with those chosen before it."
+    "ConstraintNotSatisfied": (
+        "The device does not satisfy a constraint of the claim together with the devices chosen "
+        "before it."
     ),
-    "CapacityShort": "The device has less of a capacity than is asked.",
-    "DeviceBeyond": "The device uses a field of the API that the controller does not weigh yet.",
-    "PoolIncomplete": "Slices of the device's pool are missing or invalid.",
+    "InsufficientCapacity": "The device has less of a capacity than requested.",
+    "UnsupportedDeviceFields": (
+        "The device uses an API field that the controller does not support yet."
+    ),
+    "PoolIncomplete": "ResourceSlices of the device's pool are missing or invalid.",
 }

@@ -88,7 +88,7 @@ class App:
             core.activity_sources, self._status_writer, self._clock
         )
         self._usage_watch = usage_watch.UsageWatch(
-            core.usage_sources, watch, config.usage_seconds, self._clock, activity.observe
+            core.usage_sources, watch, config.usage_interval_seconds, self._clock, activity.observe
         )
         self._claim_collector = claim_gc.ClaimCollector(
             core.gc_targets, functools.partial(self._warn_node, reporter), self._clock, deps.jitter
@@ -187,7 +187,7 @@ class App:
         config, own_socket = self._config, self._paths.registration
         return conflicts.ConflictDetector(
             config.driver_name,
-            config.beside,
+            config.allow_device_plugin,
             lambda: registered_plugins.find_foreign_plugins(
                 config.kubelet_root, config.driver_name, own_socket
             ),
@@ -398,7 +398,7 @@ def _build_health_watch(
     )
     event_reporter = health_events.HealthEvents(reporter, targets, deps.clock)
     settings = health_watch.Settings(
-        health.Policy(xids.build_table(config.xid_classes), evict=config.evict_from_broken),
+        health.Policy(xids.build_table(config.xid_classes), evict=config.evict_on_gpu_fault),
         poll_s=config.health_poll_seconds,
         jitter=deps.jitter,
     )

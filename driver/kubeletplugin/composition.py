@@ -214,7 +214,7 @@ def _build_parts(
     boot_id = file_boot_id.read_boot_id(config.host_root)
     records = checkpoint.Checkpoint(config.state_dir / "claims", boot_id, observer)
     search = driver_search.build_search(config.driver_root, config.host_root)
-    shared_lanes = lanes.Lanes(clock.SystemClock(), config.nvml_patience_seconds)
+    shared_lanes = lanes.Lanes(clock.SystemClock(), config.nvml_timeout_seconds)
     library = nvml.NvmlLibrary(search, config.host_root, shared_lanes)
     inventory_store = last_inventory.LastInventory(config.state_dir / "inventory.json", observer)
     gpus = discovery.Discovery(library, lambda: own_instances(records), inventory_store)

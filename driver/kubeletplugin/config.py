@@ -17,93 +17,104 @@ _CONTROL = {chr(code) for code in range(32)} | {"/"}
 
 
 class PluginConfig(settings.ClusterSettings):
-    """Publishes this node's GPUs and prepares them for the pods that were given them."""
+    """Publishes this node's GPUs and prepares the devices of allocated claims."""
 
     PROGRAM: ClassVar[str] = "ration-kubeletplugin"
 
     node_name: str = pydantic.Field(
         default_factory=lambda: os.environ.get("NODE_NAME", ""),
-        description="Name of this node; NODE_NAME by default.",
+        description="Name of this node. Default: $NODE_NAME.",
     )
     driver_name: str = pydantic.Field(
-        default=names.DRIVER, description="Name of the DRA driver that this plugin is."
+        default=names.DRIVER, description="Name of the DRA driver that this plugin registers."
     )
     kubelet_root: Path = pydantic.Field(
-        default=Path("/var/lib/kubelet"), description="The kubelet's directory; holds the sockets."
+        default=Path("/var/lib/kubelet"),
+        description="Root directory of the kubelet, which holds the plugin sockets.",
     )
     cdi_root: Path = pydantic.Field(
-        default=Path("/var/run/cdi"), description="Where CDI specs are written."
+        default=Path("/var/run/cdi"), description="Directory to which CDI specs are written."
     )
     state_dir: Path = pydantic.Field(
-        default=Path("/var/lib/ration"), description="Where this node's records are kept."
+        default=Path("/var/lib/ration"), description="Directory of this node's claim records."
     )
     mps_dir: Path = pydantic.Field(
         default=Path("/var/lib/ration/mps"),
-        description="The MPS supervisor's --state-dir: what is wanted of it, and what it says.",
+        description="The --state-dir of the MPS supervisor, for its desired and status files.",
     )
     driver_root: driver_search.Setting = pydantic.Field(
         default=driver_search.AUTO,
-        description="Root of the NVIDIA driver's files, as this process sees it; auto: the first "
-        f"of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
+        description="Root of the NVIDIA driver installation, as seen by this process. auto: the "
+        f"first of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
     )
     host_root: Path = pydantic.Field(
         default=Path("/"),
-        description="Root of the host's /proc, /sys and /dev; a --driver-root below it is on the "
-        "host without it.",
+        description="Directory at which the host's root file system is mounted (/proc, /sys, "
+        "/dev). It is stripped from a --driver-root below it to get the host path.",
     )
     cdi_hook: str = pydantic.Field(
         default="auto",
-        description="The container toolkit's nvidia-cdi-hook, a path of the host; "
-        "auto: where it is usually installed, if it is, from version 1.17.8 on; none: no hooks.",
+        description="Host path of the container toolkit's nvidia-cdi-hook, 1.17.8 or newer. auto: "
+        "search the default locations; none: no hooks.",
     )
     allocator: Literal["controller", "scheduler"] = pydantic.Field(
         default="controller",
-        description=f"Who allocates; the node's label {names.ALLOCATOR_LABEL} overrides it.",
+        description="Allocator of this node's devices: controller or scheduler (kube-scheduler). "
+        f"The node label {names.ALLOCATOR_LABEL} overrides it.",
     )
-    beside: Literal["nobody", "device-plugin"] = pydantic.Field(
-        default="nobody",
-        description="Who may serve GPUs of this node as well: device-plugin, where it serves "
-        "others than are published here; else nothing is published beside it.",
+    allow_device_plugin: bool = pydantic.Field(
+        default=False,
+        description="Publish GPUs even if a device plugin serves GPUs of this node. Set it only "
+        "if that plugin serves other GPUs. By default nothing is published while it does.",
     )
     offerings: Path | None = pydantic.Field(
         default=None,
-        description="NodeOfferings document (YAML): which faces which GPUs are published as.",
+        description="Path of a NodeOfferings document (YAML): the device variants as which GPUs "
+        "are published.",
     )
     share_domain: Literal["none", "cluster"] = pydantic.Field(
         default="none",
-        description="Whether kube-scheduler, which knows no namespaces in this, may share GPUs.",
+        description="Whether GPUs that kube-scheduler allocates may be shared: none, or cluster "
+        "(across all namespaces, since kube-scheduler does not check them).",
     )
     xid_class: tuple[str, ...] = pydantic.Field(
         default=(),
-        description="CODE=CLASS, for an Xid that is to be judged otherwise: 109=application.",
+        description="Override of the class of an Xid, CODE=CLASS, such as 109=application. May be "
+        "repeated.",
     )
-    evict_from_broken: bool = pydantic.Field(
+    evict_on_gpu_fault: bool = pydantic.Field(
         default=False,
-        description="Evict pods (NoExecute) from GPUs that are broken or take their node down.",
+        description="Evict pods from faulty GPUs, by taints with effect NoExecute.",
     )
     reset_gpus: bool = pydantic.Field(
         default=False,
-        description="Reset a GPU that asks for it (field 230) while nothing is on it; "
-        "NVML, and with it every Prepare, waits meanwhile.",
+        description="Reset GPUs that report that they need it (NVML field 230) while they are "
+        "idle. NVML calls, including those of every Prepare, block during a reset.",
     )
     health_poll_seconds: float = pydantic.Field(
-        default=5.0, gt=0, description="How often the GPUs' health is asked for, beside events."
+        default=5.0,
+        gt=0,
+        description="Interval in seconds between polls of GPU health, in addition to events.",
     )
-    nvml_patience_seconds: float = pydantic.Field(
+    nvml_timeout_seconds: float = pydantic.Field(
         default=8.0,
         gt=0,
-        description="How long one call of NVML may take before its GPU counts as hung: it is "
-        "tainted, and nothing else is asked of it until the call returns.",
+        description="Timeout in seconds of one NVML call. A GPU that exceeds it is tainted as "
+        "hung, and no other call is made for it until that call returns.",
     )
     instance: str = pydantic.Field(
-        default="", description="UID of this pod, for rolling updates; empty for fixed sockets."
+        default="",
+        description="UID of this pod, which makes socket names unique during rolling updates. "
+        "Default: fixed socket names.",
     )
     rediscover_seconds: float = pydantic.Field(
-        default=60.0, gt=0, description="How often the GPUs are looked at again."
+        default=60.0, gt=0, description="Interval in seconds between rediscoveries of the GPUs."
     )
 
-    usage_seconds: float = pydantic.Field(
-        default=10.0, gt=0, description="How often it is looked at what claims use of their GPUs."
+    usage_interval_seconds: float = pydantic.Field(
+        default=10.0,
+        gt=0,
+        description="Interval in seconds between samples of the GPU use of claims.",
     )
 
     @property

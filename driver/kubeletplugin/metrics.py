@@ -14,18 +14,18 @@ RESULTS: Final = ("done", "refused", "failed", "cancelled")
 RESETS: Final = ("done", "failed")
 WRITES: Final = ("create", "update", "delete")
 REASONS: Final = (
-    reasons.Reason.ADMIN_ONLY,
-    reasons.Reason.CLAIM_LET_GO,
+    reasons.Reason.ADMIN_ACCESS_REQUIRED,
+    reasons.Reason.CLAIM_ALREADY_UNPREPARED,
     reasons.Reason.CLAIM_NOT_ALLOCATED,
     reasons.Reason.CLAIM_REPLACED,
     reasons.Reason.CONFIG_INVALID,
+    reasons.Reason.CROSS_NAMESPACE_SHARING,
     reasons.Reason.DEVICE_OVERLAP,
     reasons.Reason.DEVICE_UNKNOWN,
     reasons.Reason.DRIVER_NOT_READY,
     reasons.Reason.ISOLATION_TOO_WEAK,
-    reasons.Reason.NAMESPACES_APART,
     reasons.Reason.PREPARE_FAILED,
-    reasons.Reason.SHARING_DISAGREES,
+    reasons.Reason.SHARING_CONFLICT,
     reasons.Reason.STILL_RUNNING,
     reasons.Reason.UNPREPARE_FAILED,
 )
@@ -42,24 +42,24 @@ class Metrics:
         self._seconds = {call: _call_histograms(call, registry) for call in CALLS}
         running = prometheus.Gauge(
             "dra_gpu_plugin_claims_running",
-            "Claims being worked on or waiting for a thread.",
+            "Claims that are being processed or wait for a thread.",
             ["call"],
             registry=registry,
         )
         self.running = {call: running.labels(call=call) for call in CALLS}
         self.registered = prometheus.Gauge(
             "dra_gpu_plugin_registered",
-            "1 while the kubelet accepts the plugin.",
+            "1 while the plugin is registered with the kubelet.",
             registry=registry,
         )
         self.registrations_refused = prometheus.Counter(
             "dra_gpu_plugin_registrations_refused",
-            "Times the kubelet refused the plugin.",
+            "Registrations that the kubelet rejected.",
             registry=registry,
         )
         self.slices = prometheus.Gauge(
             "dra_gpu_plugin_slices",
-            "ResourceSlices of this node that are there.",
+            "Existing ResourceSlices of this node.",
             registry=registry,
         )
         self._devices = _devices_gauge(registry)
@@ -67,20 +67,20 @@ class Metrics:
         self.failing_daemons = _failing_gauge(registry)
         writes = prometheus.Counter(
             "dra_gpu_plugin_slice_writes",
-            "Writes of ResourceSlices that the API server took.",
+            "Successful writes of ResourceSlices.",
             ["verb"],
             registry=registry,
         )
         self.writes = {verb: writes.labels(verb=verb) for verb in WRITES}
         self.publish_failures = prometheus.Counter(
             "dra_gpu_plugin_publish_failures",
-            "Times the slices could not be published.",
+            "Failed attempts to publish ResourceSlices.",
             registry=registry,
         )
 
         self._xids = prometheus.Counter(
             "dra_gpu_plugin_xids",
-            "Xids that the GPU driver reported; `other` is a code that the table does not hold.",
+            "Xids reported by the GPU driver; `other` is a code that is not in the table.",
             ["class", "xid"],
             registry=registry,
         )
@@ -88,7 +88,7 @@ class Metrics:
             self._xids.labels(row.xid_class.value, str(row.code))
         self.unhealthy_gpus = prometheus.Gauge(
             "dra_gpu_plugin_unhealthy_gpus",
-            "GPUs whose health taints them, wholly or in a MIG instance.",
+            "GPUs with a health taint on the whole GPU or on a MIG instance.",
             registry=registry,
         )
         self.quarantined_gpus = _quarantined_gauge(registry)
@@ -120,8 +120,8 @@ class Metrics:
 def _devices_gauge(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Gauge]:
     gauge = prometheus.Gauge(
         "dra_gpu_plugin_devices",
-        "Devices this node means to publish, by who allocates them; monitors, which only "
-        "administrators get, count as the scheduler's.",
+        "Devices to publish on this node, by allocator; monitor devices, for admin access "
+        "only, count as kube-scheduler's.",
         ["allocator"],
         registry=registry,
     )
@@ -131,7 +131,7 @@ def _devices_gauge(registry: prometheus.CollectorRegistry) -> dict[str, promethe
 def _failing_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_mps_daemons_failing",
-        "MPS daemons that serve no claim although they should, as their supervisor says.",
+        "MPS daemons that should serve a claim and do not, as reported by their supervisor.",
         registry=registry,
     )
 
@@ -141,7 +141,7 @@ def _error_counters(
 ) -> dict[tuple[str, str], prometheus.Counter]:
     counter = prometheus.Counter(
         "dra_gpu_plugin_claim_errors",
-        "Claims that were not prepared, or not given up, by reason.",
+        "Claims that failed to be prepared or unprepared, by reason.",
         ["call", "reason"],
         registry=registry,
     )
@@ -155,7 +155,7 @@ def _error_counters(
 def _quarantined_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_quarantined_gpus",
-        "GPUs that failed again and again and are kept out until somebody clears them.",
+        "GPUs that failed repeatedly and are excluded until an operator clears their quarantine.",
         registry=registry,
     )
 
@@ -163,7 +163,7 @@ def _quarantined_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gau
 def _handover_gauge(registry: prometheus.CollectorRegistry) -> prometheus.Gauge:
     return prometheus.Gauge(
         "dra_gpu_plugin_handing_over",
-        "1 while the node's devices pass from one allocator to the other.",
+        "1 while the node's devices are handed over to the other allocator.",
         registry=registry,
     )
 
@@ -173,12 +173,12 @@ def _overuse_metrics(
 ) -> tuple[prometheus.Gauge, prometheus.Counter]:
     claims = prometheus.Gauge(
         "dra_gpu_plugin_claims_over_share",
-        "Claims whose processes together use more memory of a GPU than they were given.",
+        "Claims whose processes together use more GPU memory than allocated.",
         registry=registry,
     )
     overruns = prometheus.Counter(
         "dra_gpu_plugin_share_overruns",
-        "Times a claim was found to use more than its share of a GPU; once an episode.",
+        "Times a claim exceeded its share of a GPU; once per episode.",
         registry=registry,
     )
     return claims, overruns
@@ -189,7 +189,7 @@ def _call_histograms(
 ) -> dict[str, prometheus.Histogram]:
     histogram = prometheus.Histogram(
         f"dra_gpu_plugin_{call}_seconds",
-        f"Time to {call} one claim, waiting for a thread included.",
+        f"Time to {call} one claim, including the wait for a thread.",
         ["result"],
         buckets=_BUCKETS,
         registry=registry,
@@ -200,7 +200,7 @@ def _call_histograms(
 def _reset_counters(registry: prometheus.CollectorRegistry) -> dict[str, prometheus.Counter]:
     counter = prometheus.Counter(
         "dra_gpu_plugin_gpu_resets",
-        "Resets of GPUs that asked for one (--reset-gpus).",
+        "Resets of GPUs that required one (--reset-gpus).",
         ["result"],
         registry=registry,
     )

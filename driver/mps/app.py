@@ -38,7 +38,7 @@ class App:
             program, counters, time, jitter, config.poll_seconds, config.host_root
         )
         self._supervisor = supervisor.Supervisor(
-            self._layout, self._make_reconciler, counters, time, config.look_seconds
+            self._layout, self._make_reconciler, counters, time, config.desired_state_poll_seconds
         )
 
     def run(self) -> int:

@@ -10,32 +10,38 @@ from driver.runtime.files import driver_search
 
 
 class SupervisorConfig(settings.ProcessSettings):
-    """Runs the MPS daemons of a node, as the kubelet plugin's files ask for them."""
+    """Runs the MPS daemons of a node, as the desired-state files of the kubelet plugin specify."""
 
     PROGRAM: ClassVar[str] = "ration-mps-supervisor"
 
     state_dir: Path = pydantic.Field(
         default=Path("/var/lib/ration/mps"),
-        description="Where desired and status files and the daemons' directories are.",
+        description="Directory of desired and status files and of the daemons' directories.",
     )
     shm_dir: Path = pydantic.Field(
         default=Path("/var/lib/ration/mps/shm"),
-        description="Where the daemons' own shared memory is mounted.",
+        description="Mount point of the daemons' shared memory.",
     )
     driver_root: driver_search.Setting = pydantic.Field(
         default=driver_search.AUTO,
-        description="Root of the NVIDIA driver's files, as this process sees it; auto: the first "
-        f"of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
+        description="Root of the NVIDIA driver installation, as seen by this process. auto: the "
+        f"first of {', '.join(driver_search.PLACES)} below --host-root that has NVML.",
     )
     host_root: Path = pydantic.Field(
         default=Path("/"),
-        description="Root of the host's /proc, for the boot's id, and /sys, for its cgroups.",
+        description="Directory at which the host's /proc (boot ID) and /sys (cgroups) are mounted.",
     )
-    look_seconds: float = pydantic.Field(
-        default=0.05, gt=0, le=10, description="How often the desired files are looked at."
+    desired_state_poll_seconds: float = pydantic.Field(
+        default=0.05,
+        gt=0,
+        le=10,
+        description="Interval in seconds between reads of the desired-state files.",
     )
     poll_seconds: float = pydantic.Field(
-        default=2.0, gt=0, le=60, description="How often each daemon is asked how it is."
+        default=2.0,
+        gt=0,
+        le=60,
+        description="Interval in seconds between status queries of each daemon.",
     )
 
     @pydantic.field_validator("state_dir", "shm_dir", "driver_root", "host_root")

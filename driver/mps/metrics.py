@@ -28,19 +28,22 @@ class Metrics:
         )
         ends = prometheus.Counter(
             "dra_gpu_mps_daemon_ends",
-            "MPS daemons that ended: after they served, before, for not answering, or when told.",
+            "MPS daemons that ended, by how: after serving, before serving, for not answering, or "
+            "on request.",
             ["how"],
             registry=registry,
         )
         self.ends = {how: ends.labels(how=how) for how in ENDS}
         self.ready_seconds = prometheus.Histogram(
             "dra_gpu_mps_ready_seconds",
-            "From the start of a daemon until it answers with the limits that are wanted.",
+            "Time from the start of a daemon until it answers with the desired limits.",
             buckets=_BUCKETS,
             registry=registry,
         )
         self.unreadable = prometheus.Gauge(
-            "dra_gpu_mps_unreadable_files", "Desired files that cannot be read.", registry=registry
+            "dra_gpu_mps_unreadable_files",
+            "Desired-state files that cannot be read.",
+            registry=registry,
         )
         self._statuses: dict[str, tuple[mps_files.State, int]] = {}
         self._guard = threading.Lock()

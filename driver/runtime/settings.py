@@ -14,6 +14,7 @@ import pydantic
 from pydantic.fields import FieldInfo
 
 from driver import errors
+from driver.runtime import renamed
 
 ENVIRONMENT = "RATION_"
 
@@ -28,10 +29,11 @@ class ProcessSettings(pydantic.BaseModel):
     PROGRAM: ClassVar[str] = "ration"
 
     metrics_address: str = pydantic.Field(
-        default="127.0.0.1:0", description="address:port of /metrics, /healthz and /readyz."
+        default="127.0.0.1:0",
+        description="Listen address (address:port) of /metrics, /healthz and /readyz.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = pydantic.Field(
-        default="info", description="debug, info, warning or error."
+        default="info", description="Log level: debug, info, warning or error."
     )
 
     @classmethod
@@ -39,9 +41,12 @@ class ProcessSettings(pydantic.BaseModel):
         """Read the settings of a command line and the environment.
 
         Raises:
-            BadInput: a value is invalid; the text names every such flag.
+            BadInput: a value is invalid, or a name is a former one; the text names every such flag.
             SystemExit: `--help` was answered, or a flag is unknown: argparse has reported it.
         """
+        former = "; ".join(renamed.find(cls.model_fields, arguments, ENVIRONMENT))
+        if former:
+            raise errors.BadInput("settings", former)
         flags = vars(_parser(cls).parse_args(arguments))
         try:
             return cls.model_validate({**_environment(cls), **flags})
@@ -68,7 +73,7 @@ class ClusterSettings(ProcessSettings):
     """Settings of a process that talks to the API server."""
 
     kubeconfig: Path | None = pydantic.Field(
-        default=None, description="Path of a kubeconfig; without it, the pod's own credentials."
+        default=None, description="Path of a kubeconfig. Default: the pod's service account."
     )
 
 

@@ -45,14 +45,17 @@ def sweep(  # noqa: PLR0913 - the options of a command
     lease: Annotated[str, typer.Option("--lease", help="the webhook's")] = "",
     kubeconfig: Kubeconfig = None,
     *,
-    seen_shapes: Annotated[
-        str, typer.Option("--seen-shapes", help="ConfigMap of what nodes were seen to have")
+    observed_shapes: Annotated[
+        str,
+        typer.Option(
+            "--observed-shapes-configmap", help="ConfigMap of what nodes were seen to have"
+        ),
     ] = "",
 ) -> None:
     """After: delete what the release's processes made."""
     release = report.Release(driver, namespace, selector)
     hook = post_delete.PostDelete(_connected(kubeconfig), release, clock.SystemClock(), typer.echo)
-    hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: seen_shapes})
+    hook.run({gvr.SECRETS: secret, gvr.LEASES: lease, gvr.CONFIG_MAPS: observed_shapes})
 
 
 @app.command("nodes")

@@ -53,7 +53,7 @@ class App:
         """Until told to stop, or until something essential dies; the exit code."""
         life = lifecycle.Lifecycle(_log, self._clock)
         pages = self._pages()
-        ages = claim_templates.Ages(unused_s=self._config.template_seconds)
+        ages = claim_templates.Ages(unused_s=self._config.template_ttl_seconds)
         leads = self._leads
         sweeper = claim_templates.Sweeper(self._kube, leads, self._clock, ages)
         life.thread("telemetry", pages.run)
@@ -74,7 +74,7 @@ class App:
 
     def _application(self) -> door.Application:
         config = self._config
-        ages = claim_templates.Ages(unused_s=config.template_seconds)
+        ages = claim_templates.Ages(unused_s=config.template_ttl_seconds)
         templates = claim_templates.Templates(self._kube.with_timeout(_CALL_S), self._clock, ages)
         classes = extended_resources.Classes(
             config.driver_name, config.whole_class, config.shared_class, config.mig_class
@@ -112,7 +112,7 @@ class App:
                 config.tls_cert_file, config.tls_key_file, use, self._clock
             )
         certificate_config = certificates.CertificateConfig(
-            config.namespace, config.secret, config.hosts, config.configuration
+            config.namespace, config.secret, config.hosts, config.webhook_configuration
         )
         return certificates.SecretCertificates(
             self._kube, certificate_config, self._leads, use, self._clock

@@ -10,43 +10,48 @@ from driver.runtime import settings
 
 
 class AdmissionConfig(settings.ClusterSettings):
-    """Refuses configuration that no node could prepare, and converts device plugins' resources."""
+    """Rejects configuration that no node can prepare, and converts extended resources to claims."""
 
     PROGRAM: ClassVar[str] = "ration-admission"
 
     driver_name: str = pydantic.Field(
-        default=names.DRIVER, description="Name of the DRA driver whose configuration is checked."
+        default=names.DRIVER, description="Name of the DRA driver whose configuration is validated."
     )
     webhook_address: str = pydantic.Field(
-        default="0.0.0.0:8443", description="address:port of the webhook itself, with TLS."
+        default="0.0.0.0:8443", description="Listen address (address:port) of the webhook, TLS."
     )
     identity: str = pydantic.Field(
-        default="", description="Name of this replica in the Lease; the host's name by default."
+        default="", description="Identity of this replica in the Lease. Default: the host name."
     )
     namespace: str = pydantic.Field(
         default="ration-system", description="Namespace of the Lease, the Secret and the Service."
     )
     service: str = pydantic.Field(
-        default="ration-admission", description="Service by which the API server calls."
+        default="ration-admission",
+        description="Name of the Service through which the API server calls the webhook.",
     )
     certificates: Literal["self", "files"] = pydantic.Field(
         default="self",
         description=(
-            "`self`: made and renewed here, kept in a Secret, published as caBundle; `files`: read "
-            "from --tls-cert-file and --tls-key-file, again whenever they change."
+            "Source of the serving certificate. `self`: issued and renewed by the webhook, stored "
+            "in a Secret and published as caBundle; `files`: read from --tls-cert-file and "
+            "--tls-key-file, and reread when they change."
         ),
     )
     secret: str = pydantic.Field(
-        default="ration-admission-tls", description="Secret of certificates that are made here."
+        default="ration-admission-tls",
+        description="Name of the Secret for self-issued certificates.",
     )
-    configuration: str = pydantic.Field(
+    webhook_configuration: str = pydantic.Field(
         default="ration-admission",
-        description="Name of the webhook configurations whose caBundle is kept.",
+        description="Name of the webhook configurations whose caBundle is updated.",
     )
     tls_cert_file: Path | None = pydantic.Field(
-        default=None, description="Certificate, with its chain, in PEM."
+        default=None, description="Path of the serving certificate and its chain, PEM."
     )
-    tls_key_file: Path | None = pydantic.Field(default=None, description="Its key, in PEM.")
+    tls_key_file: Path | None = pydantic.Field(
+        default=None, description="Path of the private key of the serving certificate, PEM."
+    )
     whole_class: str = pydantic.Field(
         default=names.CLASS_GPU, description="DeviceClass that nvidia.com/gpu is converted to."
     )
@@ -57,10 +62,11 @@ class AdmissionConfig(settings.ClusterSettings):
     mig_class: str = pydantic.Field(
         default=names.CLASS_MIG, description="DeviceClass that nvidia.com/mig-* is converted to."
     )
-    template_seconds: float = pydantic.Field(
+    template_ttl_seconds: float = pydantic.Field(
         default=3600.0,
         ge=60,
-        description="Remove a template of converted pods that no pod was given for so long.",
+        description="Time in seconds after which an unused ResourceClaimTemplate of converted "
+        "pods is deleted.",
     )
 
     @pydantic.field_validator("webhook_address")

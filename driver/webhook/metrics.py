@@ -12,8 +12,8 @@ class Metrics:
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
         requests = prometheus.Counter(
             "dra_gpu_admission_requests",
-            "Reviews by webhook and verdict; unreadable ones were answered with 400, failed ones "
-            "with 500.",
+            "Admission reviews by webhook and verdict; unreadable ones are answered with 400, "
+            "failed ones with 500.",
             ["webhook", "verdict"],
             registry=registry,
         )
@@ -24,19 +24,19 @@ class Metrics:
         }
         self.seconds = prometheus.Histogram(
             "dra_gpu_admission_request_seconds",
-            "Time to answer a review, calls to the API server included.",
+            "Time to answer an admission review, including calls to the API server.",
             buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0),
             registry=registry,
         )
         self.leading = prometheus.Gauge(
             "dra_gpu_admission_leading",
-            "1 while this replica keeps the certificate and sweeps templates.",
+            "1 while this replica renews the certificate and removes unused templates.",
             registry=registry,
         )
 
         self.expires = prometheus.Gauge(
             "dra_gpu_admission_certificate_expiry_timestamp_seconds",
-            "When the certificate that is served ends, in seconds since 1970; 0 without one.",
+            "Expiry of the serving certificate as Unix time; 0 without one.",
             registry=registry,
         )
 

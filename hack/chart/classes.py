@@ -14,14 +14,14 @@ PROFILE = r"^\d+(c\.\d+)?g\.\d+gb([+-](me|gfx)(\.all)?)?$"
 class DeviceClass(parts.Part):
     """A DeviceClass."""
 
-    enabled: bool = pydantic.Field(default=True, description="Install it.")
+    enabled: bool = pydantic.Field(default=True, description="Create it.")
     name: parts.NameOrNone = pydantic.Field(
-        default="", description="Its name; empty: by the driver's name."
+        default="", description="Name of the class. Default: derived from the driver's name."
     )
     extended_resource_name: Annotated[str, pydantic.Field(pattern=EXTENDED)] = pydantic.Field(
         default="",
-        description="Extended resource that kube-scheduler turns into claims of it, such as "
-        "nvidia.com/gpu; these get GPUs of nodes that kube-scheduler allocates only.",
+        description="Extended resource that kube-scheduler converts to claims of the class, such "
+        "as nvidia.com/gpu. Such claims get GPUs only of nodes that kube-scheduler allocates.",
     )
 
 
@@ -29,13 +29,14 @@ class MigProfile(parts.Part):
     """The DeviceClass of one MIG profile."""
 
     profile: Annotated[str, pydantic.Field(pattern=PROFILE)] = pydantic.Field(
-        description="The profile, as NVIDIA spells it: 1g.10gb."
+        description="MIG profile in NVIDIA's notation, such as 1g.10gb."
     )
     name: parts.NameOrNone = pydantic.Field(
-        default="", description="Its name; empty: gpu-mig-1g.10gb.ration.dev."
+        default="",
+        description="Name of the class. Default: gpu-mig-1g.10gb.ration.dev, by profile.",
     )
     extended_resource_name: Annotated[str, pydantic.Field(pattern=EXTENDED)] = pydantic.Field(
-        default="", description="As of the other classes: nvidia.com/mig-1g.10gb."
+        default="", description="Extended resource, such as nvidia.com/mig-1g.10gb."
     )
 
 
@@ -43,7 +44,7 @@ class MigClass(DeviceClass):
     """Parts of a GPU: any MIG profile, selected by the claim's `profile`."""
 
     profiles: list[MigProfile] = pydantic.Field(
-        default=[], description="Profiles with a DeviceClass of their own."
+        default=[], description="MIG profiles that get a DeviceClass each."
     )
 
 
@@ -64,8 +65,8 @@ class SliceClass(DeviceClass):
 
     isolation: v1alpha1.Isolation = pydantic.Field(
         default="limits",
-        description="Of claims that do not say: hardware gives MIG devices, limits MPS shares "
-        "too, none all there is.",
+        description="Default isolation of claims: hardware allows MIG devices, limits MPS shares "
+        "too, none any share.",
     )
 
 

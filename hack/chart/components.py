@@ -5,42 +5,44 @@ from typing import Annotated, Literal
 import pydantic
 
 from driver.api import offerings as offered
-from driver.api import workload_mix
+from driver.api import workload_mix as api_workload_mix
 from hack.chart import parts
 
 
 class PodDisruptionBudget(parts.Part):
     """Drains take one replica at a time."""
 
-    enabled: bool = pydantic.Field(default=True, description="Install it.")
+    enabled: bool = pydantic.Field(default=True, description="Create it.")
 
 
 class Web(parts.Part):
     """The page and the JSON API, for reading only."""
 
     enabled: bool = pydantic.Field(
-        default=True, description="Serve it, by default to `kubectl port-forward` alone."
+        default=True, description="Serve the page, by default only for `kubectl port-forward`."
     )
     port: Annotated[int, pydantic.Field(ge=1, le=65535)] = pydantic.Field(
-        default=8081, description="Its port in the controller's pods."
+        default=8081, description="Container port of the page."
     )
     exposed: bool = pydantic.Field(
         default=False,
-        description="Let others reach it, by a Service: readers show a token of the cluster, and "
-        "may list resourceclaims and pods in all namespaces.",
+        description="Expose the page by a Service. Readers authenticate with a bearer token whose "
+        "user may list resourceclaims and pods in all namespaces.",
     )
     service_type: Literal["ClusterIP", "NodePort", "LoadBalancer"] = pydantic.Field(
-        default="ClusterIP", description="Of that Service."
+        default="ClusterIP", description="The same field of that Service."
     )
-    service_annotations: dict[str, str] = pydantic.Field(default={}, description="Of that Service.")
+    service_annotations: dict[str, str] = pydantic.Field(
+        default={}, description="The same field of that Service."
+    )
     tls_secret_name: parts.NameOrNone = pydantic.Field(
         default="",
-        description="Secret (kubernetes.io/tls) of its certificate; empty: plain HTTP, for a proxy "
-        "that has one.",
+        description="Name of the kubernetes.io/tls Secret with its certificate. Empty: plain "
+        "HTTP, for use behind a TLS proxy.",
     )
     peers: list[parts.Free] = pydantic.Field(
         default=[],
-        description="Of its NetworkPolicy: peers that may reach it; empty: all.",
+        description="NetworkPolicy peers that may reach the page; empty: all.",
     )
 
 
@@ -48,15 +50,16 @@ class ControllerOwn(parts.Component):
     """The controller: decides which GPU each pod's claims get."""
 
     enabled: bool = pydantic.Field(
-        default=True, description="Run it; without it, kube-scheduler allocates all."
+        default=True,
+        description="Deploy the controller. Without it kube-scheduler allocates all devices.",
     )
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
-        default=2, description="Replicas, of which one leads."
+        default=2, description="Number of replicas, of which one leads."
     )
-    usual: list[workload_mix.Workload] = pydantic.Field(
+    workload_mix: list[api_workload_mix.Workload] = pydantic.Field(
         default=[],
-        description="Workloads of a UsualWorkloads document: what is usually asked, which counts "
-        "beside what claims have now; empty: a mix of whole GPUs and some parts.",
+        description="Workloads of the WorkloadMix document, which the fragmentation policy "
+        "combines with the current allocations. Empty: mostly whole GPUs and some parts.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)
@@ -69,7 +72,8 @@ class PluginOwn(parts.Component):
 
     offerings: list[offered.Rule] = pydantic.Field(
         default=[],
-        description="Rules of a NodeOfferings document: which faces which GPUs are published as.",
+        description="Rules of the NodeOfferings document: the device variants as which GPUs are "
+        "published.",
     )
 
 
@@ -77,7 +81,8 @@ class MpsOwn(parts.Component):
     """The MPS supervisor: runs the MPS daemons of each node."""
 
     enabled: bool = pydantic.Field(
-        default=True, description="Run it; without it no face for MPS is published."
+        default=True,
+        description="Deploy the MPS supervisor. Without it no MPS devices are published.",
     )
 
 
@@ -86,43 +91,51 @@ class Tls(parts.Part):
 
     mode: Literal["self", "cert-manager", "secret"] = pydantic.Field(
         default="self",
-        description="self: made and renewed by the webhook; cert-manager: by a Certificate of it; "
-        "secret: it is there.",
+        description="Source of the certificate. self: issued and renewed by the webhook; "
+        "cert-manager: by a Certificate; secret: from an existing Secret.",
     )
     secret_name: parts.NameOrNone = pydantic.Field(
-        default="", description="Secret (kubernetes.io/tls); empty: by the component's name."
+        default="",
+        description="Name of the kubernetes.io/tls Secret. Default: derived from the component's "
+        "name.",
     )
     ca_bundle: str = pydantic.Field(
-        default="", description="Of mode secret: the PEM of whoever signed the certificate."
+        default="", description="CA bundle in PEM that verifies the certificate, for mode secret."
     )
     issuer_ref: parts.Free = pydantic.Field(
-        default={}, description="Of mode cert-manager: the issuer; empty: one that signs itself."
+        default={},
+        description="cert-manager issuer, for mode cert-manager. Empty: a self-signed issuer.",
     )
 
 
 class AdmissionOwn(parts.Component):
     """The webhook: refuses what no node could prepare, converts device plugins' resources."""
 
-    enabled: bool = pydantic.Field(default=True, description="Run it; else nodes refuse later.")
+    enabled: bool = pydantic.Field(
+        default=True,
+        description="Deploy the webhook. Without it nodes reject invalid configuration later.",
+    )
     replicas: Annotated[int, pydantic.Field(ge=1, le=9)] = pydantic.Field(
-        default=2, description="Replicas, which all answer."
+        default=2, description="Number of replicas, all of which serve."
     )
     port: Annotated[int, pydantic.Field(ge=1, le=65535)] = pydantic.Field(
-        default=8443, description="Port of the webhook in its pods."
+        default=8443, description="Container port of the webhook."
     )
     tls: Tls = pydantic.Field(default=Tls(), description=parts.first_line(Tls))
     failure_policy: Literal["Ignore", "Fail"] = pydantic.Field(
-        default="Ignore", description="Of claims and classes, while it is away."
+        default="Ignore",
+        description="failurePolicy of the validating webhook for claims and classes.",
     )
     convert: Literal["auto", "on", "off"] = pydantic.Field(
         default="auto",
-        description="Convert pods that ask for nvidia.com/gpu, gpu.shared or mig-* to claims; "
-        "auto: where the controller allocates. Label ration.dev/convert=false: not that namespace.",
+        description="Convert pods that request nvidia.com/gpu, gpu.shared or mig-* to claims. "
+        "auto: if the controller allocates. The namespace label ration.dev/convert=false "
+        "disables it.",
     )
     gate: bool = pydantic.Field(
         default=True,
-        description="Gate new pods until the controller's first answer, so that kube-scheduler "
-        "tries none in vain. Label ration.dev/gate=false: not in that namespace.",
+        description="Gate new pods until the controller's first decision, to save kube-scheduler "
+        "futile attempts. The namespace label ration.dev/gate=false disables it.",
     )
     pod_disruption_budget: PodDisruptionBudget = pydantic.Field(
         default=PodDisruptionBudget(), description=parts.first_line(PodDisruptionBudget)

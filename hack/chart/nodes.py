@@ -12,24 +12,25 @@ _TAINT = r"^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z
 
 
 class NodesOwn(parts.Part):
-    """Nodes on demand: what finds no place has nodes asked for, which an autoscaler brings."""
+    """Node provisioning: requests nodes from an autoscaler for pending workloads."""
 
     enabled: bool = pydantic.Field(
         default=False,
-        description="Ask for nodes, mark those there are, and move gangs off those that go.",
+        description="Request nodes from an autoscaler, protect nodes in use from scale-down, and "
+        "move gangs off nodes that are removed.",
     )
     ttl: crd.Duration = pydantic.Field(
         default=node_shapes.NodeShapes().ttl,
         description=node_shapes.NodeShapes.model_fields["ttl"].description,
     )
-    most: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
-        default=node_shapes.NodeShapes().most,
-        description=node_shapes.NodeShapes.model_fields["most"].description,
+    max_in_flight: Annotated[int, pydantic.Field(ge=1, le=node_shapes.MOST_NODES)] = pydantic.Field(
+        default=node_shapes.NodeShapes().maxInFlight,
+        description=node_shapes.NodeShapes.model_fields["maxInFlight"].description,
     )
     shapes: list[node_shapes.NodeShape] = pydantic.Field(
         default=[],
-        description="Shapes of a NodeShapes document: the kinds of node that the autoscaler can "
-        "bring; empty: none is asked for.",
+        description="Shapes of the NodeShapes document: the node shapes that the autoscaler can "
+        "provision. Empty: no node is requested.",
     )
 
 

@@ -37,23 +37,29 @@ class Part(pydantic.BaseModel):
 class OwnImage(Part):
     """A component's image where it is not the common one."""
 
-    repository: str = pydantic.Field(default="", description="Repository; empty: the common one.")
-    tag: str = pydantic.Field(default="", description="Tag; empty: the common one.")
+    repository: str = pydantic.Field(
+        default="", description="Image repository. Default: image.repository."
+    )
+    tag: str = pydantic.Field(default="", description="Image tag. Default: image.tag.")
     digest: Annotated[str, pydantic.Field(pattern=r"^$|^sha256:[0-9a-f]{64}$")] = pydantic.Field(
-        default="", description="sha256:... in place of a tag."
+        default="", description="Image digest (sha256:...), used instead of the tag."
     )
     pull_policy: Literal["", "Always", "IfNotPresent", "Never"] = pydantic.Field(
-        default="", description="Pull policy; empty: the common one."
+        default="", description="Image pull policy. Default: image.pullPolicy."
     )
 
 
 class ServiceAccount(Part):
-    """Who a component is to the API server."""
+    """ServiceAccount of a component."""
 
-    create: bool = pydantic.Field(default=True, description="Make the account; false: it is there.")
-    name: NameOrNone = pydantic.Field(default="", description="Its name; empty: the component's.")
+    create: bool = pydantic.Field(
+        default=True, description="Create the service account; false: use an existing one."
+    )
+    name: NameOrNone = pydantic.Field(
+        default="", description="Name of the service account. Default: the component's name."
+    )
     annotations: dict[str, str] = pydantic.Field(
-        default={}, description="Annotations of the account."
+        default={}, description="Annotations of the service account."
     )
 
 
@@ -65,14 +71,12 @@ class Component(Part):
         default=ServiceAccount(), description="Its service account."
     )
     resources: Free = pydantic.Field(
-        default={}, description="Requests and limits of the container."
+        default={}, description="Resource requests and limits of the container."
     )
     node_selector: dict[str, str] = pydantic.Field(
-        default={}, description="Labels of the nodes it is on."
+        default={}, description="Node selector of its pods."
     )
-    tolerations: list[Free] = pydantic.Field(
-        default=[], description="Taints of nodes that it accepts."
-    )
+    tolerations: list[Free] = pydantic.Field(default=[], description="Tolerations of its pods.")
     affinity: Free = pydantic.Field(default={}, description="Affinity of its pods.")
     priority_class_name: str = pydantic.Field(default="", description="PriorityClass of its pods.")
     pod_annotations: dict[str, str] = pydantic.Field(
@@ -85,12 +89,15 @@ class Component(Part):
     security_context: Free = pydantic.Field(
         default={}, description="Security context of its container."
     )
-    extra_env: list[Free] = pydantic.Field(default=[], description="More of its environment.")
+    extra_env: list[Free] = pydantic.Field(
+        default=[], description="Additional environment variables."
+    )
     extra_args: list[Annotated[str, pydantic.Field(pattern="^--")]] = pydantic.Field(
-        default=[], description="More flags, after the chart's own; see the flags' reference."
+        default=[],
+        description="Additional flags, appended to the chart's; see the flags reference.",
     )
     metrics_port: Annotated[int, pydantic.Field(ge=1, le=65535)] = pydantic.Field(
-        default=8080, description="Port of /metrics, /healthz and /readyz in its pods."
+        default=8080, description="Container port of /metrics, /healthz and /readyz."
     )
 
 

@@ -33,14 +33,14 @@ class Image(parts.Part):
     """The image of every component."""
 
     repository: Annotated[str, pydantic.Field(min_length=1)] = pydantic.Field(
-        default="ration", description="Repository, with the registry's host where there is one."
+        default="ration", description="Image repository, including the registry host."
     )
-    tag: str = pydantic.Field(default="", description="Tag; empty: the chart's appVersion.")
+    tag: str = pydantic.Field(default="", description="Image tag. Default: the chart's appVersion.")
     digest: Annotated[str, pydantic.Field(pattern=r"^$|^sha256:[0-9a-f]{64}$")] = pydantic.Field(
-        default="", description="sha256:... in place of a tag."
+        default="", description="Image digest (sha256:...), used instead of the tag."
     )
     pull_policy: parts.PullPolicy = pydantic.Field(
-        default="IfNotPresent", description="When nodes pull it."
+        default="IfNotPresent", description="Image pull policy."
     )
 
 
@@ -48,31 +48,33 @@ class Common(parts.Part):
     """The values of the chart; none has to be set."""
 
     name_override: parts.NameOrNone = pydantic.Field(
-        default="", description="In place of the chart's name, in names and labels."
+        default="", description="Replaces the chart's name in names and labels."
     )
     fullname_override: parts.NameOrNone = pydantic.Field(
-        default="", description="In place of the release's and the chart's name, in names."
+        default="", description="Replaces the release's and the chart's name in names."
     )
-    common_labels: dict[str, str] = pydantic.Field(default={}, description="Labels of all objects.")
+    common_labels: dict[str, str] = pydantic.Field(
+        default={}, description="Additional labels of all objects."
+    )
     image: Image = pydantic.Field(default=Image(), description=parts.first_line(Image))
     image_pull_secrets: list[parts.Free] = pydantic.Field(
-        default=[], description="Secrets to pull images with: [{name: ...}]."
+        default=[], description="Image pull secrets: [{name: ...}]."
     )
     driver_name: Annotated[str, pydantic.Field(max_length=63, pattern=parts.DNS_SUBDOMAIN)] = (
         pydantic.Field(
             default=names.DRIVER,
-            description="Name of the DRA driver. DeviceClasses are named by it; as "
-            "gpu.nvidia.com those of whole GPUs and of MIG have NVIDIA's names.",
+            description="Name of the DRA driver, from which the names of DeviceClasses derive. "
+            "With gpu.nvidia.com the classes of whole GPUs and of MIG have NVIDIA's names.",
         )
     )
     kubelet_root: parts.HostPath = pydantic.Field(
-        default="/var/lib/kubelet", description="The kubelet's directory."
+        default="/var/lib/kubelet", description="Root directory of the kubelet."
     )
     cdi_root: parts.HostPath = pydantic.Field(
-        default="/var/run/cdi", description="A directory in which the runtime looks for CDI specs."
+        default="/var/run/cdi", description="CDI spec directory of the container runtime."
     )
     state_dir: parts.HostPath = pydantic.Field(
-        default="/var/lib/ration", description="Where a node's records are kept."
+        default="/var/lib/ration", description="Host directory of a node's records."
     )
     driver_root: parts.HostPathOrAuto = pydantic.Field(
         default=driver_search.AUTO,
@@ -81,9 +83,9 @@ class Common(parts.Part):
     )
     gpu_node_labels: list[Annotated[str, pydantic.Field(pattern=_LABEL)]] = pydantic.Field(
         default=[*gpu_nodes.LABELS],
-        description="Nodes with one of these labels, `key` or `key=value`, have the kubelet "
-        "plugin and the MPS supervisor; empty: all nodes. Where they have a nodeSelector or an "
-        "affinity, that counts alone.",
+        description="Labels, `key` or `key=value`, any of which selects nodes for the kubelet "
+        "plugin and the MPS supervisor; empty: all nodes. A nodeSelector or affinity of these "
+        "components replaces it.",
     )
 
 
@@ -114,8 +116,8 @@ _SECTIONS: parts.Fields = {
             components.ControllerOwn,
             parts.flags(
                 ControllerConfig,
-                "writers",
-                "refused_seconds",
+                "write_workers",
+                "unschedulable_timeout_seconds",
                 "starvation_seconds",
                 "starvation_without_queues",
                 "backfill_hold_seconds",
@@ -139,13 +141,13 @@ _SECTIONS: parts.Fields = {
             parts.flags(
                 PluginConfig,
                 "share_domain",
-                "beside",
-                "evict_from_broken",
+                "allow_device_plugin",
+                "evict_on_gpu_fault",
                 "reset_gpus",
                 "health_poll_seconds",
                 "rediscover_seconds",
-                "usage_seconds",
-                "nvml_patience_seconds",
+                "usage_interval_seconds",
+                "nvml_timeout_seconds",
                 "log_level",
                 xid_class=list[Annotated[str, pydantic.Field(pattern=_JUDGED)]],
                 cdi_hook=Annotated[str, pydantic.Field(pattern=_HOOK)],
@@ -159,7 +161,9 @@ _SECTIONS: parts.Fields = {
         parts.table(
             "Mps",
             components.MpsOwn,
-            parts.flags(SupervisorConfig, "look_seconds", "poll_seconds", "log_level"),
+            parts.flags(
+                SupervisorConfig, "desired_state_poll_seconds", "poll_seconds", "log_level"
+            ),
         ),
         resources=_resources("10m", "48Mi"),
         tolerations=_NODE_TOLERATIONS,
@@ -169,7 +173,7 @@ _SECTIONS: parts.Fields = {
         parts.table(
             "Admission",
             components.AdmissionOwn,
-            parts.flags(AdmissionConfig, "template_seconds", "log_level"),
+            parts.flags(AdmissionConfig, "template_ttl_seconds", "log_level"),
         ),
         resources=_resources("50m", "128Mi"),
         **_OF_DEPLOYMENTS,

@@ -9,7 +9,7 @@ import pydantic
 import yaml
 from pydantic.fields import FieldInfo
 
-from hack.chart import classes, parts, values
+from hack.chart import classes, parts, renamed, values
 
 Row = tuple[str, str, str]
 """Value, default, meaning."""
@@ -23,6 +23,7 @@ def schema() -> str:
     """values.schema.json, as Helm reads it."""
     found = without_titles(values.Values.model_json_schema(by_alias=True))
     found["properties"]["global"] = {"type": "object", "description": "Helm's own; not read."}
+    renamed.allow(found)
     document = {"$schema": "https://json-schema.org/draft/2020-12/schema", **found}
     return json.dumps(document, indent=2) + "\n"
 
@@ -111,5 +112,6 @@ def _rows(part: type[pydantic.BaseModel], given: Mapping[str, Any], prefix: str)
 FILES: Mapping[str, Callable[[], str]] = {
     "values.yaml": values_yaml,
     "values.schema.json": schema,
+    "templates/_renamed.tpl": renamed.template,
 }
 """What is generated in the chart's folder."""

@@ -137,9 +137,9 @@ def test_prepare_refuses_nothing_that_the_controller_allocated(tmp_path: Path) -
     assert min(world.given[kind] for kind in ("whole", "mig", "mps", "ts")) >= 100, world.given
     assert min(world.by_need[kind] for kind in ("mig", "mps", "ts")) >= 10, world.by_need
     wanted = {
-        "NamespacesApart",
-        "SharingDisagrees",
-        "ContainerDaemons",
+        "CrossNamespaceSharing",
+        "SharingConflict",
+        "MultipleMpsDaemons",
         "ConfigInvalid",
         "IsolationTooWeak",
     }

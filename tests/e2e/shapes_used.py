@@ -54,7 +54,7 @@ def asking(field: playground.Playground) -> list[str]:
 
 def marked(field: playground.Playground) -> list[str]:
     """The nodes with a mark of ours."""
-    ours = {names.POOL_COMPLETE, names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
+    ours = {names.POOL_COMPLETE, names.PROVISIONED_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP}
     return [
         one["metadata"]["name"]
         for one in field.kube.list(gvr.NODES).items

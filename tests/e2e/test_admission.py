@@ -58,7 +58,7 @@ def test_an_expression_that_we_do_not_provide_is_told_and_nothing_is_allocated(
         playground.a_pod("pod", claims=("later",)),
     )
     (note,) = field.told("later", "NoFit")
-    assert "SelectorUnusable" in note
+    assert "SelectorInvalid" in note
     assert "as a value" in note
     assert field.device_of("later") is None
 

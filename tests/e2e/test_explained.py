@@ -41,7 +41,7 @@ KINDS: dict[str, tuple[list[Raw], Reason, str]] = {
     ),
     "no-such-class": (
         claimed("c", deviceClassName="gold.example.com"),
-        Reason.CLASS_MISSING,
+        Reason.DEVICE_CLASS_NOT_FOUND,
         "gold.example.com",
     ),
     "no-such-product": (
@@ -61,10 +61,10 @@ KINDS: dict[str, tuple[list[Raw], Reason, str]] = {
     ),
     "too-much-cpu": (claimed("f", pod={"cpu": "4000"}), Reason.NO_FIT, "NodeFull"),
     "gated": (claimed("g", pod=NEVER), Reason.SCHEDULING_GATED, "example.com/wait"),
-    "no-claim": ([playground.a_pod("h", claims=("nowhere",))], Reason.CLAIM_MISSING, "nowhere"),
+    "no-claim": ([playground.a_pod("h", claims=("nowhere",))], Reason.CLAIM_NOT_FOUND, "nowhere"),
     "half-a-gang": (
         claimed("i"),
-        Reason.GANG_WAITS,
+        Reason.GANG_PENDING,
         "1 more of its 2",
     ),
 }

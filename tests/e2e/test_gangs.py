@@ -80,7 +80,7 @@ def test_a_gang_waits_for_its_last_pod_and_then_runs(field: playground.Playgroun
     first = tuple(f"late-{number}" for number in range(2))
     field.create(*(a_member(name, "late", 3) for name in first))
     playground.until(
-        lambda: "GangWaits: waits for 1 more of its 3 pods" in field.events(first[0]),
+        lambda: "GangPending: waits for 1 more of its 3 pods" in field.events(first[0]),
         20,
         "the gang is said to wait",
     )

@@ -122,7 +122,7 @@ def test_a_device_plugin_takes_the_gpus_and_gives_them_back(
 
     playground.until(lambda: served() == 8, WITHIN_S, "the kubelet has GPUs to give")
     playground.until(lambda: not published(kube, device_plugin), WITHIN_S, "all is withdrawn")
-    said = cluster.kubectl("get", "events", "--field-selector=reason=DevicePluginBeside")
+    said = cluster.kubectl("get", "events", "--field-selector=reason=DevicePluginPresent")
     assert "nvidia.com/gpu: 8" in said
     cluster.kubectl("delete", "daemonset", "device-plugin", "-n", "kube-system")
     playground.until(lambda: published(kube, device_plugin), WITHIN_S, "all is back")

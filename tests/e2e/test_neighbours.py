@@ -113,12 +113,12 @@ def test_beside_the_device_plugin_nothing_is_published_and_the_node_and_doctor_s
     assert beside.published(THEIRS) == []
     assert beside.allocatable(OURS) == 0
     note, *_ = playground.until(
-        lambda: beside.notes(THEIRS, "DevicePluginBeside"), SOON_S, "the event"
+        lambda: beside.notes(THEIRS, "DevicePluginPresent"), SOON_S, "the event"
     )
     assert "nvidia.com/gpu: 8" in note
     assert f"kubectl label node {THEIRS} nvidia.com/gpu.deploy.device-plugin=false" in note
     assert beside.plugins() == {THEIRS: True, OURS: True}
-    assert "slices: ok, but DevicePluginBeside: " in beside.readiness(THEIRS)
+    assert "slices: ok, but DevicePluginPresent: " in beside.readiness(THEIRS)
     told = {one["check"]: one["found"] for one in beside.doctor(THEIRS)}
     assert told["device plugin"] == (
         "a device plugin serves nvidia.com/gpu: 8: Ration publishes nothing"

@@ -28,7 +28,7 @@ EVERYTHING = (
     "--set=controller.labelNodes=true",
     "--set=controller.evictOverShare=true",
     f"--set-json=controller.nodes={json.dumps(shapes_used.ON_DEMAND)}",
-    "--set=admission.extraArgs={--template-seconds=60}",
+    "--set=admission.extraArgs={--template-ttl-seconds=60}",
 )
 SHARE = "WithinShare"
 

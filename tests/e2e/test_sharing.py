@@ -19,7 +19,7 @@ TOLD = "/var/run/kubernetes.io/dra-device-attributes/resourceclaims/*/*/*-metada
 
 @pytest.fixture(scope="module")
 def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
-    with one_gpu.a_node(cluster, kube, NODE, "--usage-seconds=2"):
+    with one_gpu.a_node(cluster, kube, NODE, "--usage-interval-seconds=2"):
         yield NODE
 
 
@@ -160,8 +160,8 @@ def test_two_clients_of_one_container_are_summed_and_reported(
         assert f"{one['pid']} (15.0 GiB)" in told
     _, reason, words = field.says("pair", "WithinShare", "False")
     assert (reason, words in told) == ("ShareExceeded", True)
-    (kept,) = field.told("pair", "ShareKept", 30)
-    assert field.says("pair", "WithinShare", "True")[1] == "ShareKept"
+    (kept,) = field.told("pair", "UsageWithinShare", 30)
+    assert field.says("pair", "WithinShare", "True")[1] == "UsageWithinShare"
     assert field.conditions("pair").keys() == {"Ready", "WithinShare"}
     assert "uses 15.0 GiB" in kept
     assert field.events("calm", "ShareExceeded") == []

@@ -62,7 +62,7 @@ def on_demand_of(*shapes: node_shapes.NodeShape) -> provisioning_settings.Provis
         node_shapes.NodeShapes(shapes=shapes),
         given["namespace"],
         given["placeholder_image"],
-        given["seen_shapes"],
+        given["observed_shapes_configmap"],
         frozenset(given["interruption_taints"]),
     )
 

@@ -73,7 +73,7 @@ class Node:
         command = [
             *(sys.executable, "-m", "driver.mps", f"--state-dir={self.own / 's'}"),
             *(f"--shm-dir={self.own / 's/shm'}", f"--driver-root={self.driver_root}"),
-            *("--look-seconds=0.02", "--poll-seconds=0.1"),
+            *("--desired-state-poll-seconds=0.02", "--poll-seconds=0.1"),
             *flags,
         ]
         with (self.own / f"log-{len(self.supervisors)}").open("wb") as log:

@@ -55,11 +55,11 @@ def shapes() -> Sequence[bytes]:
         "allocatable": {"cpu": "190", "memory": "1900Gi"},
         "cost": 8.5,
         "startup": "6m",
-        "most": 4,
+        "maxInFlight": 4,
     }
     other = {"name": "l4", "labels": {"example.com/pool": "l4"}, "gpus": 1}
     text = b"kind: NodeShapes\nttl: 20m\nshapes: [{name: a, labels: {x/y: z}, gpus: 1, cost: 2}]\n"
-    whole = _document("NodeShapes", ttl="1h30m", most=16, shapes=[one, other])
+    whole = _document("NodeShapes", ttl="1h30m", maxInFlight=16, shapes=[one, other])
     return [text, *_json(whole, {"shapes": [other]})]
 
 
@@ -68,7 +68,7 @@ def workloads() -> Sequence[bytes]:
     text = (
         b"workloads:\n- {gpus: 1, products: [NVIDIA H100 80GB HBM3], cpu: 0.5}\n- {weight: 0.5}\n"
     )
-    return [text, *_json(_document("UsualWorkloads", workloads=found))]
+    return [text, *_json(_document("WorkloadMix", workloads=found))]
 
 
 def offerings() -> Sequence[bytes]:

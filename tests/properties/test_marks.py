@@ -77,7 +77,7 @@ class Node:
     def has(self) -> dict[str, str]:
         meta = self.raw["metadata"]
         found = {**meta["labels"], **meta.get("annotations", {})}
-        known = {names.POOL_COMPLETE, names.BROUGHT_FOR, *KEEP, "other"}
+        known = {names.POOL_COMPLETE, names.PROVISIONED_FOR, *KEEP, "other"}
         return {key: value for key, value in found.items() if key in known}
 
 
@@ -107,7 +107,7 @@ def of_state(state: State, *, was_complete: bool) -> dict[str, str]:
     if state.leaving:
         return found
     if state.kept_for is not None:
-        found[names.BROUGHT_FOR] = f"{state.kept_for.demand} 2026-11-21T09:00:00Z"
+        found[names.PROVISIONED_FOR] = f"{state.kept_for.demand} 2026-11-21T09:00:00Z"
     if state.kept_for is not None or state.held:
         found = {**dict.fromkeys(KEEP, "true"), **found}
     return found

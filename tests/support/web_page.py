@@ -25,9 +25,9 @@ _REFUSALS = (
         nodes=("gpu-1",),
         fits=1,
         wanted=9,
-        devices={"CountersTaken": 5, "DeviceTainted": 2},
+        devices={"CountersExhausted": 5, "DeviceTainted": 2},
     ),
-    model.Refusal(count=1, nodes=("gpu-2",), fits=3, wanted=9, devices={"CountersTaken": 5}),
+    model.Refusal(count=1, nodes=("gpu-2",), fits=3, wanted=9, devices={"CountersExhausted": 5}),
     model.Refusal(count=1, nodes=("gpu-3",), reason="NodeCordoned", detail="cordoned"),
 )
 WAITS = model.Explanation(

@@ -70,7 +70,7 @@ def _row(shape: model.Shape, now: str) -> tuple[str, ...]:
         str(shape.gpus),
         shape.product,
         "of a live node" if shape.learned else "of its document",
-        str(shape.most),
+        str(shape.max_in_flight),
         shape.resting,
     )
 

@@ -10,7 +10,7 @@ from driver.cli import output as out
 
 DETAILS = (
     "  ration reasons\n\n"
-    "  ration reasons DeviceTaken\n\n"
+    "  ration reasons DeviceInUse\n\n"
     "Exit codes: 0 it is said; 2 there is no such reason."
 )
 
@@ -20,7 +20,8 @@ def show(
     output: out.Output = out.Format.TABLE,
 ) -> None:
     """Say what each reason in events and refusals means."""
-    result = [item for item in reasons.Reason if reason in {"", item.value}]
+    name = reasons.current_name(reason)
+    result = [item for item in reasons.Reason if name in {"", item.value}]
     if not result:
         cli_errors.stop(f"no reason {reason!r}; `ration reasons` lists them all", cli_errors.BAD)
     rows = [

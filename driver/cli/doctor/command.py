@@ -29,7 +29,7 @@ DETAILS = (
     "ok: as it should be. note: worth knowing, nothing to repair. wrong: see the fix. not seen: "
     "you lack the right, or there was no answer.\n\n"
     "  ration doctor\n\n"
-    "  ration doctor --node gpu-7 --wrong\n\n"
+    "  ration doctor --node gpu-7 --problems-only\n\n"
     "  ration doctor -o json\n\n"
     "  kubectl -n ration-system exec POD -- python -m driver.cli doctor --host --host-root /host"
     "\n\n"
@@ -56,8 +56,8 @@ def examine(  # noqa: PLR0913 - the options of a command
     driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
     kubeconfig: cluster.Kubeconfig = None,
     *,
-    wrong: Annotated[
-        bool, typer.Option("--wrong", help="leave out what is as it should be")
+    problems_only: Annotated[
+        bool, typer.Option("--problems-only", help="leave out what is as it should be")
     ] = False,
     host: _Host = False,
     host_root: _HostRoot = Path("/"),
@@ -73,7 +73,11 @@ def examine(  # noqa: PLR0913 - the options of a command
             driver_name, namespace, node, clock.SystemClock().now()
         )
         result = checks.run(seen)
-    shown = [finding for finding in result if not wrong or finding.state is not findings.State.FINE]
+    shown = [
+        finding
+        for finding in result
+        if not problems_only or finding.state is not findings.State.FINE
+    ]
     out.show_answer(build_answer(shown), output)
     raise typer.Exit(findings.exit_code(result))
 

@@ -50,10 +50,12 @@ _Cluster = Annotated[
 _Policies = Annotated[
     str, typer.Option(help="As the controller's --policies; with none, the first devices that do.")
 ]
-_UsualFile = Annotated[
+_WorkloadMixFile = Annotated[
     str | None,
     typer.Option(
-        "--usual", help="As the controller's --usual: what is usually asked.", show_default=False
+        "--workload-mix",
+        help="Path of a WorkloadMix document, as for the controller.",
+        show_default=False,
     ),
 ]
 _Namespace = Annotated[
@@ -81,7 +83,7 @@ def show(  # noqa: PLR0913 - the options of a command
     *,
     cluster: _Cluster = None,
     policies: _Policies = _DEFAULT,
-    usual: _UsualFile = None,
+    workload_mix: _WorkloadMixFile = None,
     driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
     namespace: _Namespace = "default",
     kubeconfig: Kubeconfig = None,
@@ -102,7 +104,7 @@ def show(  # noqa: PLR0913 - the options of a command
         timeline=timeline,
         convert=convert,
         kubeconfig=kubeconfig,
-        usual=usual,
+        workload_mix=workload_mix,
     )
     with cli_errors.exit_on_error():
         result = inputs.load_inputs(requested)

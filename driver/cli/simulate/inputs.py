@@ -33,7 +33,7 @@ class SimulateOptions:
     timeline: bool = False
     convert: bool = False
     kubeconfig: Path | None = None
-    usual: str | None = None
+    workload_mix: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,9 @@ def load_inputs(simulate_options: SimulateOptions) -> SimulationInputs:
         BadInput: something that was named cannot be read, or holds no pod.
         ApiError: the cluster refused, or was not reached.
     """
-    judge = ranking.parse_policies(simulate_options.policies, _usual(simulate_options.usual))
+    judge = ranking.parse_policies(
+        simulate_options.policies, _read_mix(simulate_options.workload_mix)
+    )
     deciding = settings.Settings(judge, device_filter.ControllerRules(simulate_options.driver))
     rows, documents = _of_files(simulate_options.files)
     classes = (
@@ -151,14 +153,14 @@ def _world(simulate_options: SimulateOptions) -> _World:
     return _World(seen.dump, (*problems, *unseen))
 
 
-def _usual(name: str | None) -> policy_mix.WorkloadMix:
+def _read_mix(name: str | None) -> policy_mix.WorkloadMix:
     """Read the workload mix from a file; without one return the controller's default."""
     if name is None:
         return policy_mix.DEFAULT_MIX
     path = yaml_input.display_name(name)
     document, *more = yaml_input.parse(yaml_input.read_text(name), path)
     if more or not isinstance(document, dict):
-        raise errors.BadInput(path, "is something else", "one UsualWorkloads document")
+        raise errors.BadInput(path, "is something else", "one WorkloadMix document")
     return configured_mix.build_mix(workload_mix.read(document, path))
 
 

@@ -52,16 +52,16 @@ _KINDS: Sequence[tuple[str, gvr.Resource, tuple[str, ...]]] = (
 class ReadScope:
     """Kinds to read, and their namespace ("": all).
 
-    Other namespaces are left out where the caller may not look at them. `reads` are the kinds that
-    are looked at, all where it is empty; `node` is the only node that is, "" for all. `home` is
-    where Ration is, for the ConfigMaps of nodes on demand. With `free_gpus` GPUs are called free.
+    Other namespaces are left out if the caller may not read them. `reads` are the kinds that are
+    read, all if it is empty; `node` is the only node that is read, "" for all. `ration_namespace`
+    has the ConfigMaps of provisioned nodes. With `free_gpus` GPUs are reported as free.
     """
 
     needed: frozenset[str]
     namespace: str = ""
     reads: frozenset[str] = frozenset()
     node: str = ""
-    home: str = ""
+    ration_namespace: str = ""
     free_gpus: bool = False
 
     def fields(self, kind: str) -> str:
@@ -96,7 +96,7 @@ def read_cluster(
     if SHAPES in scope.reads:
         tell("reading kinds of node")
         try:
-            result += node_shapes.list_documents(kube, scope.home)
+            result += node_shapes.list_documents(kube, scope.ration_namespace)
         except errors.Forbidden as error:
             missing.append(f"kinds of node: {error.message}")
     all_pods = not scope.namespace and not any(resource.startswith("pods:") for resource in missing)

@@ -58,7 +58,7 @@ Whence = Annotated[
         "themselves; auto: the one, else the other.",
     ),
 ]
-Home = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
+RationNamespace = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
 Port = Annotated[int, typer.Option(help="The page's port in the controller's pod.")]
 DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
 
@@ -75,7 +75,7 @@ class ReadOptions:
     dump: Dump = None
     server: Server = None
     whence: Whence = SourceKind.AUTO
-    home: Home = "ration-system"
+    ration_namespace: RationNamespace = "ration-system"
     page_port: Port = 8081
     driver_name: DriverName = names.DRIVER
 
@@ -189,7 +189,7 @@ class OpenSource:
                 read_options.namespace_of_named(),
                 wants.reads,
                 wants.node,
-                read_options.home,
+                read_options.ration_namespace,
                 wants.free_gpus,
             )
             with progress() as tell:
@@ -227,14 +227,16 @@ class OpenSource:
 
         read_options = self._asked
         kube = cluster.connect(read_options.kubeconfig).with_timeout(4.0)
-        result = kube.get(gvr.LEASES, _LEASE, read_options.home)
+        result = kube.get(gvr.LEASES, _LEASE, read_options.ration_namespace)
         # The pod's name, and what is new in every process.
         holder = str(result.get("spec", {}).get("holderIdentity") or "").rpartition("-")[0]
         if not holder:
             raise errors.Unreachable(0, cli_errors.CONTROLLER, "no controller leads")
         config = cluster.resolve_kubeconfig(read_options.kubeconfig)
         through_the_server = remote.Remote(
-            port_forward.Tunnel(config, read_options.home, holder, read_options.page_port).get
+            port_forward.Tunnel(
+                config, read_options.ration_namespace, holder, read_options.page_port
+            ).get
         )
         through_the_server.fleet()
         return through_the_server

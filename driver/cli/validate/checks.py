@@ -182,8 +182,8 @@ def _document(obj: fields.Raw) -> None:
     match obj.get("kind"):
         case "NodeOfferings":
             offerings.read(obj, "NodeOfferings")
-        case "UsualWorkloads":
-            workload_mix.read(obj, "UsualWorkloads")
+        case "WorkloadMix" | "UsualWorkloads":
+            workload_mix.read(obj, "WorkloadMix")
         case "NodeShapes":
             node_shapes.read(obj, "NodeShapes")
         case kind:

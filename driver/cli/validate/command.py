@@ -16,7 +16,7 @@ DETAILS = (
     "Looked at: our configuration in ResourceClaims, ResourceClaimTemplates and DeviceClasses, by "
     "the same code as the admission webhook; whether their selectors compile, and what they ask is "
     "weighed; what containers of Pods and of workloads cannot have together; Queues, Reservations, "
-    "NodeOfferings, UsualWorkloads and NodeShapes. No cluster is needed: DeviceClasses are those "
+    "NodeOfferings, WorkloadMix and NodeShapes. No cluster is needed: DeviceClasses are those "
     "of the files, and those that the chart installs.\n\n"
     "  ration validate -f claim.yaml\n\n"
     "  ration validate -f manifests/ -f queues.yaml -o json\n\n"

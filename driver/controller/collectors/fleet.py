@@ -13,22 +13,22 @@ MODES: Final = (FREE, KEPT, "whole", "mig", "mps", "time-slicing", TAINTED, CORD
 _KEPT: Final = {"unhealthy": TAINTED, "cordoned": CORDONED}
 GPUS: Final = Family(
     "dra_gpu_fleet_gpus",
-    "GPUs by product and by how claims have them; of those that nobody has, free ones, ones kept "
-    "for somebody (Reservations, backfill), and ones kept from new claims: tainted, as they are "
-    "ill, and cordoned. Whether nodes take pods does not count.",
+    "GPUs by product and mode. Unused GPUs are free, kept (held by a Reservation or by "
+    "backfill), tainted (unhealthy) or cordoned. Whether their node is schedulable is not "
+    "considered.",
     ("modelName", "mode"),
 )
 MEMORY: Final = Family("dra_gpu_fleet_memory_bytes", "Memory of all GPUs.", ("modelName",))
 MEMORY_FREE: Final = Family(
     "dra_gpu_fleet_memory_free_bytes",
-    "Memory of GPUs that no claim has: all of a free one, of a shared one or one in parts what is "
-    "left, of one that is kept from new claims nothing.",
+    "Memory that no claim uses: all of a free GPU, the remainder of a shared or "
+    "partitioned one, and none of a tainted or cordoned one.",
     ("modelName",),
 )
 FRAGMENTATION: Final = Family(
     "dra_gpu_fleet_fragmentation_ratio",
-    "The part of the free memory that lies on GPUs of which claims have a part, and which cannot "
-    "be given whole; 0 where no memory is free.",
+    "Fraction of the free memory that is on partly used GPUs, which cannot be allocated "
+    "whole; 0 if no memory is free.",
     ("modelName",),
 )
 FAMILIES: Final = (GPUS, MEMORY, MEMORY_FREE, FRAGMENTATION)

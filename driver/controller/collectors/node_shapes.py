@@ -8,20 +8,20 @@ from driver.runtime.metrics.families import Family, Figures
 from driver.scheduling.reports import model
 
 _OF: Final = ("shape",)
-LIVE: Final = Family("dra_gpu_nodes_live", "Nodes of the shape that are there.", _OF)
+LIVE: Final = Family("dra_gpu_nodes_live", "Existing nodes of the shape.", _OF)
 IN_FLIGHT: Final = Family(
     "dra_gpu_nodes_in_flight",
-    "Nodes of the shape that are asked for and have not published all their GPUs.",
+    "Requested nodes of the shape that have not published all their GPUs.",
     _OF,
 )
 OLDEST: Final = Family(
     "dra_gpu_nodes_oldest_in_flight_seconds",
-    "How long the oldest node of the shape is on its way; 0 where none is.",
+    "Age of the oldest node request of the shape in flight; 0 without one.",
     _OF,
 )
 RESTING: Final = Family(
     "dra_gpu_nodes_resting",
-    "1 while no node of the shape is asked for, as one did not come.",
+    "1 while no node of the shape is requested because an earlier request failed.",
     _OF,
 )
 FAMILIES: Final = (LIVE, IN_FLIGHT, OLDEST, RESTING)

@@ -19,7 +19,7 @@ from driver.scheduling.reports import model
 FLEET_S: Final = 10.0
 CACHE_AGE: Final = Family(
     "dra_gpu_controller_cache_age_seconds",
-    "Since the last word of the API server on a kind of object, while this process leads.",
+    "Seconds since an informer last heard from the API server, while this process leads.",
     ("cache",),
 )
 FAMILIES: Final = (

@@ -13,7 +13,7 @@ _WARNINGS = frozenset(
         reasons.Reason.RESERVATION_REFUSED,
         reasons.Reason.NO_NODE_SHAPE_FITS,
         reasons.Reason.NODE_NOT_ARRIVED,
-        reasons.Reason.NODE_SHAPE_CONTRADICTED,
+        reasons.Reason.NODE_SHAPE_MISMATCH,
     }
 )
 

@@ -249,7 +249,7 @@ class WritePool:
 
     def report_kept(self, claim: claims.Claim, pod: pods.Pod, message: str) -> None:
         """Report that a pod stays although it should be evicted."""
-        self._deps.reporter.warning(pod, (claim,), reasons.Reason.POD_KEPT, message)
+        self._deps.reporter.warning(pod, (claim,), reasons.Reason.EVICTION_NOT_ALLOWED, message)
 
     def _submit(self, claim: claims.Claim, act: Callable[[claims.Claim], None]) -> None:
         self._deps.pool.submit(self._attempt, claim, act)

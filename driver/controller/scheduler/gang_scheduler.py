@@ -141,7 +141,9 @@ class GangScheduler:
             self._release(gang.key, why)
             for seat in answer.members:
                 pod, open_claims = seat.workload.pod, seat.workload.open_claims
-                self._results.report_pending(pod, open_claims, reasons.Reason.QUEUE_LIMIT, why)
+                self._results.report_pending(
+                    pod, open_claims, reasons.Reason.QUEUE_LIMIT_EXCEEDED, why
+                )
             return False
         self._context.memory.waiting.pop(candidate.item, None)
         for seat in answer.members:
@@ -266,7 +268,7 @@ class GangScheduler:
             return _STEADY_S - (now - since)
         for entry in members:
             self._results.report_pending(
-                entry.pod, entry.open_claims, reasons.Reason.GANG_WAITS, why
+                entry.pod, entry.open_claims, reasons.Reason.GANG_PENDING, why
             )
         return None
 

@@ -157,7 +157,7 @@ class PodScheduler:
         why = vet(pick.result for pick in answer.assignments)
         if why:
             self._results.report_pending(
-                workload.pod, workload.open_claims, reasons.Reason.QUEUE_LIMIT, why
+                workload.pod, workload.open_claims, reasons.Reason.QUEUE_LIMIT_EXCEEDED, why
             )
             return False
         self._context.memory.waiting.pop(candidate.item, None)

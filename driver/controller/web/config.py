@@ -15,20 +15,24 @@ class PageSettings(settings.ClusterSettings):
 
     web_address: str = pydantic.Field(
         default="127.0.0.1:8081",
-        description="address:port of the page and the JSON API; empty: none. On a loopback address "
-        "nobody is asked who they are: `kubectl port-forward` leads there, whose right is the "
-        "guard.",
+        description="Listen address (address:port) of the web page and the JSON API; empty "
+        "disables both. A loopback address needs no authentication: access is by `kubectl "
+        "port-forward` and its RBAC.",
     )
     web_auth: Literal["none", "token"] = pydantic.Field(
         default="none",
-        description="`token`: readers show a token of the cluster, and may list resourceclaims and "
-        "pods in all namespaces; needed beyond loopback addresses.",
+        description="Authentication of readers. `token`: a Kubernetes bearer token whose user may "
+        "list resourceclaims and pods in all namespaces; required for other than loopback "
+        "addresses.",
     )
     web_tls_cert_file: Path | None = pydantic.Field(
         default=None,
-        description="The page's certificate, with its chain, in PEM; none: plain HTTP.",
+        description="Path of the page's serving certificate and its chain, PEM. Default: plain "
+        "HTTP.",
     )
-    web_tls_key_file: Path | None = pydantic.Field(default=None, description="Its key, in PEM.")
+    web_tls_key_file: Path | None = pydantic.Field(
+        default=None, description="Path of the private key of the serving certificate, PEM."
+    )
 
     @pydantic.field_validator("web_address")
     @classmethod

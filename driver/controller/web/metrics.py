@@ -15,7 +15,7 @@ class Metrics:
     def __init__(self, registry: prometheus.CollectorRegistry) -> None:
         requests = prometheus.Counter(
             "dra_gpu_page_requests",
-            "Requests of the page and the JSON API by what was asked for and class of code.",
+            "Requests to the page and the JSON API by route and class of status code.",
             ["route", "code"],
             registry=registry,
         )

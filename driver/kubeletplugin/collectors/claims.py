@@ -30,46 +30,47 @@ INFO: Final = Family(
     (*LABELS, "mode"),
 )
 MEMORY: Final = Family(
-    "dra_gpu_claim_memory_allocated_bytes", "Memory of the device that the claim was given.", LABELS
+    "dra_gpu_claim_memory_allocated_bytes", "Memory of the device allocated to the claim.", LABELS
 )
 COMPUTE: Final = Family(
     "dra_gpu_claim_compute_allocated_ratio",
-    "Compute that the claim was given, as a part of the GPU's.",
+    "Fraction of the GPU's compute allocated to the claim.",
     LABELS,
 )
 PART: Final = Family(
     "dra_gpu_claim_allocated_ratio",
-    "The part of the GPU that the claim was given: of memory or compute, whichever is more.",
+    "Fraction of the GPU allocated to the claim: of memory or compute, whichever is larger.",
     LABELS,
 )
 LIMIT: Final = Family(
     "dra_gpu_claim_memory_limit_bytes",
-    "Memory that the claim's processes cannot exceed, by the GPU, MIG or MPS; time-slicing holds "
-    "nobody to what was given, and has none.",
+    "Memory limit that the GPU, MIG or MPS enforces for the claim's processes; absent for "
+    "time-slicing, which enforces none.",
     LABELS,
 )
 USED: Final = Family(
     "dra_gpu_claim_memory_used_bytes",
-    "Memory that the claim's processes use, as far as the GPU tells.",
+    "Memory used by the claim's processes, as reported by the GPU.",
     LABELS,
 )
 BUSY: Final = Family(
     "dra_gpu_claim_utilization_ratio",
-    "The part of the GPU's multiprocessors that the claim's processes kept busy at the last look; "
-    "none of MIG devices, of which NVML does not tell, and none while a process is nobody's.",
+    "Fraction of the GPU's multiprocessors that the claim's processes kept busy in the "
+    "last interval. Absent for MIG devices, which NVML does not report, and while a "
+    "process belongs to no known claim.",
     LABELS,
 )
 POWER: Final = Family(
     "dra_gpu_claim_power_watts",
-    "The GPU's power that is put down to the claim: all of a GPU that it has alone, else the "
-    "claim's part of the utilization of all claims there, or while none works, of the compute "
-    "that they were given. None where utilization is not known, as of MIG devices.",
+    "GPU power attributed to the claim: all of an exclusive GPU; otherwise in proportion "
+    "to the utilization of all claims there, or to their allocated compute while none is "
+    "active. Absent if utilization is unknown, as for MIG devices.",
     LABELS,
 )
 PREPARED: Final = Family("dra_gpu_plugin_claims", "Prepared claims, by mode.", ("mode",))
 OMITTED: Final = Family(
     "dra_gpu_plugin_claim_devices_left_out",
-    f"Devices of claims without series of their own, because there are more than {MAX_DEVICES}.",
+    f"Devices of claims without series of their own, because of the limit of {MAX_DEVICES}.",
 )
 FAMILIES: Final = (INFO, MEMORY, COMPUTE, PART, LIMIT, USED, BUSY, POWER, PREPARED, OMITTED)
 UseKey = tuple[ids.ClaimUid, str]

@@ -11,8 +11,8 @@ from driver.runtime.metrics.families import Family, Figures
 
 INFO: Final = Family(
     "dra_gpu_info",
-    "1 for each GPU of the node that is known, readable now or not. UUID, gpu, device, pci_bus_id "
-    "and modelName are as dcgm-exporter writes them; the device is the GPU's whole face.",
+    "1 for each known GPU of the node, readable or not. UUID, gpu, device, pci_bus_id and "
+    "modelName are as dcgm-exporter writes them; the device is that of the whole GPU.",
     (
         "UUID",
         "gpu",
@@ -27,50 +27,50 @@ INFO: Final = Family(
 )
 HEALTHY: Final = Family(
     "dra_gpu_healthy",
-    "1 while no taint of its health or quarantine keeps new claims from the GPU or a part of it.",
+    "1 while no health or quarantine taint excludes the GPU or a part of it from new claims.",
     ("UUID",),
 )
 AILMENT: Final = Family(
     "dra_gpu_ailment",
-    "1 while the GPU has the taint of that key, of whatever effect.",
+    "1 while the GPU has a taint with this key, whatever its effect.",
     ("UUID", "key"),
 )
 MEMORY: Final = Family(
-    "dra_gpu_memory_capacity_bytes", "Memory of the GPU; none where it does not tell.", ("UUID",)
+    "dra_gpu_memory_capacity_bytes", "Memory of the GPU; absent if it is not reported.", ("UUID",)
 )
 COMPUTE: Final = Family(
     "dra_gpu_compute_capacity_ratio",
-    "Compute of the GPU in GPUs: 1, or 0 while it cannot be read.",
+    "Compute of the GPU in GPUs: 1, or 0 while it is unreadable.",
     ("UUID",),
 )
 SHARES: Final = Family(
     "dra_gpu_shares_capacity",
-    "Shares that the GPU is offered in; 0 where it is not shared so.",
+    "Shares that the GPU is published as; 0 if it is not shared in this mode.",
     ("UUID", "mode"),
 )
 MEMORY_GIVEN: Final = Family(
     "dra_gpu_memory_allocated_bytes",
-    "Memory of the GPU that prepared claims were given, by mode.",
+    "Memory of the GPU allocated to prepared claims, by mode.",
     ("UUID", "mode"),
 )
 COMPUTE_GIVEN: Final = Family(
     "dra_gpu_compute_allocated_ratio",
-    "Compute of the GPU, 1 is all of it, that prepared claims were given, by mode.",
+    "Compute of the GPU allocated to prepared claims, by mode; 1 is all of it.",
     ("UUID", "mode"),
 )
 SHARES_GIVEN: Final = Family(
     "dra_gpu_shares_allocated",
-    "Devices of prepared claims on the GPU, by mode: the GPU itself, MIG instances, shares.",
+    "Devices of prepared claims on the GPU, by mode: the whole GPU, MIG instances, shares.",
     ("UUID", "mode"),
 )
 INSTANCES: Final = Family(
     "dra_gpu_mig_instances",
-    "MIG instances that lie on the GPU, made for claims (ration) or by somebody else (other).",
+    "MIG instances on the GPU, created for claims (ration) or by another agent (other).",
     ("UUID", "owner"),
 )
 POWER: Final = Family(
     "dra_gpu_power_watts",
-    "What the GPU draws, read while a claim has it or a part of it.",
+    "Power draw of the GPU, read while a claim uses it or a part of it.",
     ("UUID",),
 )
 FAMILIES: Final = (

@@ -7,18 +7,16 @@ from driver import ids
 from driver.kubeletplugin.records import checkpoint
 from driver.runtime.metrics.families import Family, Figures
 
-COUNT: Final = Family(
-    "dra_gpu_plugin_records", "Records of claims on the node, by state.", ("state",)
-)
+COUNT: Final = Family("dra_gpu_plugin_records", "Claim records on the node, by state.", ("state",))
 AGE: Final = Family(
     "dra_gpu_plugin_oldest_record_age_seconds",
-    "Since the oldest record of the state was written; 0 without one. A started one that is old is "
-    "a Prepare or Unprepare that does not end.",
+    "Age of the oldest record in the state; 0 without one. An old started record is a "
+    "Prepare or Unprepare that does not end.",
     ("state",),
 )
 READABLE: Final = Family(
     "dra_gpu_plugin_records_readable",
-    "0 while the records cannot be read: then no claim has series.",
+    "0 while the claim records are unreadable; no claim has series then.",
 )
 FAMILIES: Final = (COUNT, AGE, READABLE)
 

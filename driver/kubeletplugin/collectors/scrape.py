@@ -19,7 +19,7 @@ from driver.runtime.metrics.families import Family, Figures
 _log = structlog.get_logger(__name__)
 LAG: Final = Family(
     "dra_gpu_plugin_publish_lag_seconds",
-    "Since the slices that are wanted and those that are stored differ; 0 while they do not.",
+    "Time for which desired and stored ResourceSlices have differed; 0 while they are equal.",
 )
 FAMILIES: Final = (*gpus.FAMILIES, *claims.FAMILIES, *records.FAMILIES, LAG)
 

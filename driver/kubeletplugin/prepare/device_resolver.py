@@ -112,7 +112,7 @@ class DeviceResolver:
         match face:
             case faces.MonitorFace() if not result.admin_access:
                 text = f"{face.name} is for requests with adminAccess: true"
-                return ports.Refused(reasons.Reason.ADMIN_ONLY, text, permanent=True)
+                return ports.Refused(reasons.Reason.ADMIN_ACCESS_REQUIRED, text, permanent=True)
             case faces.MigFace(instance=None):
                 return self._refuse_instance(face, result)
             case _:

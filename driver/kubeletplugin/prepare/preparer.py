@@ -193,7 +193,7 @@ class Preparer:
             consumer.is_hold for consumer in claim.consumers
         ):
             text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
-            return _refuse(reasons.Reason.CLAIM_LET_GO, text)
+            return _refuse(reasons.Reason.CLAIM_ALREADY_UNPREPARED, text)
         if claim.allocation is None:
             return _refuse(
                 reasons.Reason.CLAIM_NOT_ALLOCATED, f"claim {claim.key} has no allocation"

@@ -5,15 +5,12 @@ Conflicts are re-evaluated on every publish; nothing notifies us when they end.
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final, Literal
 
 from driver import names, reasons
 from driver.kubeletplugin.publish import pool_builder
 from driver.resources import fields, foreign_agents
 from driver.resources.core import nodes
 
-NOBODY: Final = "nobody"
-DEVICE_PLUGIN: Final = "device-plugin"
 _SHOWN = 3
 
 
@@ -25,11 +22,11 @@ def _none() -> tuple[str, ...]:
 class ConflictDetector:
     """`foreign_sockets`: sockets of other plugins registered under our name; raises NodeFault.
 
-    `beside`: the agents that may serve GPUs of the node as well.
+    `allow_device_plugin`: a device plugin may serve other GPUs of the node.
     """
 
     driver: str = names.DRIVER
-    beside: Literal["nobody", "device-plugin"] = NOBODY
+    allow_device_plugin: bool = False
     foreign_sockets: Callable[[], tuple[str, ...]] = _none
 
     def check_name(self, stored: Iterable[fields.Raw]) -> pool_builder.Problem | None:
@@ -41,7 +38,7 @@ class ConflictDetector:
         if not plugins and not slices:
             return None
         return pool_builder.Problem(
-            reasons.Reason.OTHER_DRIVER, _name_message(self.driver, plugins, slices)
+            reasons.Reason.DRIVER_NAME_CONFLICT, _name_message(self.driver, plugins, slices)
         )
 
     def node_conflicts(self, node: nodes.Node) -> tuple[pool_builder.Problem, ...]:
@@ -49,9 +46,9 @@ class ConflictDetector:
         served = foreign_agents.device_plugin(node.allocatable)
         state = foreign_agents.mig_state(node.labels)
         problems = []
-        if served and self.beside != DEVICE_PLUGIN:
+        if served and not self.allow_device_plugin:
             problem = pool_builder.Problem(
-                reasons.Reason.DEVICE_PLUGIN_BESIDE, _device_plugin_message(node.name, served)
+                reasons.Reason.DEVICE_PLUGIN_PRESENT, _device_plugin_message(node.name, served)
             )
             problems.append(problem)
         if state:
@@ -83,7 +80,7 @@ def _device_plugin_message(node: str, served: Mapping[str, int]) -> str:
         f"a device plugin serves GPUs of this node ({counts}). None is published, or they would be "
         "given out twice; take the device plugin off the node (GPU Operator: kubectl label node "
         f"{node} nvidia.com/gpu.deploy.device-plugin=false --overwrite). Where it serves other "
-        "GPUs than Ration: --beside=device-plugin"
+        "GPUs than Ration: --allow-device-plugin"
     )
 
 

@@ -327,7 +327,7 @@ class Publisher:
     def _sharing_problems(self) -> tuple[pool_builder.Problem, ...]:
         if self._missing_feature is None:
             return ()
-        return (pool_builder.Problem(reasons.Reason.SHARING_OFF, self._missing_feature),)
+        return (pool_builder.Problem(reasons.Reason.SHARING_DISABLED, self._missing_feature),)
 
     def _read_node(self) -> nodes.Node:
         """Read the Node, whose label names the allocator, and the server's version."""

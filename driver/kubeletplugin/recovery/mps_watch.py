@@ -73,7 +73,7 @@ class MpsWatch:
         if waiting and waiting != previous:
             for ref in refs:
                 text = f"MPS daemon of {key}: {waiting}"
-                self._reporter.warn_claim(ref, reasons.Reason.MPS_CLIENT_WAITS, text)
+                self._reporter.warn_claim(ref, reasons.Reason.MPS_CLIENT_BLOCKED, text)
 
     def _report_state(
         self, key: str, status: mps_files.Status, refs: Sequence[ports.ClaimRef]

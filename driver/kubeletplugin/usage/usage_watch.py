@@ -132,7 +132,7 @@ class UsageWatch:
             self._deps.reporter.warn_claim(use.claim, reasons.Reason.SHARE_EXCEEDED, text)
         elif change is usage.UsageChange.ENDED:
             text = messages.usage_message(use)
-            self._deps.reporter.notify_claim(use.claim, reasons.Reason.SHARE_KEPT, text)
+            self._deps.reporter.notify_claim(use.claim, reasons.Reason.USAGE_WITHIN_SHARE, text)
 
     def _report_condition(self, ref: ports.ClaimRef, keys: list[usage.UseKey]) -> None:
         """Set the claim's condition; also initially, as one of an earlier run may remain."""
@@ -144,7 +144,7 @@ class UsageWatch:
         if self._reported.get(ref.uid) is holds:
             return
         self._reported[ref.uid] = holds
-        reason = reasons.Reason.SHARE_KEPT if holds else reasons.Reason.SHARE_EXCEEDED
+        reason = reasons.Reason.USAGE_WITHIN_SHARE if holds else reasons.Reason.SHARE_EXCEEDED
         text = "; ".join(messages.usage_message(use) for use in uses if holds or use.key in over)
         update = ports.ConditionUpdate(names.CONDITION_WITHIN_SHARE, holds, reason, text)
         self._deps.conditions.set_condition(ref, update)

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from driver import ids, names
 from driver.resources import fields, quantities
 
-MARKS = (names.BROUGHT_FOR, names.KARPENTER_KEEP, names.AUTOSCALER_KEEP)
+MARKS = (
+    names.PROVISIONED_FOR,
+    names.FORMER_PROVISIONED_FOR,
+    names.KARPENTER_KEEP,
+    names.AUTOSCALER_KEEP,
+)
 """Annotations by which a node is kept: the controller's, or somebody else's."""
 
 BLOCKING = frozenset({"NoSchedule", "NoExecute"})
@@ -59,7 +64,8 @@ class Node:
     @property
     def provisioned_for(self) -> str:
         """Demand in the node's annotation; "" without one."""
-        return self.marks.get(names.BROUGHT_FOR, "")
+        present = self.marks.get(names.PROVISIONED_FOR, "")
+        return present or self.marks.get(names.FORMER_PROVISIONED_FOR, "")
 
 
 def parse(obj: fields.Raw) -> Node:

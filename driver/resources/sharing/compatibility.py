@@ -112,13 +112,13 @@ def find_conflict(mine: SharingTerms, other: SharingTerms) -> Conflict | None:
         return Conflict(reasons.Reason.DEVICE_OVERLAP, text)
     if mine.namespace != other.namespace and not (mine.cross_namespace and other.cross_namespace):
         text = "that is of another namespace, and not both their classes let namespaces share"
-        return Conflict(reasons.Reason.NAMESPACES_APART, text)
+        return Conflict(reasons.Reason.CROSS_NAMESPACE_SHARING, text)
     if mine.interval != other.interval:
         text = f"its time slice is {other.interval}, and {mine.interval} is asked"
-        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+        return Conflict(reasons.Reason.SHARING_CONFLICT, text)
     if mine.multi_user != other.multi_user:
         text = f"its daemon has multiUser: {str(other.multi_user).lower()}"
-        return Conflict(reasons.Reason.SHARING_DISAGREES, text)
+        return Conflict(reasons.Reason.SHARING_CONFLICT, text)
     return None
 
 

@@ -172,7 +172,7 @@ def _add_if_free(
             options.indexes.append(index)
         return
     consumption, shortage = _consumption(subrequest, device, used=True)
-    reason = reason or shortage or (reasons.Reason.DEVICE_TAKEN if allocated else None)
+    reason = reason or shortage or (reasons.Reason.DEVICE_IN_USE if allocated else None)
     if reason is not None:
         options.rejections[reason] += 1
         return
@@ -199,7 +199,7 @@ def _add_required(
         return
     allocated = _is_allocated(device) and not subrequest.request.admin_access
     reason = rejection(subrequest, device, device_filter) or (
-        reasons.Reason.DEVICE_TAKEN if allocated else None
+        reasons.Reason.DEVICE_IN_USE if allocated else None
     )
     options.indexes.append(index)
     options.consumption[index] = consumption
@@ -213,7 +213,7 @@ def rejection(
 ) -> reasons.Reason | None:
     """Return why a subrequest may not have a device, whatever is left of it; None if it may."""
     if device.device.unsupported or device.slice.unsupported:
-        return reasons.Reason.DEVICE_BEYOND
+        return reasons.Reason.UNSUPPORTED_DEVICE_FIELDS
     keys = _untolerated_taints(subrequest, device.device, device_filter.ignored_taints)
     if keys:
         cordoned = keys == {names.CORDONED_TAINT}
@@ -254,7 +254,7 @@ def _consumption(
     if not request.minimums and not device.allow_multiple:
         return {}, None
     if any(name not in device.capacity for name in request.minimums):
-        return {}, reasons.Reason.CAPACITY_SHORT
+        return {}, reasons.Reason.INSUFFICIENT_CAPACITY
     consumption: dict[str, quantities.Quantity] = {}
     for name, capacity in device.capacity.items():
         amount = capacities.consumed_capacity(capacity, request.minimums.get(name))
@@ -263,7 +263,7 @@ def _consumption(
             or amount.nanos < 0
             or _available(node_device, name, used=used) < amount.nanos
         ):
-            return {}, reasons.Reason.CAPACITY_SHORT
+            return {}, reasons.Reason.INSUFFICIENT_CAPACITY
         consumption[name] = amount
     return (consumption if device.allow_multiple else {}), None
 

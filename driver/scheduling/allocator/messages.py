@@ -42,7 +42,7 @@ def unschedulable(result: allocator_types.Unschedulable) -> str:
 
 
 def unschedulable_on_node(result: allocator_types.Unschedulable) -> str:
-    """Return the message for a single node: `0 of 1 devices fit, 1 lacking (1 DeviceTaken)`."""
+    """Return the message for a single node: `0 of 1 devices fit, 1 lacking (1 DeviceInUse)`."""
     if result.blocker is not None or not result.rejections:
         return unschedulable(result)
     return "; ".join(map(node_rejection, result.rejections))
@@ -63,7 +63,7 @@ def node_rejection(rejection: allocator_types.NodeRejection) -> str:
     counted = _reason_counts(rejection.device_reasons)
     if rejection.budget_exceeded:
         why = "the search for a combination took too many steps"
-        return f"{reasons.Reason.SEARCH_GIVEN_UP} ({why}): {text}{counted}"
+        return f"{reasons.Reason.SEARCH_BUDGET_EXCEEDED} ({why}): {text}{counted}"
     if not lacking:
         return f"{text}, and no combination of them does{counted}"
     return f"{text}, {lacking} lacking{counted}"

@@ -130,13 +130,13 @@ def resolve_subrequest(
     device_class = view.classes.get(subrequest.device_class)
     if device_class is None:
         text = f"request {subrequest.name} names class {subrequest.device_class}"
-        return unschedulable_claim(reasons.Reason.CLASS_MISSING, claim, text)
+        return unschedulable_claim(reasons.Reason.DEVICE_CLASS_NOT_FOUND, claim, text)
     compiled: list[selector_match.Matcher] = []
     for expression in (*device_class.selectors, *subrequest.selectors):
         matcher = selector_match.get_matcher(expression)
         if isinstance(matcher, cel.UnusableSelector):
             text = f"request {subrequest.name}: {matcher.why} in `{expression}`"
-            return unschedulable_claim(reasons.Reason.SELECTOR_UNUSABLE, claim, text)
+            return unschedulable_claim(reasons.Reason.SELECTOR_INVALID, claim, text)
         compiled.append(matcher)
     return SubRequest(subrequest, tuple(compiled))
 

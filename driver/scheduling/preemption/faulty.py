@@ -34,7 +34,11 @@ class Fault:
     @property
     def kept_reason(self) -> reasons.Reason:
         """Reason reported on pods that are not evicted."""
-        return reasons.Reason.NODE_INTERRUPTED if self.is_interrupted else reasons.Reason.FAULT_KEPT
+        return (
+            reasons.Reason.NODE_INTERRUPTED
+            if self.is_interrupted
+            else reasons.Reason.FAULT_EVICTION_NOT_ALLOWED
+        )
 
 
 def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Fault]:

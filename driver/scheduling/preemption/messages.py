@@ -53,7 +53,7 @@ def victim_message(
 
 
 def no_plan_message(no_plan: preemption_types.NoPlan) -> str:
-    """`Nobody can be evicted for it: of 12 pods and gangs 8 PriorityNotLower, 4 NotMadeAgain`."""
+    """`Nobody can be evicted for it: of 12 pods and gangs 8 PriorityNotLower, 4 NoController`."""
     match no_plan.reason:
         case preemption_types.NoPlanReason.NEVER:
             return "Nobody is evicted for it: its preemptionPolicy is Never"

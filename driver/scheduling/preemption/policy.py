@@ -275,9 +275,9 @@ class PreemptionPolicy:
     ) -> Iterator[_Ineligibility]:
         """Yield reasons in reporting order."""
         if pod.deleting or pod.finished:
-            yield reasons.Reason.GOING_ALREADY, f"pod {pod.key}"
+            yield reasons.Reason.TERMINATING, f"pod {pod.key}"
         if holders.returns_to_node(pod) or (pod.owner is None and not pod.preemptible):
-            yield reasons.Reason.NOT_MADE_AGAIN, f"pod {pod.key}"
+            yield reasons.Reason.NO_CONTROLLER, f"pod {pod.key}"
         if not queue.preemptible:
             yield reasons.Reason.QUEUE_NOT_PREEMPTIBLE, f"queue {queue.name}"
         yield from self._queue_ineligibilities(victim, queue)
@@ -285,7 +285,7 @@ class PreemptionPolicy:
         ran = 0.0 if started is None else self._now - started
         if ran < queue.min_run_s:
             text = f"pod {pod.key} ran {max(int(ran), 0)} s of {queue.min_run_s:g}"
-            yield reasons.Reason.RAN_TOO_SHORTLY, text
+            yield reasons.Reason.MIN_RUNTIME_NOT_REACHED, text
         budgets = self._budgets.pod_budgets(pod)
         if len(budgets) > 1:
             text = " and ".join(budget.key for budget in budgets)

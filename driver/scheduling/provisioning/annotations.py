@@ -91,7 +91,7 @@ def _annotations(
     """Return no keep annotations for a node to be removed: its autoscaler drains it at once."""
     if node.leaving:
         return _EMPTY
-    annotations = {names.BROUGHT_FOR: kept_for.render()} if kept_for is not None else {}
+    annotations = {names.PROVISIONED_FOR: kept_for.render()} if kept_for is not None else {}
     if annotations or _is_held(view, node):
         annotations |= dict.fromkeys(_KEEP_ANNOTATIONS, _TRUE)
     return annotations

@@ -93,7 +93,7 @@ def from_document(shape: node_shapes.NodeShape, driver: str) -> NodeTemplate:
         resource_slices=_document_slices(shape, driver),
         cost=shape.price,
         startup_s=crd.seconds(shape.startup),
-        max_in_flight=shape.most,
+        max_in_flight=shape.maxInFlight,
     )
 
 

@@ -1,6 +1,6 @@
-"""Demand that a node was provisioned for: the annotation `ration.dev/brought-for`. Pure.
+"""Demand that a node was provisioned for: the annotation `ration.dev/provisioned-for`. Pure.
 
-ration.dev/brought-for: gang/team/train 2026-11-22T09:30:00Z
+ration.dev/provisioned-for: gang/team/train 2026-11-22T09:30:00Z
 """
 
 import datetime as dt

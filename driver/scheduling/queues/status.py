@@ -80,14 +80,14 @@ def _amount_fields(status: status_types.QueueStatus, now: dt.datetime) -> Raw:
 def _accepted(fault: trees.QueueFault | None) -> Raw:
     if fault is None:
         return _condition(ACCEPTED, reasons.Reason.QUEUE_ACCEPTED, "the queue counts", holds=True)
-    return _condition(ACCEPTED, reasons.Reason.QUEUE_REFUSED, str(fault), holds=False)
+    return _condition(ACCEPTED, reasons.Reason.QUEUE_INVALID, str(fault), holds=False)
 
 
 def _borrowing(status: status_types.QueueStatus) -> Raw:
     deserved = queue_format.gpus(round(status.deserved_share * status.fleet_gpus))
     if status.borrowed:
         message = f"{queue_format.gpus(status.borrowed)} GPUs beyond the {deserved} deserved"
-        return _condition(BORROWING, reasons.Reason.QUEUE_BORROWS, message, holds=True)
+        return _condition(BORROWING, reasons.Reason.QUEUE_BORROWING, message, holds=True)
     message = f"no more than the {deserved} GPUs deserved"
     return _condition(BORROWING, reasons.Reason.QUEUE_WITHIN_DESERVED, message, holds=False)
 

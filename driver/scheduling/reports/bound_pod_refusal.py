@@ -98,7 +98,9 @@ def managed_claims(
 
 
 def _bound_away(pod: pods.Pod, detail: str) -> Refusal:
-    return _blocked(reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, detail))
+    return _blocked(
+        reasons.Reason.POD_BOUND_TO_OTHER_NODE, bound_pods.bound_pod_message(pod, detail)
+    )
 
 
 def _blocked(reason: reasons.Reason, detail: str) -> Refusal:

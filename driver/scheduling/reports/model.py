@@ -401,7 +401,7 @@ class Shape(Document):
     gpus: int = 0
     product: str = ""
     cost: float = 0.0
-    most: int = 0
+    max_in_flight: int = 0
     startup_seconds: float = 0.0
     measured: bool = False
     learned: bool = False

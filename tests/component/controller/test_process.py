@@ -38,13 +38,15 @@ def test_an_invalid_workload_mix_stops_the_controller_and_names_the_field(
     api: api_server.ApiServer, controllers: list[Process], tmp_path: Path
 ) -> None:
     told = {
-        "workloads: [{gpus: 8}, {face: mps}]": "usual.yaml.workloads.1: face mps has no size",
-        "workloads: 8": "usual.yaml.workloads: Input should be a valid tuple",
-        "- gpus: 8": f"{tmp_path / 'usual.yaml'}: is list; expected a YAML mapping",
+        "workloads: [{gpus: 8}, {face: mps}]": "workloads.1: face mps has no size",
+        "workloads: 8": "workload-mix.yaml.workloads: Input should be a valid tuple",
+        "- gpus: 8": f"{tmp_path / 'workload-mix.yaml'}: is list; expected a YAML mapping",
     }
     for text, words in told.items():
-        (tmp_path / "usual.yaml").write_text(text)
-        process = start(controllers, api, tmp_path, f"--usual={tmp_path / 'usual.yaml'}")
+        (tmp_path / "workload-mix.yaml").write_text(text)
+        process = start(
+            controllers, api, tmp_path, f"--workload-mix={tmp_path / 'workload-mix.yaml'}"
+        )
         assert process.wait(timeout=25) == 1
         assert words in (tmp_path / f"log-{len(controllers) - 1}").read_text()
 

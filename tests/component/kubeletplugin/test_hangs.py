@@ -159,7 +159,7 @@ def world(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[World]:
-    monkeypatch.setenv("RATION_NVML_PATIENCE_SECONDS", str(PATIENCE_S))
+    monkeypatch.setenv("RATION_NVML_TIMEOUT_SECONDS", str(PATIENCE_S))
     monkeypatch.setenv("RATION_HEALTH_POLL_SECONDS", str(POLL_S))
     api.put(gvr.NODES, {"metadata": {"name": NODE, "uid": "node-uid"}})
     with battering.battered(kube, api.kubeconfig(tmp_path), NODE) as node:

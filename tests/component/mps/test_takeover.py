@@ -162,7 +162,7 @@ POINTS: dict[str, Callable[[mpsnode.Node], bool]] = {
 def test_killed_at_any_point_of_a_start_one_daemon_comes_of_it(alone: mpsnode.Node) -> None:
     for reached in POINTS.values():
         alone.slow("mps_daemon", 100)
-        first = alone.supervise("--look-seconds=0.001")
+        first = alone.supervise("--desired-state-poll-seconds=0.001")
         digest = alone.want(0)
         waiting.until(partial(reached, alone), 20)
         killed(first)

@@ -69,7 +69,7 @@ def test_switched_on_the_controller_has_its_own_defaults() -> None:
     given, document = expected(*rendered.setting(ON))
     usual = ControllerConfig.read([])
     assert given.placeholder_image == usual.placeholder_image
-    assert given.seen_shapes == usual.seen_shapes == SEEN
+    assert given.observed_shapes_configmap == usual.observed_shapes_configmap == SEEN
     assert given.interruption_taints == usual.interruption_taints
     assert document == node_shapes.NodeShapes()
 
@@ -77,9 +77,9 @@ def test_switched_on_the_controller_has_its_own_defaults() -> None:
 def test_the_controller_reads_the_shapes_of_the_values() -> None:
     given, document = expected(EVERYTHING)
     assert given.placeholder_image == "registry.example.com/pause:3"
-    assert given.seen_shapes == "gpus-controller-node-shapes-seen"
+    assert given.observed_shapes_configmap == "gpus-controller-node-shapes-seen"
     assert given.interruption_taints == ("example.com/spot",)
-    assert (document.ttl, document.most) == ("30m", 4)
+    assert (document.ttl, document.maxInFlight) == ("30m", 4)
     (one,) = document.shapes
     assert (one.name, one.gpus, one.allocatable["cpu"], one.cost) == ("h100-8", 8, "190", 12.5)
     assert one.taints == (node_shapes.Taint(key="nvidia.com/gpu", effect="NoSchedule"),)
@@ -92,9 +92,9 @@ def test_no_taint_announces_anything_where_there_are_to_be_none() -> None:
 
 def test_changed_shapes_replace_the_controllers_pods() -> None:
     def sums(most: int) -> str:
-        metadata = workload(installed(f"controller.nodes.most={most}"), "controller")["spec"][
-            "template"
-        ]["metadata"]
+        metadata = workload(installed(f"controller.nodes.maxInFlight={most}"), "controller")[
+            "spec"
+        ]["template"]["metadata"]
         return str(metadata["annotations"]["checksum/node-shapes"])
 
     assert sums(1) != sums(8)
@@ -247,7 +247,7 @@ def changes(after: Raw, before: Raw | None = None, subresource: str = "") -> jud
 HOSTNAME = {"kubernetes.io/hostname": "node-a"}
 COMPLETE = HOSTNAME | {names.POOL_COMPLETE: "true"}
 KEPT = {
-    names.BROUGHT_FOR: "pod/a/b 2026-11-21T09:00:00Z",
+    names.PROVISIONED_FOR: "pod/a/b 2026-11-21T09:00:00Z",
     names.KARPENTER_KEEP: "true",
     names.AUTOSCALER_KEEP: "true",
 }
@@ -257,6 +257,8 @@ def test_the_controller_puts_its_marks_on_nodes_and_takes_them_off() -> None:
     marked = {"labels": COMPLETE, "annotations": KEPT}
     assert told("nodes", changes(marked)) == []
     bare = {"labels": HOSTNAME, "annotations": {}}
+    former = {"labels": COMPLETE, "annotations": {names.FORMER_PROVISIONED_FOR: "pod/a/b"}}
+    assert told("nodes", changes(marked, former)) == []
     assert told("nodes", changes(bare, marked)) == []
     assert told("nodes", changes(marked, subresource="status"))
 
@@ -304,7 +306,7 @@ def test_uninstalling_is_told_what_there_is_to_take_away() -> None:
         )
 
     assert "--nodes-on-demand" in jobs(ON)
-    assert f"--seen-shapes={SEEN}" in jobs(ON)
+    assert f"--observed-shapes-configmap={SEEN}" in jobs(ON)
     for values in ((), (ON, "controller.enabled=false", "allocator=scheduler")):
         assert "on-demand" not in jobs(*values)
         assert "seen-shapes" not in jobs(*values)

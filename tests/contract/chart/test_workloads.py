@@ -73,12 +73,12 @@ def test_by_default_a_process_is_told_its_own_defaults(
 
 def test_the_controller_takes_every_value() -> None:
     found = read(ControllerConfig, "controller", EVERYTHING)
-    assert (found.driver_name, found.writers, found.evict_over_share) == (
+    assert (found.driver_name, found.write_workers, found.evict_over_share) == (
         "gpu.nvidia.com",
         16,
         True,
     )
-    assert (found.refused_seconds, found.relist_seconds) == (12.5, 600)
+    assert (found.unschedulable_timeout_seconds, found.relist_seconds) == (12.5, 600)
     assert found.backfill == backfill_plan.BackfillRules(1800.0, 300.0, 0.25, without_queues=True)
     assert found.label_nodes
     assert found.pod_groups
@@ -108,10 +108,10 @@ def test_the_plugin_takes_every_value() -> None:
         "/host/run/nvidia/driver",
     ]
     assert (found.allocator, found.share_domain, found.cdi_hook) == ("scheduler", "cluster", "none")
-    assert found.beside == "device-plugin"
+    assert found.allow_device_plugin
     assert found.xid_class == ("109=application", "31=hardware")
-    assert (found.evict_from_broken, found.reset_gpus) == (True, True)
-    assert (found.health_poll_seconds, found.rediscover_seconds, found.usage_seconds) == (
+    assert (found.evict_on_gpu_fault, found.reset_gpus) == (True, True)
+    assert (found.health_poll_seconds, found.rediscover_seconds, found.usage_interval_seconds) == (
         2.5,
         30,
         5,
@@ -122,7 +122,7 @@ def test_the_supervisor_and_the_plugin_agree_on_their_files() -> None:
     found = read(SupervisorConfig, "mps", EVERYTHING)
     assert found.state_dir == read(PluginConfig, "kubeletplugin", EVERYTHING).mps_dir
     assert found.shm_dir == found.state_dir / "shm"
-    assert (found.look_seconds, found.poll_seconds) == (0.1, 3)
+    assert (found.desired_state_poll_seconds, found.poll_seconds) == (0.1, 3)
 
 
 def offered(*flags: str) -> offerings.NodeOfferings:
@@ -157,14 +157,16 @@ def test_changed_offerings_replace_the_plugins_pods() -> None:
     assert sums("timeSlices=3") != sums("timeSlices=4")
 
 
-def expected(*flags: str) -> workload_mix.UsualWorkloads:
+def expected(*flags: str) -> workload_mix.WorkloadMix:
     found = rendered.objects(*flags)
-    named = [x for x in found if x["kind"] == "ConfigMap" and "usual.yaml" in x["data"]]
+    named = [x for x in found if x["kind"] == "ConfigMap" and "workload-mix.yaml" in x["data"]]
     spec = workload(found, "controller")["spec"]["template"]["spec"]
-    (volume,) = [one for one in spec["volumes"] if one["name"] == "usual"]
+    (volume,) = [one for one in spec["volumes"] if one["name"] == "workload-mix"]
     assert volume["configMap"]["name"] == named[0]["metadata"]["name"]
-    assert "--usual=/etc/ration/usual.yaml" in container(found, "controller")["args"]
-    return workload_mix.read(yaml.safe_load(named[0]["data"]["usual.yaml"]), "usual.yaml")
+    assert "--workload-mix=/etc/ration/workload-mix.yaml" in container(found, "controller")["args"]
+    return workload_mix.read(
+        yaml.safe_load(named[0]["data"]["workload-mix.yaml"]), "workload-mix.yaml"
+    )
 
 
 def test_the_controller_reads_what_is_usual_by_the_values() -> None:
@@ -178,9 +180,9 @@ def test_the_controller_reads_what_is_usual_by_the_values() -> None:
 
 def test_what_is_usual_replaces_the_controllers_pods_when_it_changes() -> None:
     def sums(gpus: int) -> str:
-        found = rendered.objects(*rendered.setting(f"controller.usual[0].gpus={gpus}"))
+        found = rendered.objects(*rendered.setting(f"controller.workloadMix[0].gpus={gpus}"))
         metadata = workload(found, "controller")["spec"]["template"]["metadata"]
-        return str(metadata["annotations"]["checksum/usual"])
+        return str(metadata["annotations"]["checksum/workload-mix"])
 
     assert sums(1) != sums(8)
 
@@ -264,7 +266,7 @@ def test_where_pods_run_and_what_they_carry_is_a_value() -> None:
     spec = template["spec"]
     assert set(template["metadata"]["annotations"]) == {
         "note",
-        "checksum/usual",
+        "checksum/workload-mix",
         "checksum/node-shapes",
     }
     assert template["metadata"]["annotations"]["note"] == "here"

@@ -219,8 +219,8 @@ def _work() -> list[Raw]:
 def _line() -> list[Raw]:
     """What waits."""
     big = (
-        "No node fits. gpu-1: 1 of 9 devices fit, 8 lacking (5 CountersTaken, 2 DeviceTainted); "
-        "gpu-2: 8 of 9 devices fit, 1 lacking. Needs 9 GPUs of one node; no node has more than 8"
+        "No node fits. gpu-1: 1 of 9 devices fit, 8 lacking (5 CountersExhausted, 2 DeviceTainted)"
+        "; gpu-2: 8 of 9 devices fit, 1 lacking. Needs 9 GPUs of one node; no node has more than 8"
     )
     return [
         _pending("nlp", "big", _of_class(names.CLASS_GPU, 9)),

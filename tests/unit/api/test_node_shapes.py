@@ -25,6 +25,7 @@ def test_a_shape_costs_its_gpus_where_nothing_else_is_said() -> None:
         ({"gpus": 0}, "shapes.yaml.shapes.0.gpus: "),
         ({"startup": "soon"}, "shapes.yaml.shapes.0.startup: "),
         ({"gpu": 8}, "shapes.yaml.shapes.0.gpu: is not a field"),
+        ({"most": 8}, "shapes.yaml.shapes.0: most has been renamed: use maxInFlight"),
         ({"labels": {}}, "shapes.yaml.shapes.0.labels: "),
         (
             {"labels": {"kubernetes.io/gpu": "x"}},

@@ -7,8 +7,8 @@ from driver.api import workload_mix
 from driver.devices import faces
 
 
-def read(*entries: dict[str, Any], **more: Any) -> workload_mix.UsualWorkloads:
-    return workload_mix.read({"workloads": list(entries), **more}, "usual.yaml")
+def read(*entries: dict[str, Any], **more: Any) -> workload_mix.WorkloadMix:
+    return workload_mix.read({"workloads": list(entries), **more}, "workload-mix.yaml")
 
 
 def test_an_entry_that_says_nothing_is_one_whole_gpu_as_often_as_the_others() -> None:
@@ -18,7 +18,7 @@ def test_an_entry_that_says_nothing_is_one_whole_gpu_as_often_as_the_others() ->
 
 
 def test_the_document_says_what_it_is() -> None:
-    said = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "UsualWorkloads"}
+    said = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "WorkloadMix"}
     assert read({"gpus": 8}, **said) == read({"gpus": 8})
 
 
@@ -53,17 +53,19 @@ def test_cpus_are_a_quantity_or_a_plain_number(cpu: object, text: str) -> None:
 def test_what_makes_no_sense_is_refused_with_its_place(entry: dict[str, Any], words: str) -> None:
     with pytest.raises(errors.BadInput) as refused:
         read({"gpus": 8}, entry)
-    assert str(refused.value).startswith(f"usual.yaml.workloads.1{words}")
+    assert str(refused.value).startswith(f"workload-mix.yaml.workloads.1{words}")
 
 
 def test_a_document_that_names_nothing_or_too_much_is_refused() -> None:
-    with pytest.raises(errors.BadInput, match=r"usual\.yaml\.workloads: Field required"):
-        workload_mix.read({}, "usual.yaml")
+    with pytest.raises(errors.BadInput, match=r"workload-mix\.yaml\.workloads: Field required"):
+        workload_mix.read({}, "workload-mix.yaml")
     with pytest.raises(
-        errors.BadInput, match=r"usual\.yaml\.workloads: Tuple should have at least"
+        errors.BadInput, match=r"workload-mix\.yaml\.workloads: Tuple should have at least"
     ):
         read()
-    with pytest.raises(errors.BadInput, match=r"usual\.yaml\.workloads: Tuple should have at most"):
+    with pytest.raises(
+        errors.BadInput, match=r"workload-mix\.yaml\.workloads: Tuple should have at most"
+    ):
         read(*[{}] * 65)
-    with pytest.raises(errors.BadInput, match=r"usual\.yaml\.kind: Input should be"):
+    with pytest.raises(errors.BadInput, match=r"workload-mix\.yaml\.kind: Input should be"):
         read({}, kind="NodeOfferings")

@@ -30,9 +30,9 @@ THE_CHARTS = {
     "host_root",
     "allocator",
     "offerings",
-    "usual",
-    "node_shapes",  # nodes.shapes, ttl, most
-    "seen_shapes",
+    "workload_mix",
+    "node_shapes",  # nodes.shapes, ttl, maxInFlight
+    "observed_shapes_configmap",
     "placeholder_image",  # nodes.placeholderImage
     "interruption_taints",  # nodes.interruptionTaints
 }
@@ -52,7 +52,7 @@ def test_every_flag_of_a_process_is_a_value_with_its_default_and_meaning(
 ) -> None:
     there = type(getattr(values.Values(), section)).model_fields
     assert set(model.model_fields) - set(there) <= THE_CHARTS
-    for name in set(model.model_fields) & set(there) - {"offerings", "usual"}:
+    for name in set(model.model_fields) & set(there) - {"offerings", "workload_mix"}:
         flag, value = model.model_fields[name], there[name]
         assert value.description == flag.description
         assert value.default == (list(flag.default) if flag.default == () else flag.default)
@@ -64,7 +64,7 @@ def test_the_written_values_are_the_models_defaults() -> None:
 
 def test_the_schema_takes_the_bounds_of_the_flags() -> None:
     defined = json.loads(written.schema())["$defs"]
-    writers = defined["Controller"]["properties"]["writers"]
+    writers = defined["Controller"]["properties"]["writeWorkers"]
     assert (writers["type"], writers["minimum"], writers["maximum"]) == ("integer", 1, 64)
     assert defined["Mps"]["properties"]["pollSeconds"]["exclusiveMinimum"] == 0
 
@@ -89,7 +89,11 @@ def test_a_value_called_default_or_title_would_stay_in_the_schema() -> None:
 
 def test_every_value_is_on_the_reference_page() -> None:
     page = written.page()
-    for name in ("kubeletPlugin.usageSeconds", "deviceClasses.mig.profiles[].profile", "allocator"):
+    for name in (
+        "kubeletPlugin.usageIntervalSeconds",
+        "deviceClasses.mig.profiles[].profile",
+        "allocator",
+    ):
         assert f"| `{name}` |" in page
 
 

@@ -18,8 +18,13 @@ def test_every_reason_is_listed_with_its_meaning() -> None:
 
 
 def test_one_reason_can_be_asked_for() -> None:
-    answer = RUN.invoke(app, ["reasons", "DeviceTaken", "-o", "yaml"])
+    answer = RUN.invoke(app, ["reasons", "DeviceInUse", "-o", "yaml"])
     assert "allocated to another claim" in " ".join(answer.output.split())
+
+
+def test_a_former_reason_is_answered_with_its_present_name() -> None:
+    answer = RUN.invoke(app, ["reasons", "DeviceTaken", "-o", "json"])
+    assert [row["reason"] for row in json.loads(answer.output)] == ["DeviceInUse"]
 
 
 def test_an_unknown_reason_is_refused_with_what_to_do() -> None:

@@ -104,7 +104,7 @@ def a_member(name: str, asked: list[Any], template: Any) -> allocator_types.Work
 
 def brought(*found: provisioning_demand.NodeDemand) -> planner.Plan:
     made = tuple(node_template.from_document(one, names.DRIVER) for one in document().shapes)
-    return shapes.plan(*found, shapes=made, most=document().most)
+    return shapes.plan(*found, shapes=made, most=document().maxInFlight)
 
 
 def test_the_work_brings_a_node_for_the_server_and_two_for_the_gang() -> None:

@@ -31,7 +31,7 @@ from tests.support.builders import objects
 
 ROOT = Path(__file__).parents[3]
 FOLDER = ROOT / "examples" / "placement"
-CLASSES, PODS, USUAL = (str(FOLDER / f"{name}.yaml") for name in ("classes", "pods", "usual"))
+CLASSES, PODS, MIX = (str(FOLDER / f"{name}.yaml") for name in ("classes", "pods", "workload-mix"))
 CLUSTER = str(ROOT / "examples" / "simulate" / "cluster.yaml")
 EXPLAINED = (ROOT / "docs" / "explanation" / "placement.md").read_text()
 HOW_TO = (ROOT / "docs" / "how-to" / "placement-policies.md").read_text()
@@ -87,19 +87,19 @@ def test_without_the_annotation_they_share_a_gpu(tmp_path: Path) -> None:
 
 
 def test_what_is_usual_is_read_by_the_controller_and_fits_the_chart() -> None:
-    (document,) = yaml.safe_load_all(Path(USUAL).read_text())
-    read = workload_mix.read(document, "usual.yaml")
+    (document,) = yaml.safe_load_all(Path(MIX).read_text())
+    read = workload_mix.read(document, "workload-mix.yaml")
     assert len(configured_mix.build_mix(read).shapes) == len(document["workloads"])
-    held = values.Values.model_validate({"controller": {"usual": document["workloads"]}})
-    assert tuple(held.model_dump()["controller"]["usual"]) == tuple(
+    held = values.Values.model_validate({"controller": {"workloadMix": document["workloads"]}})
+    assert tuple(held.model_dump()["controller"]["workload_mix"]) == tuple(
         one.model_dump() for one in read.workloads
     )
 
 
 def test_the_how_to_shows_the_example_as_it_stands() -> None:
-    (document,) = yaml.safe_load_all(Path(USUAL).read_text())
+    (document,) = yaml.safe_load_all(Path(MIX).read_text())
     shown = [yaml.safe_load(one) for one in re.findall(r"```yaml\n(.*?)```", HOW_TO, re.DOTALL)]
-    assert {"controller": {"usual": document["workloads"]}} in shown
+    assert {"controller": {"workloadMix": document["workloads"]}} in shown
     assert found(CLASSES)[0] in shown
 
 

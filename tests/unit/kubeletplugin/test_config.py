@@ -64,11 +64,11 @@ def test_a_flag_of_several_values_may_be_given_several_times_or_with_commas(
 
 
 def test_a_switch_is_on_by_its_flag_and_off_by_its_no_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert config.PluginConfig.read(["--node-name=a", "--evict-from-broken"]).evict_from_broken
-    monkeypatch.setenv("RATION_EVICT_FROM_BROKEN", "true")
-    assert config.PluginConfig.read(["--node-name=a"]).evict_from_broken
-    off = config.PluginConfig.read(["--node-name=a", "--no-evict-from-broken"])
-    assert not off.evict_from_broken
+    assert config.PluginConfig.read(["--node-name=a", "--evict-on-gpu-fault"]).evict_on_gpu_fault
+    monkeypatch.setenv("RATION_EVICT_ON_GPU_FAULT", "true")
+    assert config.PluginConfig.read(["--node-name=a"]).evict_on_gpu_fault
+    off = config.PluginConfig.read(["--node-name=a", "--no-evict-on-gpu-fault"])
+    assert not off.evict_on_gpu_fault
 
 
 def test_a_flag_that_is_not_known_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -44,7 +44,7 @@ app.kubernetes.io/component: {{ .of }}
 
 {{/* The NodeShapes document; takes controller.nodes. */}}
 {{- define "ration.nodeShapes" -}}
-{{- dict "apiVersion" "resource.ration.dev/v1alpha1" "kind" "NodeShapes" "ttl" .ttl "most" .most "shapes" .shapes | toYaml }}
+{{- dict "apiVersion" "resource.ration.dev/v1alpha1" "kind" "NodeShapes" "ttl" .ttl "maxInFlight" .maxInFlight "shapes" .shapes | toYaml }}
 {{- end -}}
 
 {{/* ConfigMap of what live nodes of shapes were seen to have; takes the root. */}}

@@ -1,5 +1,6 @@
 {{/* Values that contradict each other; what a single value may be stands in values.schema.json. */}}
 {{- define "ration.validate" -}}
+{{- include "ration.renamed" . }}
 {{- if and (not .Values.controller.enabled) (eq .Values.allocator "controller") }}
 {{- fail "controller.enabled is false and allocator is controller, so nobody would allocate a GPU: set allocator=scheduler, or enable the controller" }}
 {{- end }}
@@ -20,16 +21,16 @@
 {{- fail "kubeletPlugin.offerings offers faces for MPS and mps.enabled is false, so nobody would run MPS daemons: enable it, or leave mps out of faces" }}
 {{- end }}
 {{- end }}
-{{- range .Values.controller.usual }}
+{{- range .Values.controller.workloadMix }}
 {{- if eq (default "whole" .face) "whole" }}
 {{- if .percent }}
-{{- fail "controller.usual has percent of a whole GPU: say face (mig, mps, time-slicing), or gpus in its place" }}
+{{- fail "controller.workloadMix has percent of a whole GPU: say face (mig, mps, time-slicing), or gpus in its place" }}
 {{- end }}
 {{- if and .products (hasKey . "gpus") (not .gpus) }}
-{{- fail "controller.usual names products of a pod that asks no GPU: leave out products, or gpus: 0" }}
+{{- fail "controller.workloadMix names products of a pod that asks no GPU: leave out products, or gpus: 0" }}
 {{- end }}
 {{- else if or (not .percent) (ne 1 (int (default 1 .gpus))) (and (hasKey . "gpus") (not .gpus)) }}
-{{- fail (printf "controller.usual has face %s, which is percent of one GPU: say percent, and leave out gpus" .face) }}
+{{- fail (printf "controller.workloadMix has face %s, which is percent of one GPU: say percent, and leave out gpus" .face) }}
 {{- end }}
 {{- end }}
 {{- $shapes := list }}

@@ -138,7 +138,7 @@ def _device_plugin(node: _Node) -> Iterator[findings.Finding]:
     message = ", ".join(f"{name}: {amount}" for name, amount in served.items())
     if node.devices:
         text = f"a device plugin serves {message} beside Ration's {len(node.devices)} devices"
-        fix = "make sure that they are other GPUs (kubeletPlugin.beside), or take one of them off"
+        fix = "make sure that it serves other GPUs (kubeletPlugin.allowDevicePlugin), or remove one"
         yield findings.Finding("device plugin", findings.State.NOTE, text, fix, node.name)
         return
     text = f"a device plugin serves {message}: Ration publishes nothing"

@@ -84,7 +84,7 @@ def features(seen: facts.Facts) -> Iterator[findings.Finding]:
         )
         yield findings.Finding("features", findings.State.WRONG, text, fix)
     elif ours and not any("consumesCounters" in device for device in ours):
-        text = "sharing is off: devices are published without counters (event SharingOff)"
+        text = "sharing is off: devices are published without counters (event SharingDisabled)"
         yield findings.Finding("features", findings.State.WRONG, text, fix)
     elif ours:
         yield findings.Finding(

@@ -92,7 +92,12 @@ class BoundPods:
         names its node itself would meet the same again. Returns the seconds until the next eviction
         is allowed, None where there will be none.
         """
-        self._report(pod, held, reasons.Reason.BOUND_AWAY, bound_pods.bound_pod_message(pod, words))
+        self._report(
+            pod,
+            held,
+            reasons.Reason.POD_BOUND_TO_OTHER_NODE,
+            bound_pods.bound_pod_message(pod, words),
+        )
         owner = pod.owner
         scheduled = pod.uid in self._context.memory.unbound
         if owner is None or owner.kind in _NO_SECOND_POD or not (scheduled and held):

@@ -39,7 +39,7 @@ _MAX_PREEMPTIONS = 8
 _PAUSE = 4.0
 """After a plan none is made for so many times what it took: a fifth of the time at most."""
 _LATER_S = 30.0
-_TEMPORARY = frozenset({reasons.Reason.RAN_TOO_SHORTLY, reasons.Reason.DISRUPTION_BUDGET})
+_TEMPORARY = frozenset({reasons.Reason.MIN_RUNTIME_NOT_REACHED, reasons.Reason.DISRUPTION_BUDGET})
 """Why somebody may not go now and may later, without anything of ours changing: looked at again."""
 _NO_PRIORITY = 1 << 40
 """Above every priority."""
@@ -164,7 +164,7 @@ class Preemption:
             self._reported[workload.item] = message
             for work in workload.workloads:
                 self.results.report_event(
-                    work.pod, work.open_claims, reasons.Reason.PREEMPTION_IN_VAIN, message
+                    work.pod, work.open_claims, reasons.Reason.PREEMPTION_NOT_HELPFUL, message
                 )
 
     def _may_preempt(self, workload: pending.PendingWorkload) -> bool:

@@ -122,10 +122,10 @@ class ExplainQueries:
             return None
         if (
             refused.has_free_devices
-            and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT
+            and memory.pending_reasons.get(pod.uid) is reasons.Reason.QUEUE_LIMIT_EXCEEDED
         ):
             limited = memory.messages.get(pod.uid, "")
-            limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT, limited)
+            limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT_EXCEEDED, limited)
             return self._results.record_explanation(pod, limit, text=limited)
         rest = self._results.describe_details(refused.result, refused.nearest)
         text = whatif_words.join_sentence(refused.text, rest)

@@ -15,42 +15,41 @@ from driver.scheduling.lifecycle import backfill_plan
 PENDING: Final = "Pending"
 REASONS: Final = (
     reasons.Reason.NO_FIT.value,
-    reasons.Reason.QUEUE_LIMIT.value,
-    reasons.Reason.GANG_WAITS.value,
+    reasons.Reason.QUEUE_LIMIT_EXCEEDED.value,
+    reasons.Reason.GANG_PENDING.value,
     reasons.Reason.GANG_INVALID.value,
     reasons.Reason.GANG_RELEASED.value,
     reasons.Reason.PREEMPTING.value,
     PENDING,
 )
-"""What a pod that waits was told last."""
+"""Last reported reason of a pending pod."""
 PHASES: Final = ("Pending", "Held", "Used", "Expired")
 PODS: Final = Family(
     "dra_gpu_controller_waiting_pods",
-    f"Pods whose claims wait for devices, by what they were told last; {PENDING}: nothing yet.",
+    f"Pods with unallocated claims, by the last reported reason; {PENDING} if there was none.",
     ("reason",),
 )
-GANGS: Final = Family(
-    "dra_gpu_controller_waiting_gangs", "Gangs whose claims wait for devices all together."
-)
-KNOWN_GANGS: Final = Family("dra_gpu_controller_gangs", "Gangs of live pods, waiting or not.")
+GANGS: Final = Family("dra_gpu_controller_waiting_gangs", "Pending gangs.")
+KNOWN_GANGS: Final = Family("dra_gpu_controller_gangs", "Gangs with live pods, pending or not.")
 FLIGHT: Final = Family(
     "dra_gpu_controller_writes_in_flight",
-    "Allocations that are decided and whose writes nobody has answered yet.",
+    "Decided allocations whose write has not completed.",
 )
 DOUBT: Final = Family(
     "dra_gpu_controller_writes_in_doubt",
-    "Of these, those that failed without an answer and are to be written again.",
+    "In-flight writes that failed without a response and will be retried.",
 )
 RESERVED: Final = Family("dra_gpu_controller_reservations", "Reservations by phase.", ("phase",))
 BACKFILL: Final = Family(
     "dra_gpu_controller_backfill_gpus",
-    "GPUs kept for the first pod or gang in line, those that others still use included, by why: "
-    "known-end, all in its way declares when it ends; starved, it has waited too long.",
+    "GPUs that backfill reserves for the workload at the head of the line, including "
+    "those still in use, by why: known-end (every blocking workload declares its end) or "
+    "starved (it has waited too long).",
     ("why",),
 )
 BACKFILL_END: Final = Family(
     "dra_gpu_controller_backfill_end_timestamp_seconds",
-    "Until when they are kept, in Unix time; 0 where none are.",
+    "Unix time at which the backfill reservation ends; 0 without one.",
 )
 FAMILIES: Final = (*(PODS, GANGS, KNOWN_GANGS, FLIGHT, DOUBT, RESERVED, BACKFILL, BACKFILL_END),)
 Waits = tuple[write_pool.WorkItem, pending.PendingWorkload | None]

@@ -13,46 +13,48 @@ NO_QUEUE: Final = "-"
 _OF: Final = ("queue",)
 DESERVED: Final = Family(
     "dra_gpu_queue_deserved_gpus",
-    "What the queue deserves in GPUs, by its dominant share; a parent no less than its children.",
+    "Deserved share of the queue in GPUs, by its dominant resource; at least the sum of "
+    "its children.",
     _OF,
 )
 LIMIT: Final = Family(
     "dra_gpu_queue_limit_gpus",
-    "GPUs that the queue never exceeds; none where its limit names no GPUs.",
+    "GPU limit of the queue; absent without one.",
     _OF,
 )
 ALLOCATED: Final = Family(
     "dra_gpu_queue_allocated_gpus",
-    "GPUs that the queue and its children have; a part of one counts as the part that it is.",
+    "GPUs allocated to the queue and its children; a part of a GPU counts as its fraction.",
     _OF,
 )
 MEMORY: Final = Family(
-    "dra_gpu_queue_allocated_memory_bytes", "Memory of GPUs that the queue has.", _OF
+    "dra_gpu_queue_allocated_memory_bytes", "GPU memory allocated to the queue.", _OF
 )
 FAIR: Final = Family(
     "dra_gpu_queue_fair_share_gpus",
-    "The queue's fair share in GPUs, by all that queues use and wait for now.",
+    "Fair share of the queue in GPUs, given what all queues use and request now.",
     _OF,
 )
 SHARE: Final = Family(
     "dra_gpu_queue_dominant_share_ratio",
-    "The largest part that the queue has of all GPUs, all their memory or all their compute.",
+    "Dominant share of the queue: the largest fraction that it uses of all GPUs, their "
+    "memory or their compute.",
     _OF,
 )
 BORROWED: Final = Family(
-    "dra_gpu_queue_borrowed_gpus", "What the queue has beyond what it deserves, in GPUs.", _OF
+    "dra_gpu_queue_borrowed_gpus", "GPUs that the queue uses beyond its deserved share.", _OF
 )
 WAITING: Final = Family(
-    "dra_gpu_queue_waiting_workloads", "Pods and gangs of the queue that wait.", _OF
+    "dra_gpu_queue_waiting_workloads", "Pending pods and gangs of the queue.", _OF
 )
 OLDEST: Final = Family(
     "dra_gpu_queue_oldest_wait_seconds",
-    "How long the oldest workload of the queue waits; 0 where none does.",
+    "Waiting time of the oldest pending workload of the queue; 0 without one.",
     _OF,
 )
 STARVING: Final = Family(
     "dra_gpu_queue_starving",
-    "1 while a workload of the queue waits for longer than its starvationBound.",
+    "1 while a workload of the queue has waited longer than the starvationBound of the queue.",
     _OF,
 )
 FAMILIES: Final = (

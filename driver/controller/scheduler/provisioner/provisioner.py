@@ -93,7 +93,7 @@ class Provisioner:
         for node, path, problem in self._deps.shapes.learn():
             message = f"NodeShapes, {path} {problem}; the node counts"
             _log.warning("shape contradicts its node", where=path, said=problem)
-            self._deps.reporter.report_on_node(node, _REASON.NODE_SHAPE_CONTRADICTED, message)
+            self._deps.reporter.report_on_node(node, _REASON.NODE_SHAPE_MISMATCH, message)
         self._report_outcomes()
         demands = self._plan()
         self._offer = shape_status.ShapeStatus(
@@ -155,7 +155,7 @@ class Provisioner:
         supply = planner.Supply(
             self._deps.shapes.shapes(),
             flying,
-            self._on_demand.document.most,
+            self._on_demand.document.maxInFlight,
             self._deps.requests.backed_off(),
         )
         plan = planner.make_plan(

@@ -16,7 +16,7 @@ from driver.scheduling.snapshot import snapshot
 
 DescribeHolder = Callable[[ids.Key], str]
 """Words for a holder: `taken by pod team/a`, `kept for team/b until ...`."""
-_TAKEN = frozenset({reasons.Reason.DEVICE_TAKEN, reasons.Reason.COUNTERS_TAKEN})
+_TAKEN = frozenset({reasons.Reason.DEVICE_IN_USE, reasons.Reason.COUNTERS_EXHAUSTED})
 _FAULTY = reasons.Reason.DEVICE_TAINTED
 _MAX_NODES = 2
 _MAX_HOLDERS = 3

@@ -63,5 +63,5 @@ def _fill_request(
             for constraint in constraints:
                 constraint.add(index)
         elif not tracker.is_used(index):
-            rejections[reasons.Reason.COUNTERS_TAKEN] += 1
+            rejections[reasons.Reason.COUNTERS_EXHAUSTED] += 1
     return filled, rejections

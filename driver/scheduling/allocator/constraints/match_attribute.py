@@ -30,7 +30,7 @@ class MatchAttribute:
     @property
     def reason(self) -> reasons.Reason:
         """Reason for a rejected device."""
-        return reasons.Reason.CONSTRAINT_UNMET
+        return reasons.Reason.CONSTRAINT_NOT_SATISFIED
 
     def signature(self, index: int) -> Hashable:
         """Return all that it distinguishes devices by."""

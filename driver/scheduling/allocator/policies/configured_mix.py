@@ -1,4 +1,4 @@
-"""Configured workload mix: a `UsualWorkloads` document as a mix. Pure."""
+"""Configured workload mix: a `WorkloadMix` document as a mix. Pure."""
 
 from driver.api import workload_mix
 from driver.devices import faces
@@ -16,7 +16,7 @@ _THOUSANDTHS = base.FULL // 100
 """Thousandths in a percent."""
 
 
-def build_mix(document: workload_mix.UsualWorkloads) -> policy_mix.WorkloadMix:
+def build_mix(document: workload_mix.WorkloadMix) -> policy_mix.WorkloadMix:
     """Return the shapes of a document, by their weights."""
     return policy_mix.build_mix(
         (_workload_shape(workload), workload.weight) for workload in document.workloads

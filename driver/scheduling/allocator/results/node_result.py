@@ -200,7 +200,7 @@ def device_options(
         "",
     )
     if error:
-        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, error)
+        return allocator_types.NodeRejection(reasons.Reason.ALLOCATOR_ERROR, error)
     match = match_attribute.match_constraints(query.workload.open_claims, devices)
     extra = workload_filters.constraints(specs, devices)
     remaining = _FrozenCounters(
@@ -274,7 +274,7 @@ def assignments(
 
 def _rejection(problem: search.Problem, unsolved: search.Unsolved) -> allocator_types.NodeRejection:
     if unsolved.error:
-        return allocator_types.NodeRejection(reasons.Reason.SEARCH_BROKEN, unsolved.error)
+        return allocator_types.NodeRejection(reasons.Reason.ALLOCATOR_ERROR, unsolved.error)
     fits, requested, counted = shortfall.count_shortfall(problem)
     return allocator_types.NodeRejection(
         fits=fits,

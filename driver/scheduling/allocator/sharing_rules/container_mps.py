@@ -26,7 +26,7 @@ _SHARE = "share"
 class _ContainerConstraint(constraint_shared.SharedConstraint[_Daemon]):
     """Constraint of one subrequest within a container."""
 
-    reason = reasons.Reason.CONTAINER_DAEMONS
+    reason = reasons.Reason.MULTIPLE_MPS_DAEMONS
 
     def accepts(self, index: int) -> bool:
         daemon = self.signature(index)

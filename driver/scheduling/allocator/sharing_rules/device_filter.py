@@ -102,7 +102,7 @@ class _ControllerFilters:
     ) -> reasons.Reason | None:
         device = node_device.device
         if node_device.id.driver != self._driver or not device.is_tainted_for("controller"):
-            return reasons.Reason.DEVICE_NOT_OURS
+            return reasons.Reason.DEVICE_NOT_MANAGED
         config = self._configs.get(claim, subrequest.request, device)
         if isinstance(config, errors.BadInput):
             return reasons.Reason.CONFIG_INVALID

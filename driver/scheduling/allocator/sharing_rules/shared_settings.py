@@ -45,7 +45,7 @@ class ShareTerms:
 class _ShareConstraint(constraint_shared.SharedConstraint[_Share]):
     """Constraint between shares of one device within a workload; one object per subrequest."""
 
-    reason = reasons.Reason.SHARING_DISAGREES
+    reason = reasons.Reason.SHARING_CONFLICT
 
     def accepts(self, index: int) -> bool:
         terms = self.signature(index)

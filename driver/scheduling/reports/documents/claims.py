@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Literal
 
-from driver import ids, names
+from driver import ids, names, reasons
 from driver.resources.dra import claims
 from driver.resources.dra import requests as dra_requests
 from driver.scheduling.reports import model, read_model
@@ -90,7 +90,7 @@ def _problem(resource_claim: claims.Claim) -> tuple[str, str]:
             condition = device_status.condition(kind)
             bad = "True" if kind == names.CONDITION_STALLED else "False"
             if condition is not None and condition.status == bad:
-                return condition.reason, condition.message
+                return reasons.current_name(condition.reason), condition.message
     return "", ""
 
 
@@ -98,7 +98,7 @@ def _pod_problem(cluster: read_model.ClusterModel, resource_claim: claims.Claim)
     """Return what the controller reports on a pod that waits for it."""
     for pod in cluster.pods_by_claim.get(resource_claim.key, ()):
         if pod.pending is not None:
-            return pod.pending.reason, pod.pending.message
+            return reasons.current_name(pod.pending.reason), pod.pending.message
     return "", ""
 
 

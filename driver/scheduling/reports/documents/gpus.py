@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from driver import clock, ids, names
+from driver import clock, ids, names, reasons
 from driver.resources.core import nodes
 from driver.resources.dra import claims, device_status
 from driver.scheduling.reports import model, read_model
@@ -196,8 +196,12 @@ def _readiness(reported: device_status.DeviceStatus | None) -> tuple[bool | None
     if ready.status == "True":
         within = reported.condition(names.CONDITION_WITHIN_SHARE) if reported else None
         over = within is not None and within.status == "False"
-        return True, f"{within.reason}: {within.message}" if within and over else ""
-    return False, f"{ready.reason}: {ready.message}"
+        return True, _reason_text(within) if within and over else ""
+    return False, _reason_text(ready)
+
+
+def _reason_text(condition: device_status.Condition) -> str:
+    return f"{reasons.current_name(condition.reason)}: {condition.message}"
 
 
 def use_document(reported: device_status.DeviceStatus | None) -> model.Use | None:

@@ -63,7 +63,7 @@ def _shape_document(
         gpus=len(whole),
         product=", ".join(sorted(products - {""})),
         cost=template.cost,
-        most=template.max_in_flight,
+        max_in_flight=template.max_in_flight,
         startup_seconds=template.startup_s,
         measured=template.name in status.measured,
         learned=template.is_observed,

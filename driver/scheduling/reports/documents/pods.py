@@ -13,7 +13,7 @@ from driver.scheduling.snapshot import snapshot
 _State: TypeAlias = Literal["waiting", "placed", "running", "finished", "leaving"]
 _Problem = tuple[str, str]
 """A reason and a message; ("", "") without a problem."""
-_RECOMPUTED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_ANSWERED.value})
+_RECOMPUTED = frozenset({reasons.Reason.NO_FIT.value, reasons.Reason.NOT_EVALUATED.value})
 _NO_PROBLEM: _Problem = ("", "")
 
 
@@ -57,7 +57,7 @@ def pod_document(
     if explained is not None and explained.message and reason in _RECOMPUTED:
         # The pod's condition may be some seconds older.
         reason, message = reasons.Reason.NO_FIT.value, explained.message
-    elif explained is not None and reason == reasons.Reason.BOUND_AWAY.value:
+    elif explained is not None and reason == reasons.Reason.POD_BOUND_TO_OTHER_NODE.value:
         reason, message = explained.reason or reason, explained.message or message
         explained = None if explained.why else explained  # it explains a placement on another node
     known_reason = reasons.KNOWN.get(reason)
@@ -106,9 +106,9 @@ def pod_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem
     if subject.node is not None:
         return _device_problem(cluster, subject)
     if subject.pending is not None:
-        return subject.pending.reason, subject.pending.message
+        return reasons.current_name(subject.pending.reason), subject.pending.message
     if subject.verdict.was_passed_over:
-        return reasons.Reason.SCHEDULER_REFUSES.value, subject.verdict.message
+        return reasons.Reason.REJECTED_BY_SCHEDULER.value, subject.verdict.message
     return _device_problem(cluster, subject)
 
 
@@ -144,7 +144,7 @@ def _bound_problem(cluster_now: read_model.ClusterModel, subject: pods.Pod) -> _
             claim.name for claim in cluster_now.pod_claims(subject) if claim.allocation is None
         )
         text = f"without devices: {', '.join(lacking)}"
-    return reasons.Reason.BOUND_AWAY.value, bound_pods.bound_pod_message(subject, text)
+    return reasons.Reason.POD_BOUND_TO_OTHER_NODE.value, bound_pods.bound_pod_message(subject, text)
 
 
 def _waiting_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Problem:
@@ -156,9 +156,9 @@ def _waiting_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Pr
         return reasons.Reason.SCHEDULING_GATED.value, message
     lacking = _missing_devices(cluster, subject)
     if isinstance(lacking, str):
-        return reasons.Reason.CLAIM_MISSING.value, lacking
+        return reasons.Reason.CLAIM_NOT_FOUND.value, lacking
     if subject.pending is not None:
-        return subject.pending.reason, subject.pending.message
+        return reasons.current_name(subject.pending.reason), subject.pending.message
     return _unreported_problem(cluster, subject, lacking)
 
 
@@ -168,14 +168,14 @@ def _unreported_problem(
     """Return the message for a pod without a report of the controller."""
     if lacking is not None and lacking.deleting:
         message = f"claim {lacking.key} is being deleted; the pod needs another one"
-        return reasons.Reason.CLAIM_MISSING.value, message
+        return reasons.Reason.CLAIM_NOT_FOUND.value, message
     unknown = _unknown_class(cluster, lacking) if lacking is not None else ""
     if unknown:
-        return reasons.Reason.CLASS_MISSING.value, unknown
+        return reasons.Reason.DEVICE_CLASS_NOT_FOUND.value, unknown
     verdict = subject.verdict.message if subject.verdict.refused else ""
     silent = "neither the controller nor kube-scheduler has said anything yet"
     message = f"kube-scheduler says: {verdict}" if verdict else silent
-    return reasons.Reason.NOT_ANSWERED.value, message
+    return reasons.Reason.NOT_EVALUATED.value, message
 
 
 def _unknown_class(cluster: read_model.ClusterModel, claim: claims.Claim) -> str:
@@ -211,8 +211,8 @@ def _device_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Pro
         for device_status in claim.device_statuses:
             ready = device_status.condition(names.CONDITION_READY)
             if ready is not None and ready.status == "False":
-                return ready.reason, ready.message
+                return reasons.current_name(ready.reason), ready.message
             within = device_status.condition(names.CONDITION_WITHIN_SHARE)
             if within is not None and within.status == "False":
-                return within.reason, within.message
+                return reasons.current_name(within.reason), within.message
     return _NO_PROBLEM

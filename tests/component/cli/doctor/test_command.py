@@ -62,9 +62,9 @@ def test_a_healthy_cluster_is_fine(doctor: Doctor) -> None:
 def test_nothing_but_what_is_wrong_when_that_is_asked_for(
     doctor: Doctor, api: api_server.ApiServer
 ) -> None:
-    assert doctor("--wrong") == (0, [])
+    assert doctor("--problems-only") == (0, [])
     api.pretend("v1.36.2")
-    code, rows = doctor("--wrong")
+    code, rows = doctor("--problems-only")
     assert (code, [one["check"] for one in rows]) == (1, ["kubernetes"])
 
 
@@ -72,7 +72,7 @@ def test_one_node_is_asked_about_alone(doctor: Doctor, api: api_server.ApiServer
     api.put(gvr.NODES, doctored.a_node("node-b", {"nvidia.com/gpu": "8"}))
     code, rows = doctor("--node=node-a")
     assert (code, {one["where"] for one in rows}) == (0, {"cluster", "node-a"})
-    code, rows = doctor("--node=node-b", "--wrong")
+    code, rows = doctor("--node=node-b", "--problems-only")
     assert (code, {one["where"] for one in rows}) == (1, {"node-b"})
 
 
@@ -108,7 +108,7 @@ def test_accounts_and_gates_are_looked_at_where_that_is_allowed(
 ) -> None:
     api.lack("get nodes")
     api.say("/metrics", 'kubernetes_feature_enabled{name="DRAConsumableCapacity",stage=""} 0\n')
-    code, rows = doctor("--wrong")
+    code, rows = doctor("--problems-only")
     assert (code, [one["found"] for one in rows]) == (
         1,
         [

@@ -48,13 +48,13 @@ def test_beside_a_device_plugin_nothing_is_published_until_it_goes(
 ) -> None:
     a_node(api, gpus=8)
     one = start()
-    withheld(one, "DevicePluginBeside")
+    withheld(one, "DevicePluginPresent")
     assert publishing.writes(api) == []
     a_node(api)
     publishing.published(one)
     assert len(publishing.devices(api)) == 24
     (event,) = told.told
-    assert event[:3] == ("Node", "node-a", "DevicePluginBeside")
+    assert event[:3] == ("Node", "node-a", "DevicePluginPresent")
 
 
 def test_while_the_mig_manager_works_the_devices_that_nobody_holds_are_withdrawn(
@@ -87,7 +87,7 @@ def test_what_nobody_holds_is_withdrawn_whole_when_a_device_plugin_comes(
     generation = publishing.only_slice(api)["spec"]["pool"]["generation"]
     a_node(api, gpus=8)
     waiting.until(lambda: not api.all(SLICES))
-    withheld(one, "DevicePluginBeside")
+    withheld(one, "DevicePluginPresent")
     a_node(api)
     publishing.published(one)
     waiting.until(lambda: len(publishing.devices(api)) == 24)
@@ -100,12 +100,12 @@ def test_slices_of_another_driver_of_our_name_are_left_alone_until_they_go(
     a_node(api)
     api.put(SLICES, strangers.a_slice("gpu.ration.dev", "node-a", "theirs"))
     one = start()
-    refused(one, "OtherDriver")
+    refused(one, "DriverNameConflict")
     assert publishing.writes(api) == []
     api.remove(SLICES, "theirs")
     publishing.published(one)
     assert len(publishing.devices(api)) == 24
-    assert [event[2] for event in told.told] == ["OtherDriver"]
+    assert [event[2] for event in told.told] == ["DriverNameConflict"]
 
 
 def test_another_drivers_plugin_is_told_from_ours_of_an_older_pod(root: Path) -> None:
@@ -174,7 +174,7 @@ def test_the_plugin_does_not_register_while_another_holds_its_driver_name(
     other = strangers.Stranger(root, "gpu.ration.dev")
     with other:
         running = process()
-        waiting.until(lambda: "OtherDriver" in reasons(), 20)
+        waiting.until(lambda: "DriverNameConflict" in reasons(), 20)
         assert kubelet.found() == [other.socket]
         assert not api.all(SLICES)
     kubelet.register(within_s=20)
@@ -189,7 +189,7 @@ def test_beside_a_device_plugin_claims_are_prepared_and_unprepared_as_ever(
     a_node(api, gpus=8)
     process()
     plugin = kubelet.register(within_s=20)
-    waiting.until(lambda: "DevicePluginBeside" in {one["reason"] for one in api.all(EVENTS)}, 20)
+    waiting.until(lambda: "DevicePluginPresent" in {one["reason"] for one in api.all(EVENTS)}, 20)
     claim = fakes.ref("one")
     assert not plugin.prepare(claim)[claim.uid].error
     assert not plugin.unprepare(claim)[claim.uid].error

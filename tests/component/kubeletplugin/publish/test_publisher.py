@@ -269,7 +269,7 @@ def test_a_server_without_counters_gets_whole_gpus_and_one_event(
     waiting.until(lambda: gpus.looks > looks + 3)
     (event,) = told.told
     assert event[2:] == (
-        "SharingOff",
+        "SharingDisabled",
         "the API server drops allowMultipleAllocations, consumesCounters",
     )
 
@@ -284,7 +284,7 @@ def test_below_the_floor_nothing_is_shared(
     assert len(only_slice(api)["spec"]["devices"]) == 8
     assert len(api.all(SLICES)) == 1
     waiting.until(lambda: told.told)
-    assert told.told[0][2:] == ("SharingOff", "Kubernetes is v1.36.3, below 1.36.4")
+    assert told.told[0][2:] == ("SharingDisabled", "Kubernetes is v1.36.3, below 1.36.4")
     publishing.published(one)
 
 

@@ -156,7 +156,7 @@ def test_a_product_narrows_gpus_down_in_any_case(tmp_path: Path) -> None:
         (["--memory", "lots"], "is not a quantity"),
         (["-f", "nowhere.yaml"], "nowhere.yaml"),
         (["--gpus", "1", "--policies", "best"], "'best' is no policy"),
-        (["--gpus", "1", "--class", "none"], "ClassMissing"),
+        (["--gpus", "1", "--class", "none"], "DeviceClassNotFound"),
         (["--memory", "8Gi", "--driver-name", "other.example"], "kube-scheduler allocates"),
     ],
 )

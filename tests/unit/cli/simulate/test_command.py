@@ -73,11 +73,11 @@ def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
     shares = "workloads: [{face: mps, percent: 80}]"
     smaller = a_claim(deviceClassName="gpu-mps.ration.dev")
     path = written(tmp_path, "f.yaml", yaml.safe_dump_all([a_pod(), smaller]))
-    usual = written(tmp_path, "usual.yaml", shares)
+    usual = written(tmp_path, "workload-mix.yaml", shares)
     common = ("-f", path, "--cluster", CLUSTER, "--policies", "fragmentation", "-o", "json")
     whys = {
         json.loads(simulate(*common, *more).output)["pods"][0]["why"]
-        for more in ((), ("--usual", usual))
+        for more in ((), ("--workload-mix", usual))
     }
     assert len(whys) == 2
 
@@ -85,16 +85,16 @@ def test_what_is_usually_asked_may_be_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("workloads: [{gpu: 8}]", "usual.yaml.workloads.0.gpu: is not a field"),
-        ("- gpus: 8", "usual.yaml: is something else; expected one UsualWorkloads document"),
-        ("", "usual.yaml: is empty"),
+        ("workloads: [{gpu: 8}]", "workload-mix.yaml.workloads.0.gpu: is not a field"),
+        ("- gpus: 8", "workload-mix.yaml: is something else; expected one WorkloadMix document"),
+        ("", "workload-mix.yaml: is empty"),
     ],
 )
 def test_what_is_usual_and_cannot_be_read_exits_2_with_its_place(
     tmp_path: Path, text: str, words: str
 ) -> None:
-    usual = written(tmp_path, "usual.yaml", text)
-    answer = simulate("-f", PODS, "--cluster", CLUSTER, "--usual", usual)
+    usual = written(tmp_path, "workload-mix.yaml", text)
+    answer = simulate("-f", PODS, "--cluster", CLUSTER, "--workload-mix", usual)
     assert (answer.exit_code, words in answer.output) == (2, True), answer.output
 
 
@@ -115,7 +115,7 @@ def test_a_class_that_is_not_there_is_told_as_the_controller_tells_it(tmp_path: 
     (pod,) = json.loads(answer.output)["pods"]
     assert (answer.exit_code, pod["state"]) == (1, "waits")
     assert pod["why"] == (
-        "kube-scheduler allocates gpu: ClassMissing: claim default/gpu: "
+        "kube-scheduler allocates gpu: DeviceClassNotFound: claim default/gpu: "
         "request gpu names class none.example.com"
     )
 

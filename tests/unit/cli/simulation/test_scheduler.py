@@ -26,7 +26,7 @@ def test_what_was_decided_stays_and_is_in_the_way_of_the_next() -> None:
     assert devices(sat_down(at, "one")) == ["gpu-0"]
     answer = sat_down(at, "two")
     assert isinstance(answer, allocator_types.Unschedulable)
-    assert "DeviceTaken" in allocator_messages.unschedulable(answer)
+    assert "DeviceInUse" in allocator_messages.unschedulable(answer)
 
 
 def test_a_pod_takes_cpu_of_its_node_too() -> None:

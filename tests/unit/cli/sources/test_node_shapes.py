@@ -72,5 +72,8 @@ def test_a_document_that_is_wrong_is_named_with_the_field() -> None:
 
 
 def test_the_names_are_those_of_the_chart_and_of_the_controllers_flag() -> None:
-    assert node_shapes.NAMES[1] == config.ControllerConfig.model_fields["seen_shapes"].default
+    assert (
+        node_shapes.NAMES[1]
+        == config.ControllerConfig.model_fields["observed_shapes_configmap"].default
+    )
     assert node_shapes.NAMES[1] == f"{node_shapes.NAMES[0]}-seen"

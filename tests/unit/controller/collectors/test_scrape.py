@@ -52,7 +52,7 @@ def test_a_pod_without_a_place_waits_by_its_reason_until_it_has_one() -> None:
     world.add(objects.a_claim("big", objects.a_request(count=2)), objects.a_pod("pod", "big"))
     world.settle()
     assert world.waiting_by() == {"NoFit": 1}
-    assert world.counted("refusals_total", reason="CapacityShort") == 0
+    assert world.counted("refusals_total", reason="InsufficientCapacity") == 0
     world.stores.slices.apply(objects.a_slice("node-1", 2))
     world.stores.nodes.apply(objects.a_node("node-1"))
     world.settle()
@@ -68,7 +68,7 @@ def test_each_reason_of_a_refusal_counts_once() -> None:
     world.add(objects.a_claim("late"), objects.a_pod("second", "late"))
     world.settle()
     assert world.counted("refusals_total", reason="NodeCordoned") == 1
-    assert world.counted("refusals_total", reason="DeviceTaken") == 1
+    assert world.counted("refusals_total", reason="DeviceInUse") == 1
 
 
 def test_a_pod_that_is_gone_waits_no_more() -> None:

@@ -51,7 +51,7 @@ def test_a_queue_at_its_limit_is_told_so_and_others_are_not_disturbed() -> None:
     world.add(*a_pod_of("a", "a0"), *a_pod_of("a", "a1"), *a_pod_of("b", "b0"))
     world.settle()
     assert placed(world, "a0", "a1", "b0") == ["a0", "b0"]
-    told = [text for kind, reason, text in world.told.lines if reason == "QueueLimit"]
+    told = [text for kind, reason, text in world.told.lines if reason == "QueueLimitExceeded"]
     assert told
     assert {*told} == {"queue a is at its limit: 1 of 1 GPU"}
     ends(world, "a0")

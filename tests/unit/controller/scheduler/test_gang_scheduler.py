@@ -71,7 +71,7 @@ def test_a_gang_waits_until_all_of_it_is_there() -> None:
     assert world.device("m0-gpu") is None
     assert world.told.lines == []
     world.settle(2.0)
-    assert ("Pod", "GangWaits", "waits for 1 more of its 2 pods") in world.told.lines
+    assert ("Pod", "GangPending", "waits for 1 more of its 2 pods") in world.told.lines
     world.add(*a_gang(2)[2:])
     world.settle()
     assert world.device("m0-gpu") is not None

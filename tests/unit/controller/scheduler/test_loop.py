@@ -89,7 +89,7 @@ def test_an_unschedulable_pod_is_reported_once_and_placed_when_a_claim_is_freed(
     world.settle()
     no_fits = [line for line in world.told.lines if line[1] == "NoFit"]
     assert [kind for kind, _, _ in no_fits] == ["Pod", "ResourceClaim"]
-    assert "node-0: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)" in no_fits[0][2]
+    assert "node-0: 0 of 1 devices fit, 1 lacking (1 DeviceInUse)" in no_fits[0][2]
     world.stores.claims.apply(world._newer(objects.a_claim("one")), deleted=True)
     world.settle()
     assert world.device("two") == "gpu-0"

@@ -272,7 +272,7 @@ def test_a_monitor_is_the_gpu_for_administrators_beside_its_holder(node: gpunode
 def test_a_monitor_without_admin_access_is_refused(node: gpunode.GpuNode) -> None:
     result = allocated_claims.a_result("gpu-0000-53-00-0-monitor")
     answer = refused(node, node.allocate(allocated_claims.an_allocated_claim(result)))
-    assert (answer.reason, answer.permanent) == (reasons.Reason.ADMIN_ONLY, True)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.ADMIN_ACCESS_REQUIRED, True)
 
 
 def damaged(node: gpunode.GpuNode, uid: ids.ClaimUid = allocated_claims.UID) -> None:

@@ -114,7 +114,7 @@ def test_who_says_another_thing_of_users_than_the_server_does_is_refused(
     prepare(node, a_share(1))
     answer = prepare(node, a_share(2, configs=several_users(asked=False)))
     assert isinstance(answer, ports.Refused)
-    assert answer.reason is reasons.Reason.SHARING_DISAGREES
+    assert answer.reason is reasons.Reason.SHARING_CONFLICT
     assert "its daemon has multiUser: true" in answer.message
 
 
@@ -223,11 +223,11 @@ def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) ->
 @pytest.mark.parametrize(
     ("other", "reason"),
     [
-        (a_share(2, "ts", configs=interval("Short")), reasons.Reason.SHARING_DISAGREES),
+        (a_share(2, "ts", configs=interval("Short")), reasons.Reason.SHARING_CONFLICT),
         (a_share(2, "mps"), reasons.Reason.DEVICE_OVERLAP),
         (
             dataclasses.replace(a_share(2, "ts", configs=interval("Long")), namespace="team-b"),
-            reasons.Reason.NAMESPACES_APART,
+            reasons.Reason.CROSS_NAMESPACE_SHARING,
         ),
     ],
 )

@@ -4,7 +4,7 @@ from driver import errors, reasons
 from driver.kubeletplugin.publish import name_conflict, pool_builder
 from tests.fakes import clock as fake_clock
 
-TAKEN = pool_builder.Problem(reasons.Reason.OTHER_DRIVER, "it is another's")
+TAKEN = pool_builder.Problem(reasons.Reason.DRIVER_NAME_CONFLICT, "it is another's")
 
 
 class Ends(threading.Event):
@@ -56,7 +56,7 @@ def test_while_another_has_the_name_it_is_not_free_and_that_is_told() -> None:
     gate.run(looks.stop)
     assert not gate.name_free.is_set()
     assert looks.told == [TAKEN, TAKEN]
-    assert gate.problem() == "OtherDriver: it is another's"
+    assert gate.problem() == "DriverNameConflict: it is another's"
 
 
 def test_a_claim_that_is_prepared_here_opens_the_gate_and_the_rest_is_told() -> None:

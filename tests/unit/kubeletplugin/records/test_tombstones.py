@@ -25,7 +25,7 @@ def test_a_prepare_that_comes_after_unprepare_is_refused(node: gpunode.GpuNode) 
     preparer.unprepare(ref)
     answer = preparer.prepare(ref, gpunode.never)
     assert isinstance(answer, ports.Refused)
-    assert (answer.reason, answer.permanent) == (reasons.Reason.CLAIM_LET_GO, False)
+    assert (answer.reason, answer.permanent) == (reasons.Reason.CLAIM_ALREADY_UNPREPARED, False)
     assert node.files() == {}
 
 

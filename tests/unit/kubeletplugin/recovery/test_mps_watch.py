@@ -171,7 +171,7 @@ def test_a_client_blocked_by_another_user_is_reported_once_on_each_claim(
     for number in (1, 2):
         prepare(world.node, a_share(number))
     world.said.waiting = "client 7 of user 0 waits until the server of user 1000 has no clients"
-    assert world.look() == [("claim-1", "MpsClientWaits"), ("claim-2", "MpsClientWaits")]
+    assert world.look() == [("claim-1", "MpsClientBlocked"), ("claim-2", "MpsClientBlocked")]
     assert world.told.told[-1][3].endswith(world.said.waiting)
     assert world.look() == []
     assert not world.failing

@@ -147,7 +147,7 @@ def test_it_is_told_that_it_keeps_to_its_share_again(world: World) -> None:
     world.process(2, 15)
     world.look(2)
     world.process(2, 0)
-    assert world.look() == [("claim-1", "ShareKept")]
+    assert world.look() == [("claim-1", "UsageWithinShare")]
     assert "uses 16.0 GiB" in world.told.good_news[-1][3]
     assert world.look(3) == []
     assert (world.over, world.metric("share_overruns_total")) == (0, 1)
@@ -184,9 +184,9 @@ def test_the_condition_says_the_latest(world: World) -> None:
     world.look(2)
     gpu = world.node.nvml.machine.gpus[0].uuid
     assert world.said.words == [
-        ("claim-1", True, "ShareKept", f"uses 10.0 GiB of {gpu}, was given 20.0 GiB"),
+        ("claim-1", True, "UsageWithinShare", f"uses 10.0 GiB of {gpu}, was given 20.0 GiB"),
         ("claim-1", False, "ShareExceeded", f"uses 30.0 GiB of {gpu}, was given 20.0 GiB"),
-        ("claim-1", True, "ShareKept", f"uses 20.0 GiB of {gpu}, was given 20.0 GiB"),
+        ("claim-1", True, "UsageWithinShare", f"uses 20.0 GiB of {gpu}, was given 20.0 GiB"),
     ]
 
 
@@ -206,9 +206,9 @@ def test_the_condition_holds_once_the_claim_keeps_to_its_share_of_every_gpu(worl
     world.process(2, 25, gpu=1)
     assert world.look(2) == [("claim-1", "ShareExceeded")] * 2
     world.process(1, 0, gpu=0)
-    assert world.look() == [("claim-1", "ShareKept")]
+    assert world.look() == [("claim-1", "UsageWithinShare")]
     world.process(2, 0, gpu=1)
-    assert world.look() == [("claim-1", "ShareKept")]
+    assert world.look() == [("claim-1", "UsageWithinShare")]
     texts = [(holds, text.count("GPU-")) for _, holds, _, text in world.said.words]
     assert texts == [(False, 2), (False, 1), (True, 2)]
 
@@ -303,7 +303,7 @@ def test_who_is_known_is_watched_without_the_api_server(world: World) -> None:
     world.process(1, 25)
     assert world.look(2) == [("claim-1", "ShareExceeded")]
     world.process(1, 15)
-    assert world.look() == [("claim-1", "ShareKept")]
+    assert world.look() == [("claim-1", "UsageWithinShare")]
 
 
 def test_while_a_pod_is_not_known_an_episode_neither_ends_nor_begins(world: World) -> None:
@@ -316,7 +316,7 @@ def test_while_a_pod_is_not_known_an_episode_neither_ends_nor_begins(world: Worl
     assert world.look(3) == []
     assert world.over == 1
     world.node.reader.down = False
-    assert world.look() == [("claim-1", "ShareKept")]
+    assert world.look() == [("claim-1", "UsageWithinShare")]
 
 
 def test_a_claim_deleted_from_the_api_keeps_its_known_pods(

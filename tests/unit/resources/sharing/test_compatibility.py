@@ -49,10 +49,10 @@ def test_claims_that_agree_may_have_the_gpu_together() -> None:
     ("other", "reason"),
     [
         ({"sharing": "time-slicing"}, reasons.Reason.DEVICE_OVERLAP),
-        ({"namespace": "team-b"}, reasons.Reason.NAMESPACES_APART),
-        ({"namespace": "team-b", "cross_namespace": True}, reasons.Reason.NAMESPACES_APART),
-        ({"interval": "Short"}, reasons.Reason.SHARING_DISAGREES),
-        ({"multi_user": False}, reasons.Reason.SHARING_DISAGREES),
+        ({"namespace": "team-b"}, reasons.Reason.CROSS_NAMESPACE_SHARING),
+        ({"namespace": "team-b", "cross_namespace": True}, reasons.Reason.CROSS_NAMESPACE_SHARING),
+        ({"interval": "Short"}, reasons.Reason.SHARING_CONFLICT),
+        ({"multi_user": False}, reasons.Reason.SHARING_CONFLICT),
     ],
 )
 def test_claims_that_do_not_agree_are_told_apart(

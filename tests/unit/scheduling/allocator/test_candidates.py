@@ -45,7 +45,7 @@ def test_devices_stand_in_the_order_of_pools_slices_and_devices() -> None:
 
 def test_a_device_in_use_is_not_offered_but_to_administrators() -> None:
     view = only(objects.a_device("gpu-0"), "gpu-0")
-    assert offer_of(view).rejection_counts == ((Reason.DEVICE_TAKEN, 1),)
+    assert offer_of(view).rejection_counts == ((Reason.DEVICE_IN_USE, 1),)
     assert offer_of(view).indexes == []
     assert offer_of(view, adminAccess=True).indexes == [0]
 
@@ -96,16 +96,20 @@ def test_the_allocators_taint_is_nothing_to_the_allocator_that_it_names() -> Non
 def test_a_device_or_slice_that_says_more_than_is_weighed_is_left_alone() -> None:
     assert offer_of(
         only(objects.a_device("gpu-0", nodeAllocatable={"cpu": "1"}))
-    ).rejection_counts == ((Reason.DEVICE_BEYOND, 1),)
+    ).rejection_counts == ((Reason.UNSUPPORTED_DEVICE_FIELDS, 1),)
     raw = objects.a_slice("node-a", 2)
     raw["spec"]["mixins"] = [{"name": "x"}]
-    assert offer_of(snapshots.view(raw)).rejection_counts == ((Reason.DEVICE_BEYOND, 2),)
+    assert offer_of(snapshots.view(raw)).rejection_counts == (
+        (Reason.UNSUPPORTED_DEVICE_FIELDS, 2),
+    )
 
 
 def test_more_reasons_may_be_given_by_the_driver() -> None:
-    judge = candidates.DeviceFilter(OURS.ignored_taints, lambda _spot, _way: Reason.DEVICE_NOT_OURS)
+    judge = candidates.DeviceFilter(
+        OURS.ignored_taints, lambda _spot, _way: Reason.DEVICE_NOT_MANAGED
+    )
     assert offer_of(only(objects.a_device("gpu-0")), judge=judge).rejection_counts == (
-        (Reason.DEVICE_NOT_OURS, 1),
+        (Reason.DEVICE_NOT_MANAGED, 1),
     )
 
 
@@ -123,18 +127,18 @@ def test_what_others_have_of_a_shared_device_is_not_there() -> None:
     )
     assert offer_of(view, capacity={"requests": {"memory": "20Gi"}}).indexes == [0]
     short = offer_of(view, capacity={"requests": {"memory": "21Gi"}})
-    assert short.rejection_counts == ((Reason.CAPACITY_SHORT, 1),)
+    assert short.rejection_counts == ((Reason.INSUFFICIENT_CAPACITY, 1),)
 
 
 def test_a_shared_device_that_a_claim_has_for_itself_is_not_offered() -> None:
-    assert offer_of(only(SHARE, "ts-0")).rejection_counts == ((Reason.DEVICE_TAKEN, 1),)
+    assert offer_of(only(SHARE, "ts-0")).rejection_counts == ((Reason.DEVICE_IN_USE, 1),)
 
 
 def test_a_capacity_that_a_device_has_not_is_short() -> None:
     asking = {"requests": {"bandwidth": "1"}}
     for device in (SHARE, objects.a_device("gpu-0")):
         assert offer_of(only(device), capacity=asking).rejection_counts == (
-            (Reason.CAPACITY_SHORT, 1),
+            (Reason.INSUFFICIENT_CAPACITY, 1),
         )
 
 
@@ -166,7 +170,7 @@ def test_all_is_barred_by_one_that_cannot_be_had() -> None:
         OURS,
     )
     assert (found.indexes, found.unavailable) == ([0, 1, 2], {1})
-    assert found.rejection_counts == ((Reason.DEVICE_TAKEN, 1),)
+    assert found.rejection_counts == ((Reason.DEVICE_IN_USE, 1),)
 
 
 def test_all_leaves_out_a_device_that_could_never_have_what_is_asked() -> None:

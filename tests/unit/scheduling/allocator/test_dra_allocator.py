@@ -52,7 +52,7 @@ def test_a_claim_for_nine_says_per_node_how_many_fit_and_what_was_lacking() -> N
     answer = refused(decide(view, objects.claim("claim", objects.a_request(count=9))))
     assert allocator_messages.unschedulable(answer) == (
         "No node fits. node-a: 8 of 9 devices fit, 1 lacking; "
-        "node-b: 6 of 9 devices fit, 3 lacking (2 DeviceTaken)"
+        "node-b: 6 of 9 devices fit, 3 lacking (2 DeviceInUse)"
     )
 
 
@@ -80,14 +80,14 @@ def test_allocation_mode_all_takes_every_gpu_of_a_free_node() -> None:
 def test_a_missing_class_blocks_on_every_node() -> None:
     claim = objects.claim("c", objects.a_request(deviceClassName="nope"))
     answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
-    assert answer.blocker is reasons.Reason.CLASS_MISSING
+    assert answer.blocker is reasons.Reason.DEVICE_CLASS_NOT_FOUND
     assert "names class nope" in allocator_messages.unschedulable(answer)
 
 
 def test_a_selector_that_does_not_compile_is_told_with_its_words() -> None:
     claim = objects.claim("c", objects.a_request("gpu", 1, "device.driver =="))
     answer = refused(decide(snapshots.fleet({"node-a": 8}), claim))
-    assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
+    assert answer.blocker is reasons.Reason.SELECTOR_INVALID
     assert "request gpu" in answer.detail
     assert "Syntax error" in answer.detail
 
@@ -99,7 +99,7 @@ def test_an_expression_that_is_not_provided_means_not_allocated() -> None:
             snapshots.fleet({"node-a": 8}), objects.claim("c", objects.a_request("gpu", 1, text))
         )
     )
-    assert answer.blocker is reasons.Reason.SELECTOR_UNUSABLE
+    assert answer.blocker is reasons.Reason.SELECTOR_INVALID
     assert "as a value" in answer.detail
 
 
@@ -108,7 +108,7 @@ def test_a_selector_that_fails_on_a_device_ends_the_search_on_its_node() -> None
     claim = objects.claim("c", objects.a_request("gpu", 1, text))
     answer = refused(decide(snapshots.fleet({"node-a": 2}), claim))
     assert allocator_messages.unschedulable(answer).startswith(
-        "No node fits. node-a: SearchBroken (gpu-0: "
+        "No node fits. node-a: AllocatorError (gpu-0: "
     )
 
 
@@ -158,7 +158,7 @@ def test_a_device_without_the_stored_taint_is_kube_schedulers() -> None:
         snapshots.DRIVER,
         snapshots.caches([objects.node()], [slices.parse(objects.a_slice("node-a", [bare]))]),
     )
-    assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_NOT_OURS: 1}
+    assert counts(decide(view, objects.claim())) == {reasons.Reason.DEVICE_NOT_MANAGED: 1}
 
 
 def test_a_capacity_request_filters_devices_that_are_not_shared() -> None:
@@ -167,7 +167,7 @@ def test_a_capacity_request_filters_devices_that_are_not_shared() -> None:
 
     view = snapshots.fleet({"node-a": 1})
     assert placed(decide(view, asking("80Gi"))).assignments
-    assert counts(decide(view, asking("81Gi"))) == {reasons.Reason.CAPACITY_SHORT: 1}
+    assert counts(decide(view, asking("81Gi"))) == {reasons.Reason.INSUFFICIENT_CAPACITY: 1}
 
 
 def test_an_incomplete_pool_is_not_used() -> None:
@@ -235,7 +235,7 @@ def a_gpu_with_faces(*taken: str) -> snapshot.Snapshot:
 def test_a_whole_gpu_is_not_given_while_another_face_of_it_is_in_use() -> None:
     assert placed(decide(a_gpu_with_faces(), objects.claim())).assignments
     answer = decide(a_gpu_with_faces("gpu-0-ts"), objects.claim())
-    assert counts(answer)[reasons.Reason.COUNTERS_TAKEN] == 1
+    assert counts(answer)[reasons.Reason.COUNTERS_EXHAUSTED] == 1
 
 
 def all_of(**body: Any) -> claims.Claim:
@@ -245,7 +245,7 @@ def all_of(**body: Any) -> claims.Claim:
 def test_all_is_refused_while_one_of_them_is_in_use() -> None:
     view = snapshots.fleet({"node-a": 2}, snapshots.holding("x", "node-a", "gpu-1"))
     assert allocator_messages.unschedulable(refused(decide(view, all_of()))) == (
-        "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceTaken)"
+        "No node fits. node-a: 1 of 2 devices fit, 1 lacking (1 DeviceInUse)"
     )
 
 
@@ -273,7 +273,7 @@ def test_a_pod_goes_where_its_settled_claim_is() -> None:
         refused(dra_allocator.allocate(full, workload, snapshots.DECIDING))
     ) == (
         "No node fits. node-a: NodePinned (claim default/settled is allocated elsewhere); "
-        "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceTaken)"
+        "node-b: 0 of 1 devices fit, 1 lacking (1 DeviceInUse)"
     )
 
 

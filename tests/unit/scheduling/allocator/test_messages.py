@@ -17,30 +17,30 @@ def told(*refusals: tuple[allocator_types.NodeRejection, tuple[str, ...]]) -> st
 
 def test_what_blocks_everywhere_is_told_alone() -> None:
     answer = allocator_types.Unschedulable(
-        Reason.CLASS_MISSING, "claim default/c: request a names class b"
+        Reason.DEVICE_CLASS_NOT_FOUND, "claim default/c: request a names class b"
     )
     assert (
         allocator_messages.unschedulable(answer)
-        == "ClassMissing: claim default/c: request a names class b"
+        == "DeviceClassNotFound: claim default/c: request a names class b"
     )
 
 
 def test_what_lacks_is_told_with_the_reasons_of_the_others() -> None:
-    counted = ((Reason.COUNTERS_TAKEN, 2), (Reason.DEVICE_TAKEN, 4))
+    counted = ((Reason.COUNTERS_EXHAUSTED, 2), (Reason.DEVICE_IN_USE, 4))
     lacking = allocator_types.NodeRejection(fits=2, requested=8, device_reasons=counted)
     assert told((lacking, ("node-a", "node-b"))) == (
         "No node fits. node-a, node-b: "
-        "2 of 8 devices fit, 6 lacking (2 CountersTaken, 4 DeviceTaken)"
+        "2 of 8 devices fit, 6 lacking (2 CountersExhausted, 4 DeviceInUse)"
     )
 
 
 def test_enough_devices_of_which_no_combination_does_are_not_told_as_lacking() -> None:
     unmet = allocator_types.NodeRejection(
-        fits=2, requested=2, device_reasons=((Reason.CONSTRAINT_UNMET, 2),)
+        fits=2, requested=2, device_reasons=((Reason.CONSTRAINT_NOT_SATISFIED, 2),)
     )
     assert told((unmet, ("node-a",))) == (
         "No node fits. node-a: 2 of 2 devices fit, and no combination of them does "
-        "(2 ConstraintUnmet)"
+        "(2 ConstraintNotSatisfied)"
     )
 
 
@@ -58,13 +58,13 @@ def test_an_exhausted_step_budget_is_reported_as_such() -> None:
     answer = refused(dra_allocator.allocate(view, workload(hard()), hasty))
     assert answer.budget_exceeded
     assert allocator_messages.unschedulable(answer) == (
-        "No node fits. node-a: SearchGivenUp (the search for a combination took too many steps): "
-        "4 of 5 devices fit (12 ConstraintUnmet)"
+        "No node fits. node-a: SearchBudgetExceeded (the search for a combination took too many "
+        "steps): 4 of 5 devices fit (12 ConstraintNotSatisfied)"
     )
     patient = refused(decide(view, hard()))
     assert not patient.budget_exceeded
     assert allocator_messages.unschedulable(patient) == (
-        "No node fits. node-a: 4 of 5 devices fit, 1 lacking (12 ConstraintUnmet)"
+        "No node fits. node-a: 4 of 5 devices fit, 1 lacking (12 ConstraintNotSatisfied)"
     )
 
 

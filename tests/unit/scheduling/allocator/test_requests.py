@@ -48,7 +48,7 @@ def test_a_missing_class_of_an_alternative_blocks_the_claim() -> None:
         "gpu", objects.a_way("a"), objects.a_way("b", deviceClassName="nope")
     )
     answer = blocked(objects.claim("c", several))
-    assert answer.blocker is reasons.Reason.CLASS_MISSING
+    assert answer.blocker is reasons.Reason.DEVICE_CLASS_NOT_FOUND
     assert answer.detail == "claim default/c: request gpu/b names class nope"
 
 

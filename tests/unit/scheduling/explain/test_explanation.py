@@ -43,9 +43,11 @@ def test_a_refusal_tells_what_every_node_lacks() -> None:
 
 
 def test_what_holds_everywhere_is_told_once() -> None:
-    answer = allocator_types.Unschedulable(reasons.Reason.CLASS_MISSING, "claim x: no class y")
+    answer = allocator_types.Unschedulable(
+        reasons.Reason.DEVICE_CLASS_NOT_FOUND, "claim x: no class y"
+    )
     assert explanation.unschedulable_document(answer) == {
-        "reason": "ClassMissing",
+        "reason": "DeviceClassNotFound",
         "detail": "claim x: no class y",
     }
 

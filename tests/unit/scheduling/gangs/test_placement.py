@@ -29,7 +29,7 @@ def test_where_one_finds_no_place_none_has_one() -> None:
     (found,) = answer.shortages
     assert (found.fits, answer.requested) == (4, 5)
     (refusal,) = found.rejections
-    assert dict(refusal.device_reasons) == {reasons.Reason.DEVICE_TAKEN: 2}
+    assert dict(refusal.device_reasons) == {reasons.Reason.DEVICE_IN_USE: 2}
 
 
 def test_a_required_level_is_never_left() -> None:
@@ -167,7 +167,7 @@ def test_a_class_that_is_missing_is_said_of_the_whole_gang() -> None:
     found = replace(gangs.member("one"), open_claims=(missing,))
     answer = gangs.unseated(gangs.place(gangs.racks(TWO_RACKS), [found]))
     assert answer.blocker is not None
-    assert "ClassMissing" in gang_messages.gang_unschedulable(answer, topology.Topology())
+    assert "DeviceClassNotFound" in gang_messages.gang_unschedulable(answer, topology.Topology())
 
 
 def test_a_no_counts_each_domain_in_words() -> None:
@@ -178,7 +178,7 @@ def test_a_no_counts_each_domain_in_words() -> None:
     ) == (
         "No place for all 3 of the gang in one example.com/rack. rack r0 of block b0: at most 2 of "
         "3. rack r1 of block b0, rack r2 of block b0: at most 1 of 3. Then, in rack r0 of block "
-        "b0: No node fits. node-0-0-0: 0 of 1 devices fit, 1 lacking (2 DeviceTaken)"
+        "b0: No node fits. node-0-0-0: 0 of 1 devices fit, 1 lacking (2 DeviceInUse)"
     )
 
 

@@ -62,7 +62,7 @@ def test_why_nobody_goes() -> None:
     found = preemptions.none(scene.plan(occupied_nodes.gpus()))
     assert preemption_messages.no_plan_message(found) == (
         "Evicting all who may go would not make room for it: of 2 pods and gangs "
-        "1 NotMadeAgain, 1 PriorityNotLower"
+        "1 NoController, 1 PriorityNotLower"
     )
     never = preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
     assert (

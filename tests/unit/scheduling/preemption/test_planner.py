@@ -120,7 +120,7 @@ def test_why_there_is_none_is_told_in_counts() -> None:
     scene.work("r", "node-a", "gpu-2", owner=None)
     found = preemptions.none(scene.plan(occupied_nodes.gpus()))
     assert (found.reason, found.victim_count) == (preemption_types.NoPlanReason.NOT_HELPFUL, 3)
-    assert found.ineligible == {Reason.NOT_MADE_AGAIN: 2, Reason.PRIORITY_NOT_LOWER: 1}
+    assert found.ineligible == {Reason.NO_CONTROLLER: 2, Reason.PRIORITY_NOT_LOWER: 1}
 
 
 def test_who_never_preempts_makes_nobody_go() -> None:

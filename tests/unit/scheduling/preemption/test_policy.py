@@ -33,10 +33,10 @@ def test_without_queues_lower_priority_goes_and_equal_does_not() -> None:
 @pytest.mark.parametrize(
     ("pod", "reason"),
     [
-        ({"deleting": True}, Reason.GOING_ALREADY),
-        ({"owner": None}, Reason.NOT_MADE_AGAIN),
-        ({"owner": pods.Owner("DaemonSet", "d", "u")}, Reason.NOT_MADE_AGAIN),
-        ({"owner": pods.Owner("DaemonSet", "d", "u"), "preemptible": True}, Reason.NOT_MADE_AGAIN),
+        ({"deleting": True}, Reason.TERMINATING),
+        ({"owner": None}, Reason.NO_CONTROLLER),
+        ({"owner": pods.Owner("DaemonSet", "d", "u")}, Reason.NO_CONTROLLER),
+        ({"owner": pods.Owner("DaemonSet", "d", "u"), "preemptible": True}, Reason.NO_CONTROLLER),
         ({"owner": None, "preemptible": True}, None),
     ],
 )
@@ -85,7 +85,7 @@ def test_nobody_goes_before_the_minimum_run_time_of_its_queue() -> None:
     scene = one(labels={"queue": "batch"}, ran=599)
     scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=600)}
     right = scene.right(1, "batch")
-    assert barred(scene, right) is Reason.RAN_TOO_SHORTLY
+    assert barred(scene, right) is Reason.MIN_RUNTIME_NOT_REACHED
     scene = one(labels={"queue": "batch"}, ran=600)
     scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=600)}
     assert barred(scene, scene.right(1, "batch")) is None
@@ -94,7 +94,7 @@ def test_nobody_goes_before_the_minimum_run_time_of_its_queue() -> None:
 def test_who_did_not_start_yet_did_not_run_whenever_it_was_made() -> None:
     scene = one(labels={"queue": "batch"}, started="", created="2026-11-01T00:00:00Z")
     scene.leaves = {"batch": preemption_policy.QueueState("batch", min_run_s=1)}
-    assert barred(scene, scene.right(1, "batch")) is Reason.RAN_TOO_SHORTLY
+    assert barred(scene, scene.right(1, "batch")) is Reason.MIN_RUNTIME_NOT_REACHED
 
 
 def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
@@ -102,7 +102,7 @@ def test_one_pod_of_a_gang_that_may_not_go_keeps_all_of_it() -> None:
     scene.work("p", "node-a", "gpu-0", gang="g")
     scene.work("q", "node-a", "gpu-1", gang="g", owner=None)
     found = scene.judged("g")
-    assert found.ineligible is Reason.NOT_MADE_AGAIN
+    assert found.ineligible is Reason.NO_CONTROLLER
     assert found.message == "pod default/q"
 
 

@@ -44,7 +44,7 @@ def test_figures_are_flat_and_for_people() -> None:
     assert conditions[1] == {
         "type": "Borrowing",
         "status": "True",
-        "reason": "QueueBorrows",
+        "reason": "QueueBorrowing",
         "message": "2.5 GPUs beyond the 4 deserved",
         "observedGeneration": 3,
         "lastTransitionTime": "2027-01-15T08:00:00Z",
@@ -77,7 +77,7 @@ def test_what_is_refused_is_told_with_its_field_and_keeps_its_past() -> None:
             {
                 "type": "Accepted",
                 "status": "False",
-                "reason": "QueueRefused",
+                "reason": "QueueInvalid",
                 "message": "spec.parent: queue x does not exist",
                 "observedGeneration": 2,
                 "lastTransitionTime": "2027-01-15T08:00:00Z",

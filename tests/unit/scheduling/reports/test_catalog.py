@@ -182,7 +182,7 @@ def test_who_waits_is_listed_with_a_reason_and_what_to_do() -> None:
     assert set(found) == {"batch/gated", "dev/lost", "nlp/big"}
     assert found["nlp/big"].reason == reasons.Reason.NO_FIT
     assert found["batch/gated"].reason == reasons.Reason.SCHEDULING_GATED
-    assert found["dev/lost"].reason == reasons.Reason.CLAIM_MISSING
+    assert found["dev/lost"].reason == reasons.Reason.CLAIM_NOT_FOUND
     assert all(one.advice for one in found.values())
 
 
@@ -200,17 +200,29 @@ def of_pod(said: dict[str, Any] | None = None, **claim: Any) -> model.Pod:
 
 def test_a_pod_that_nobody_answered_says_so_with_the_schedulers_words() -> None:
     silent = of_pod()
-    assert (silent.state, silent.reason) == ("waiting", reasons.Reason.NOT_ANSWERED)
+    assert (silent.state, silent.reason) == ("waiting", reasons.Reason.NOT_EVALUATED)
     refused = of_pod(objects.refused("0/3 nodes are available: 3 cannot allocate all claims."))
-    assert refused.reason == reasons.Reason.NOT_ANSWERED
+    assert refused.reason == reasons.Reason.NOT_EVALUATED
     assert "3 cannot allocate all claims" in refused.message
 
 
 def test_a_placed_pod_that_the_scheduler_refuses_says_so() -> None:
     device = fleets.gpu("gpu-1", 7)
     found = of_pod(objects.refused(), status=objects.allocated("gpu-1", device))
-    assert (found.state, found.reason) == ("placed", reasons.Reason.SCHEDULER_REFUSES)
+    assert (found.state, found.reason) == ("placed", reasons.Reason.REJECTED_BY_SCHEDULER)
     assert found.node == "gpu-1"
+
+
+def test_a_condition_of_an_earlier_version_is_read_under_its_present_reason() -> None:
+    condition = {
+        "type": names.CONDITION_ALLOCATED,
+        "status": "False",
+        "reason": "QueueLimit",
+        "message": "queue nlp: 12 of 12 GPUs",
+    }
+    found = of_pod({"phase": "Pending", "conditions": [condition]})
+    assert found.reason == reasons.Reason.QUEUE_LIMIT_EXCEEDED
+    assert found.advice
 
 
 def test_a_bound_pod_whose_devices_are_refused_has_the_plugins_words() -> None:

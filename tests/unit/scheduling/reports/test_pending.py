@@ -95,14 +95,16 @@ def an_incomplete_gang(world: deciding.World) -> None:
 
 
 KINDS = {
-    "more than is free": Kind(taken, Reason.NO_FIT, "2 DeviceTaken", "Needs 1 GPU"),
+    "more than is free": Kind(taken, Reason.NO_FIT, "2 DeviceInUse", "Needs 1 GPU"),
     "more than any node has": Kind(
         lambda world: asks(world, objects.a_request("gpu", 9)),
         Reason.NO_FIT,
         "2 of 9 devices fit",
         "No node here has 9 GPUs",
     ),
-    "a class that is not there": Kind(of_no_class, Reason.CLASS_MISSING, "gold.example.com"),
+    "a class that is not there": Kind(
+        of_no_class, Reason.DEVICE_CLASS_NOT_FOUND, "gold.example.com"
+    ),
     "GPUs that are ill": Kind(tainted, Reason.NO_FIT, "2 DeviceTainted"),
     "GPUs that are cordoned": Kind(cordoned, Reason.NO_FIT, "2 DeviceCordoned"),
     "a node that is cordoned": Kind(node_cordoned, Reason.NO_FIT, "NodeCordoned"),
@@ -130,14 +132,14 @@ KINDS = {
     ),
     "a selector that does not compile": Kind(
         lambda world: asks(world, objects.a_request("gpu", 1, "device.nothing ==")),
-        Reason.SELECTOR_UNUSABLE,
+        Reason.SELECTOR_INVALID,
         "claim",
     ),
     "another driver's devices in one claim": Kind(
         beside_another_drivers, Reason.FOREIGN_DEVICES, "another driver"
     ),
-    "a queue that has its limit": Kind(beyond_its_queue, Reason.QUEUE_LIMIT, "team"),
-    "a gang that is not complete": Kind(an_incomplete_gang, Reason.GANG_WAITS, "1 more of its 2"),
+    "a queue that has its limit": Kind(beyond_its_queue, Reason.QUEUE_LIMIT_EXCEEDED, "team"),
+    "a gang that is not complete": Kind(an_incomplete_gang, Reason.GANG_PENDING, "1 more of its 2"),
     "another's scheduling gate": Kind(
         lambda world: asks(
             world, objects.a_request("gpu", 1), schedulingGates=[{"name": "example.com/wait"}]
@@ -146,7 +148,7 @@ KINDS = {
         "example.com/wait",
     ),
     "a claim that is not there": Kind(
-        lambda world: world.add(objects.a_pod("pod", "nowhere")), Reason.CLAIM_MISSING, "nowhere"
+        lambda world: world.add(objects.a_pod("pod", "nowhere")), Reason.CLAIM_NOT_FOUND, "nowhere"
     ),
 }
 

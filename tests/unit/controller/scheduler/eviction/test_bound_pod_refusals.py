@@ -100,12 +100,12 @@ def report(found: catalog.Reports) -> tuple[model.Pod, str]:
 def test_of_a_bound_pod_its_own_node_alone_is_told(read: object) -> None:
     assert callable(read)
     pod, text = report(read(a_full_node()))
-    assert (pod.state, pod.reason) == ("waiting", "BoundAwayFromClaim")
+    assert (pod.state, pod.reason) == ("waiting", "PodBoundToOtherNode")
     assert pod.explanation is not None
     assert [one.nodes for one in pod.explanation.refusals] == [("node-1",)]
     assert "The pod is bound to node-1, and its claims can be allocated there alone: 0 of 1" in text
     assert "Nearest fit: Needs 1 GPU: 0 free; freeing pod default/first would do" in text
-    assert "What the node lacks: node-1: 0 of 1 devices fit (1 DeviceTaken)" in text
+    assert "What the node lacks: node-1: 0 of 1 devices fit (1 DeviceInUse)" in text
     assert "node-0" not in text
     assert "What to do: " in text
 
@@ -128,7 +128,7 @@ def test_a_node_that_would_never_do_is_not_compared_with_others(read: object) ->
 def test_a_claim_that_another_pod_uses_elsewhere_is_named_with_it(read: object) -> None:
     assert callable(read)
     pod, text = report(read(used_elsewhere()))
-    assert pod.reason == "BoundAwayFromClaim"
+    assert pod.reason == "PodBoundToOtherNode"
     assert "claim claim is allocated on node-0: pod user has it" in text
 
 
@@ -150,7 +150,7 @@ def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None
     world.settle()
     world.settle(2.0)
     pod, text = report(by_the_controller(world))
-    assert pod.reason == "QueueLimit"
+    assert pod.reason == "QueueLimitExceeded"
     assert "queue team" in text
 
 
@@ -160,7 +160,7 @@ def test_a_pod_bound_elsewhere_does_not_report_its_previous_placement() -> None:
     world.settle()
     world.change_pod("pod", node="node-1")
     pod, text = report(by_the_controller(world))
-    assert pod.reason == "BoundAwayFromClaim"
+    assert pod.reason == "PodBoundToOtherNode"
     assert "the devices of claim claim on node-0 are freed first" in text
     assert "On node-0: " not in text
 

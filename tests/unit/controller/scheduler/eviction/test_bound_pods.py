@@ -71,7 +71,7 @@ def test_a_bound_pod_whose_node_is_full_is_told_and_evicted_for_another() -> Non
     world.scheduled("pod", "node-1")
     for _ in range(3):
         world.settle(2.0)
-    assert "BoundAwayFromClaim" in reasons(world)
+    assert "PodBoundToOtherNode" in reasons(world)
     assert "pod" in world.server.evicted
 
 
@@ -82,7 +82,7 @@ def test_a_pod_that_named_its_full_node_itself_is_told_and_stays() -> None:
     world.add(objects.a_claim(), owned("pod", "claim", nodeName="node-0"))
     for _ in range(3):
         world.settle(2.0)
-    assert "BoundAwayFromClaim" in reasons(world)
+    assert "PodBoundToOtherNode" in reasons(world)
     assert not world.server.evicted
 
 
@@ -105,7 +105,7 @@ def test_what_another_pod_uses_is_not_moved_after_a_bound_pod() -> None:
     world.settle()
     world.settle(5.0)
     assert node_of(world) == "node-0"
-    assert "BoundAwayFromClaim" in reasons(world)
+    assert "PodBoundToOtherNode" in reasons(world)
 
 
 def test_a_claim_that_is_the_schedulers_is_left_alone() -> None:

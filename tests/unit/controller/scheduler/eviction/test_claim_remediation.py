@@ -115,4 +115,4 @@ def test_a_bare_pod_that_exceeds_its_share_is_told_once_and_stays() -> None:
         world.settle(70)
         refuse(world, OVER, owner="", phase="Running")
     assert world.server.evicted == []
-    assert [kind for kind, _ in told(world, "PodKept")] == ["Pod", "ResourceClaim"]
+    assert [kind for kind, _ in told(world, "EvictionNotAllowed")] == ["Pod", "ResourceClaim"]

@@ -104,4 +104,7 @@ def test_a_bare_pod_of_a_gang_is_lost_to_nobody() -> None:
     runs(world, "m0", "m1")
     fails(world, "node-0", str(world.device("m0-gpu")), 4)
     assert world.server.evicted == []
-    assert "nobody would make pod default/m1 again elsewhere" in told(world, "FaultKept")[0]
+    assert (
+        "nobody would make pod default/m1 again elsewhere"
+        in told(world, "FaultEvictionNotAllowed")[0]
+    )

@@ -162,7 +162,7 @@ def test_who_has_not_run_long_enough_goes_once_it_has() -> None:
     world.add(*a_pod("high", 1000, queue="a"))
     world.settle()
     assert world.server.evicted == []
-    assert "RanTooShortly" in told(world, "PreemptionInVain")[0]
+    assert "MinRuntimeNotReached" in told(world, "PreemptionNotHelpful")[0]
     for _ in range(22):
         world.settle(30.0)
     assert {*world.server.evicted} == {"low"}

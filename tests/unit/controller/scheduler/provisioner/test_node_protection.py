@@ -31,7 +31,9 @@ def marks(world: deciding.World, node: str = "node-0") -> dict[str, str]:
     meta = world.server.nodes[node]["metadata"]
     found = {**meta["labels"], **meta.get("annotations", {})}
     return {
-        key: found[key] for key in (names.POOL_COMPLETE, names.BROUGHT_FOR, *KEPT) if key in found
+        key: found[key]
+        for key in (names.POOL_COMPLETE, names.PROVISIONED_FOR, *KEPT)
+        if key in found
     }
 
 
@@ -164,12 +166,25 @@ def test_a_requested_node_is_protected_no_longer_than_the_arrival_timeout() -> N
     )
     came = clock.rfc3339(world.clock.now())
     told = f"pod/default/late {came}"
-    annotates(world, names.NODES_FIELD_MANAGER, **{names.BROUGHT_FOR: told})
-    assert marks(world) == COMPLETE | KEPT | {names.BROUGHT_FOR: told}
+    annotates(world, names.NODES_FIELD_MANAGER, **{names.PROVISIONED_FOR: told})
+    assert marks(world) == COMPLETE | KEPT | {names.PROVISIONED_FOR: told}
     rests(world, 1100.0)
-    assert names.BROUGHT_FOR in marks(world)
+    assert names.PROVISIONED_FOR in marks(world)
     rests(world, 120.0)
     assert marks(world) == COMPLETE
+
+
+def test_the_annotation_of_an_earlier_version_is_read_and_replaced() -> None:
+    world = a_world(2)
+    world.add(
+        objects.a_claim("late-gpu", objects.a_request(count=9)), objects.a_pod("late", "late-gpu")
+    )
+    demand = f"pod/default/late {clock.rfc3339(world.clock.now())}"
+    annotates(world, names.NODES_FIELD_MANAGER, **{names.FORMER_PROVISIONED_FOR: demand})
+    assert marks(world) == COMPLETE | KEPT | {names.PROVISIONED_FOR: demand}
+    assert (
+        names.FORMER_PROVISIONED_FOR not in world.server.nodes["node-0"]["metadata"]["annotations"]
+    )
 
 
 @pytest.mark.parametrize("effect", ["NoSchedule", "NoExecute"])

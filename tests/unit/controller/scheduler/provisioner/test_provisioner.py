@@ -279,7 +279,7 @@ def test_what_was_learned_outlives_the_nodes_and_the_leader() -> None:
     cluster.wait_for("one")
     cluster.settle()
     cluster.settle(2.0)
-    (told,) = cluster.told_of("NodeShapeContradicted", "Node")
+    (told,) = cluster.told_of("NodeShapeMismatch", "Node")
     assert "shapes.0.gpus says 4, and node old publishes 8" in told
     cluster.restart()
     cluster.lose("old")

@@ -21,7 +21,7 @@ def test_devices_that_are_there_and_those_that_lack_are_counted() -> None:
     assert of(device_layouts.looking({}, {}, taken=("gpu-0",)), claim) == (
         1,
         3,
-        {Reason.DEVICE_TAKEN: 1},
+        {Reason.DEVICE_IN_USE: 1},
     )
 
 
@@ -32,7 +32,11 @@ def test_one_device_is_counted_for_one_request() -> None:
 
 def test_devices_that_disagree_with_the_first_are_counted_by_the_constraint() -> None:
     claim = objects.claim("c", objects.a_request(count=5), constraints=[MATCH])
-    assert of(device_layouts.two_numa_nodes(), claim) == (4, 5, {Reason.CONSTRAINT_UNMET: 4})
+    assert of(device_layouts.two_numa_nodes(), claim) == (
+        4,
+        5,
+        {Reason.CONSTRAINT_NOT_SATISFIED: 4},
+    )
 
 
 def test_devices_without_their_counters_are_counted_by_them() -> None:
@@ -40,7 +44,7 @@ def test_devices_without_their_counters_are_counted_by_them() -> None:
     assert of(device_layouts.cut(1, "gpu-0-1g-0"), claim) == (
         1,
         2,
-        {Reason.COUNTERS_TAKEN: 1, Reason.SELECTOR_MISMATCH: 8},
+        {Reason.COUNTERS_EXHAUSTED: 1, Reason.SELECTOR_MISMATCH: 8},
     )
 
 
@@ -55,7 +59,7 @@ def test_what_bars_all_does_not_fit() -> None:
     assert of(device_layouts.looking({}, {}, {}, taken=("gpu-1",)), claim) == (
         2,
         3,
-        {Reason.DEVICE_TAKEN: 1},
+        {Reason.DEVICE_IN_USE: 1},
     )
 
 

@@ -106,4 +106,4 @@ def test_a_constraint_is_on_the_requests_that_it_names_and_their_alternatives() 
 
 
 def test_its_refusals_are_told_by_its_reason() -> None:
-    assert bond(objects.matching(NUMA), 0).reason is reasons.Reason.CONSTRAINT_UNMET
+    assert bond(objects.matching(NUMA), 0).reason is reasons.Reason.CONSTRAINT_NOT_SATISFIED

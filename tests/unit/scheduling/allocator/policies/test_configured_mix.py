@@ -18,7 +18,9 @@ PRODUCTS = {"A100": "NVIDIA A100-SXM4-40GB", "H100": "NVIDIA H100 80GB HBM3"}
 
 
 def mixed(*entries: dict[str, Any]) -> policy_mix.WorkloadMix:
-    return configured_mix.build_mix(workload_mix.read({"workloads": list(entries)}, "usual.yaml"))
+    return configured_mix.build_mix(
+        workload_mix.read({"workloads": list(entries)}, "workload-mix.yaml")
+    )
 
 
 @pytest.mark.parametrize(

@@ -40,16 +40,16 @@ def in_containers(
 
 def test_a_container_has_a_share_under_mps_and_no_gpu_beside_it() -> None:
     found = [share("a"), whole("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.MULTIPLE_MPS_DAEMONS] == 2
     assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "gpu-0"]
 
 
 def test_a_container_has_one_share_under_mps_only() -> None:
     found = [share("a"), share("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] >= 1
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.MULTIPLE_MPS_DAEMONS] >= 1
     assert devices(in_containers(node(), [("a",), ("b",)], *found)) == ["mps-0", "mps-0"]
     twice = share("a", 2)
-    assert counts(in_containers(node(), [("a",)], twice))[Reason.CONTAINER_DAEMONS] >= 1
+    assert counts(in_containers(node(), [("a",)], twice))[Reason.MULTIPLE_MPS_DAEMONS] >= 1
 
 
 def test_a_container_has_all_gpus_of_its_claim_under_the_claims_own_daemon() -> None:
@@ -58,9 +58,9 @@ def test_a_container_has_all_gpus_of_its_claim_under_the_claims_own_daemon() -> 
 
 def test_a_claims_own_daemon_admits_no_gpu_of_another_claim() -> None:
     found = [whole("a", config=OWN), whole("b")]
-    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.CONTAINER_DAEMONS] == 2
+    assert counts(in_containers(node(), [("a", "b")], *found))[Reason.MULTIPLE_MPS_DAEMONS] == 2
     both = [whole("a", config=OWN), whole("b", config=OWN)]
-    assert counts(in_containers(node(), [("a", "b")], *both))[Reason.CONTAINER_DAEMONS] == 2
+    assert counts(in_containers(node(), [("a", "b")], *both))[Reason.MULTIPLE_MPS_DAEMONS] == 2
     assert devices(in_containers(node(), [("a",), ("b",)], *both)) == ["gpu-0", "gpu-1"]
 
 
@@ -73,7 +73,7 @@ def test_a_container_that_names_a_request_has_only_that() -> None:
     claim = objects.claim("a", shared_claims.part("share"), objects.a_request("whole"))
     split = [("a/share",), ("a/whole",)]
     assert devices(in_containers(node(), split, claim)) == ["mps-0", "gpu-0"]
-    assert counts(in_containers(node(), [("a",)], claim))[Reason.CONTAINER_DAEMONS] >= 1
+    assert counts(in_containers(node(), [("a",)], claim))[Reason.MULTIPLE_MPS_DAEMONS] >= 1
 
 
 def test_time_sliced_shares_have_no_daemon_and_go_with_all() -> None:
@@ -115,4 +115,4 @@ def test_what_the_pods_settled_claims_have_counts_too(
     if goes:
         assert devices(answer) == ["gpu-0"]
     else:
-        assert Reason.CONTAINER_DAEMONS in counts(answer)
+        assert Reason.MULTIPLE_MPS_DAEMONS in counts(answer)

@@ -30,13 +30,13 @@ def test_a_device_of_another_driver_is_not_ours() -> None:
         objects.a_slice("node-a", [objects.a_device("nic-0")], "nic.example.com"),
     )
     claim = objects.claim("c", objects.a_request(count=2, deviceClassName=snapshots.ANY))
-    assert counts(decide(view, claim)) == {Reason.DEVICE_NOT_OURS: 1}
+    assert counts(decide(view, claim)) == {Reason.DEVICE_NOT_MANAGED: 1}
 
 
 def test_a_device_that_is_handed_to_another_allocator_is_not_ours() -> None:
     taint = {**objects.ALLOCATOR_TAINT, "value": "scheduler"}
     view = node(objects.a_device("gpu-0", taints=[taint]))
-    assert counts(decide(view, objects.claim())) == {Reason.DEVICE_NOT_OURS: 1}
+    assert counts(decide(view, objects.claim())) == {Reason.DEVICE_NOT_MANAGED: 1}
 
 
 def test_configuration_of_another_kind_than_the_devices_is_not_allocated() -> None:
@@ -72,7 +72,7 @@ def test_claims_that_share_a_gpu_agree_on_its_time_slice(
     if agree:
         assert devices(decide(view, claim)) == ["share"]
     else:
-        assert counts(decide(view, claim)) == {Reason.SHARING_DISAGREES: 1}
+        assert counts(decide(view, claim)) == {Reason.SHARING_CONFLICT: 1}
 
 
 def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() -> None:
@@ -80,7 +80,7 @@ def test_claims_that_share_a_gpu_agree_on_whose_processes_its_daemon_serves() ->
         shared_claims.MPS, shared_claims.holder("x", "share", shared_claims.mps(multiUser=True))
     )
     apart = asking(shared_claims.mps(multiUser=False))
-    assert counts(decide(view, apart)) == {Reason.SHARING_DISAGREES: 1}
+    assert counts(decide(view, apart)) == {Reason.SHARING_CONFLICT: 1}
     assert devices(decide(view, asking(shared_claims.mps(multiUser=True)))) == ["share"]
     assert devices(decide(view, asking())) == ["share"]
 
@@ -113,9 +113,9 @@ def test_claims_of_two_namespaces_meet_only_where_both_classes_let_them() -> Non
         "x", "share", shared_claims.OPEN, namespace="team-b", from_class=True
     )
     view = shared(shared_claims.TURNS, closed)
-    assert counts(decide(view, asking(device_class="open"))) == {Reason.NAMESPACES_APART: 1}
+    assert counts(decide(view, asking(device_class="open"))) == {Reason.CROSS_NAMESPACE_SHARING: 1}
     view = shared(shared_claims.TURNS, opened)
-    assert counts(decide(view, asking())) == {Reason.NAMESPACES_APART: 1}
+    assert counts(decide(view, asking())) == {Reason.CROSS_NAMESPACE_SHARING: 1}
     assert devices(decide(view, asking(device_class="open"))) == ["share"]
 
 
@@ -135,7 +135,7 @@ def test_the_order_in_which_neighbours_came_changes_no_reason() -> None:
     claim = asking(shared_claims.turns("Long"))
     for order in ((one, two), (two, one)):
         answer = decide(shared(shared_claims.TURNS, *order), claim)
-        assert counts(answer) == {Reason.SHARING_DISAGREES: 1}
+        assert counts(answer) == {Reason.SHARING_CONFLICT: 1}
 
 
 def test_a_limit_beyond_a_gpus_memory_is_refused_with_its_words() -> None:
@@ -196,7 +196,7 @@ def test_namespaces_meet_on_parts_by_need_where_both_classes_let_them() -> None:
     )
     view = shared(shared_claims.TURNS, held)
     assert devices(decide(view, asking(need, device_class="open"))) == ["share"]
-    assert counts(decide(view, asking(need))) == {Reason.NAMESPACES_APART: 1}
+    assert counts(decide(view, asking(need))) == {Reason.CROSS_NAMESPACE_SHARING: 1}
 
 
 def test_a_class_by_need_may_set_up_shares_and_have_parts_all_the_same() -> None:

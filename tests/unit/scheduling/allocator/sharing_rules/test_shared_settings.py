@@ -89,7 +89,7 @@ def test_claims_of_one_pod_that_do_not_agree_have_two_gpus() -> None:
 
 def test_where_there_is_one_gpu_only_they_are_told_that_they_disagree() -> None:
     answer = decide(shared(shared_claims.TURNS), *two_claims("Long", "Short"))
-    assert counts(answer) == {reasons.Reason.SHARING_DISAGREES: 1}
+    assert counts(answer) == {reasons.Reason.SHARING_CONFLICT: 1}
 
 
 def test_without_shared_devices_or_a_second_request_nothing_is_kept() -> None:
