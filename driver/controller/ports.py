@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from driver.kube import client, gvr
-from driver.kube.events import recorder
 from driver.resources.core import pods
 
 
@@ -93,20 +92,4 @@ class ConditionWriter(Protocol):
 
     def report_allocated(self, pod: pods.Pod) -> None:
         """A pod waits no more."""
-        ...
-
-
-class Recorder(Protocol):
-    """Events on objects (kube.events.EventRecorder); never blocks."""
-
-    def event(
-        self,
-        regarding: recorder.ObjectRef,
-        reason: str,
-        message: str,
-        *,
-        warning: bool,
-        related: recorder.ObjectRef | None = None,
-    ) -> None:
-        """Tell the object's readers what happened."""
         ...

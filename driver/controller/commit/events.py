@@ -21,7 +21,7 @@ _WARNINGS = frozenset(
 class EventReporter:
     """Reports the same message on each object where a user may look."""
 
-    def __init__(self, recorder: ports.Recorder, saying: ports.ConditionWriter) -> None:
+    def __init__(self, recorder: event_recorder.Recorder, saying: ports.ConditionWriter) -> None:
         self._recorder = recorder
         self._conditions = saying
 
