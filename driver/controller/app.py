@@ -13,13 +13,13 @@ import structlog
 from driver import clock
 from driver.controller import documents, metrics
 from driver.controller.collectors import scrape
-from driver.controller.commit import allocations, pod_conditions, write_pool
-from driver.controller.commit import events as commit_events
+from driver.controller.commit import reporter, write_pool
 from driver.controller.config import ControllerConfig
 from driver.controller.informers import handlers, informers, stores
 from driver.controller.nodes import labels as node_labels
 from driver.controller.nodes import unconverted_pods
-from driver.controller.scheduler import loop as scheduler_loop
+from driver.controller.scheduler import build as scheduler_build
+from driver.controller.scheduler import state as scheduler_state
 from driver.controller.web import leader, page, recent_events
 from driver.controller.web import source as web_source
 from driver.kube import backoff, client, fenced_writer, lease, reflector, workqueue
@@ -72,9 +72,9 @@ class App:
             kube, "ration-controller", identity, self._clock, jitter
         )
         self._fenced = fenced_writer.FencedWriter(kube, self._elector.term)
-        self._conditions = pod_conditions.ConditionWriter(self._fenced, self._clock)
         self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
         self._recent_events = recent_events.RecentEvents(self._recorder, self._clock)
+        self._reporter = reporter.Reporter(self._recent_events, self._fenced, self._clock)
         self._stores = stores.empty()
         self._items = workqueue.WorkQueue[write_pool.WorkItem](
             self._clock, jitter, write_pool.RETRIES
@@ -114,9 +114,7 @@ class App:
             ),
             interrupt=self._items.shut_down,
         )
-        life.thread(
-            "saying", lifecycle.start_after(self._leading, self._conditions.run, self._clock)
-        )
+        life.thread("saying", lifecycle.start_after(self._leading, self._reporter.run, self._clock))
         kept_out = lifecycle.start_after(self._leading, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
         if self._config.label_nodes:
@@ -135,7 +133,7 @@ class App:
 
     def _register_collector(
         self,
-        decider: scheduler_loop.Reconciler,
+        decider: scheduler_build.Scheduler,
         reflectors: dict[str, reflector.Reflector[object]],
         source: web_source.ReportSource,
     ) -> None:
@@ -163,15 +161,8 @@ class App:
 
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
-    ) -> scheduler_loop.Reconciler:
-        tools = write_pool.WriteDeps(
-            self._fenced,
-            allocations.AllocationWriter(self._fenced, self._stores.observe_claim),
-            pool,
-            commit_events.EventReporter(self._recent_events, self._conditions),
-            self._metrics,
-        )
-        how = scheduler_loop.Settings(
+    ) -> scheduler_build.Scheduler:
+        how = scheduler_state.SchedulerSettings(
             self._config.driver_name,
             settings.Settings(
                 ranking.parse_policies(
@@ -185,7 +176,8 @@ class App:
             on_demand=self._on_demand,
             backfill=self._config.backfill,
         )
-        return scheduler_loop.Reconciler(self._stores, self._items, tools, how, self._clock)
+        outputs = scheduler_build.Outputs(self._fenced, pool, self._reporter, self._metrics)
+        return scheduler_build.build(self._stores, self._items, outputs, how, self._clock)
 
     def _unconverted(self) -> unconverted_pods.UnconvertedPodReporter:
         """Standbys have no pods, and tell nobody."""
@@ -201,7 +193,7 @@ class App:
         )
 
     def _report_source(
-        self, decider: scheduler_loop.Reconciler, reflectors: dict[str, reflector.Reflector[object]]
+        self, decider: scheduler_build.Scheduler, reflectors: dict[str, reflector.Reflector[object]]
     ) -> web_source.ReportSource:
         config = self._config
 
@@ -262,7 +254,7 @@ def _stale_caches(reflectors: dict[str, reflector.Reflector[object]]) -> tuple[s
 def _decide(
     stop: threading.Event,
     reflectors: dict[str, reflector.Reflector[object]],
-    decider: scheduler_loop.Reconciler,
+    decider: scheduler_build.Scheduler,
 ) -> None:
     """Decide once every cache has its first listing."""
     for informer in reflectors.values():
@@ -270,4 +262,4 @@ def _decide(
             continue
     gc_tuning.freeze()
     _log.info("caches filled")
-    decider.run(stop)
+    decider.loop.run(stop)

@@ -4,8 +4,6 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from driver.kube import client, gvr
-from driver.kube.events import recorder
-from driver.resources.core import pods
 
 
 class Writer(Protocol):
@@ -81,32 +79,4 @@ class Observe(Protocol):
 
     def __call__(self, obj: Mapping[str, Any]) -> None:
         """Take note of the object, if it is newer."""
-        ...
-
-
-class ConditionWriter(Protocol):
-    """The condition that says what a pod waits for (controller.saying); never blocks."""
-
-    def report_pending(self, pod: pods.Pod, reason: str, message: str) -> None:
-        """A pod waits, for a reason."""
-        ...
-
-    def report_allocated(self, pod: pods.Pod) -> None:
-        """A pod waits no more."""
-        ...
-
-
-class Recorder(Protocol):
-    """Events on objects (kube.events.EventRecorder); never blocks."""
-
-    def event(
-        self,
-        regarding: recorder.ObjectRef,
-        reason: str,
-        message: str,
-        *,
-        warning: bool,
-        related: recorder.ObjectRef | None = None,
-    ) -> None:
-        """Tell the object's readers what happened."""
         ...

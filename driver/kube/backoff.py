@@ -9,6 +9,11 @@ Jitter = Callable[[], float]
 _SPREAD = 0.5
 
 
+def no_jitter() -> float:
+    """Return 0, for waits that no other process shares, and for tests."""
+    return 0.0
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """The first wait is at least `base_s`, each next one twice as long, up to `max_s`."""

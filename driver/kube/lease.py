@@ -34,10 +34,6 @@ class Term:
         return f"{names.FIELD_MANAGER}/{self.holder}/{self.transitions}"
 
 
-def _no_jitter() -> float:
-    return 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Timings:
     """Seconds.
@@ -51,7 +47,7 @@ class Timings:
     renew_deadline_s: float = 10.0
     retry_s: float = 2.0
     settle_s: float = 2.0
-    jitter: backoff.Jitter = _no_jitter
+    jitter: backoff.Jitter = backoff.no_jitter
 
     @property
     def request_s(self) -> float:

@@ -91,10 +91,6 @@ class ListWatch:
         )
 
 
-def _no_jitter() -> float:
-    return 0.0
-
-
 def _ignore_invalid(_key: object, _error: errors.BadInput) -> None:
     return
 
@@ -119,7 +115,7 @@ class Options:
     settled_s: float = 5.0
     relist_s: float = 1800.0
     pace: backoff.Pace = PACE
-    jitter: backoff.Jitter = _no_jitter
+    jitter: backoff.Jitter = backoff.no_jitter
     on_invalid: store.OnInvalid = _ignore_invalid
 
 

@@ -1,32 +1,14 @@
 """Events for users, on claims and on the node (D19)."""
 
-from typing import Protocol
-
 from driver import ids, reasons
 from driver.kube.events import recorder as event_recorder
 from driver.kubeletplugin import ports
 
 
-class Recorder(Protocol):
-    """Event recorder (kube.events.EventRecorder); never blocks."""
-
-    def event(
-        self,
-        regarding: event_recorder.ObjectRef,
-        reason: str,
-        message: str,
-        *,
-        warning: bool,
-        related: event_recorder.ObjectRef | None = None,
-    ) -> None:
-        """Record an event on the object."""
-        ...
-
-
 class EventReporter:
     """Reports events on claims and nodes."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: event_recorder.Recorder) -> None:
         self._recorder = recorder
 
     def warn_claim(self, ref: ports.ClaimRef, reason: reasons.Reason, message: str) -> None:

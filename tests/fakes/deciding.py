@@ -11,10 +11,10 @@ import prometheus_client
 from driver import clock, errors, ids, names
 from driver.api import node_shapes
 from driver.controller import config, metrics
-from driver.controller.commit import allocations, pod_conditions, write_pool
-from driver.controller.commit import events as commit_events
+from driver.controller.commit import reporter, write_pool
 from driver.controller.informers import handlers, stores
-from driver.controller.scheduler import loop as scheduler_loop
+from driver.controller.scheduler import build as scheduler_build
+from driver.controller.scheduler import state as scheduler_state
 from driver.kube import gvr, workqueue
 from driver.kube.events import recorder
 from driver.resources import disruption_budgets, pod_groups, queues, reservations
@@ -115,12 +115,12 @@ class World:
         self.items = workqueue.WorkQueue[write_pool.WorkItem](
             self.clock, lambda: 0.0, write_pool.RETRIES
         )
-        self.saying = pod_conditions.ConditionWriter(self.server, self.clock)
+        self.saying = reporter.Reporter(self.told, self.server, self.clock)
         self._read()
         handlers.EventHandlers(self.items, on_demand=demanded is not None).attach(self.stores)
         self.registry = prometheus_client.CollectorRegistry()
         self.metrics = metrics.Metrics(self.registry)
-        self._settings = scheduler_loop.Settings(
+        self._settings = scheduler_state.SchedulerSettings(
             names.DRIVER,
             snapshots.DECIDING,
             lambda: self.stale,
@@ -135,16 +135,10 @@ class World:
             self.stores.nodes.apply(self.server.nodes[f"node-{index}"])
             self.stores.slices.apply(objects.a_slice(f"node-{index}", count))
 
-    def make_decider(self) -> scheduler_loop.Reconciler:
+    def make_decider(self) -> scheduler_build.Scheduler:
         """One that remembers nothing yet."""
-        tools = write_pool.WriteDeps(
-            self.server,
-            allocations.AllocationWriter(self.server, self.stores.observe_claim),
-            self.pool,
-            commit_events.EventReporter(self.told, self.saying),
-            self.metrics,
-        )
-        return scheduler_loop.Reconciler(self.stores, self.items, tools, self._settings, self.clock)
+        outputs = scheduler_build.Outputs(self.server, self.pool, self.saying, self.metrics)
+        return scheduler_build.build(self.stores, self.items, outputs, self._settings, self.clock)
 
     def _read(self) -> None:
         found = self.stores
@@ -241,7 +235,7 @@ class World:
                 batch.append(item)
             if not batch:
                 return
-            self.decider.process(batch)
+            self.decider.loop.process(batch)
             self.clock.advance(0.1)
         raise AssertionError("the decider never comes to rest")
 

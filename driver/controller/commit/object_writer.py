@@ -1,38 +1,29 @@
-"""Writer of Ration's own kinds and of evictions: on the write pool, fenced (D22)."""
+"""Writer of Ration's own kinds: on the write pool, fenced (D22)."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-import structlog
-
-from driver import errors, ids, reasons
-from driver.api import crd
-from driver.controller.commit import write_pool
-from driver.kube import gvr, workqueue
-from driver.kube.events import recorder
+from driver import ids, reasons
+from driver.controller import ports
+from driver.controller.commit import reporter, write_pool
+from driver.kube import gvr
 from driver.resources import fields, queues, reservations
-from driver.resources.core import pods
-from driver.resources.dra import claims
-
-_log = structlog.get_logger(__name__)
 
 
 class ObjectWriter:
     """Thread safe. Calls return at once; a refused write re-enqueues its item."""
 
     def __init__(
-        self,
-        tools: write_pool.WriteDeps,
-        items: workqueue.WorkQueue[write_pool.WorkItem],
+        self, pool: write_pool.WritePool, writer: ports.Writer, reports: reporter.Reporter
     ) -> None:
-        self._writer = tools.writer
-        self._deps = tools
-        self._items = items
+        self._pool = pool
+        self._writer = writer
+        self._reporter = reports
 
     def write_queue_status(self, queue: queues.Queue, status: Mapping[str, Any]) -> None:
         """Patch a Queue's status."""
         body = {"metadata": {"uid": queue.uid}, "status": status}
-        self._submit(
+        self._pool.submit(
             write_pool.QUEUES,
             lambda: self._writer.patch(gvr.QUEUES, queue.name, body, subresource="status"),
         )
@@ -55,9 +46,9 @@ class ObjectWriter:
                 namespace=reservation.namespace,
                 subresource="status",
             )
-            self._deps.reporter.report_on(_ref(reservation), reason, message or reason.meaning)
+            self._reporter.reservation_event(reservation, reason, message or reason.meaning)
 
-        self._submit(_item(reservation), write)
+        self._pool.submit(_item(reservation.key), write)
 
     def create_reservation(
         self, namespace: str, body: Mapping[str, Any], status: Mapping[str, Any]
@@ -78,64 +69,17 @@ class ObjectWriter:
             )
 
         name = fields.text(fields.mapping(body, "metadata"), "name")
-        self._submit(write_pool.WorkItem("reservation", ids.Key(f"{namespace}/{name}")), write)
+        self._pool.submit(_item(ids.Key(f"{namespace}/{name}")), write)
 
     def delete_reservation(self, reservation: reservations.Reservation) -> None:
         """Delete a Reservation of ours."""
-        self._submit(
-            _item(reservation),
+        self._pool.submit(
+            _item(reservation.key),
             lambda: self._writer.delete(
                 gvr.RESERVATIONS, reservation.name, reservation.namespace, uid=reservation.uid
             ),
         )
 
-    def evict(
-        self,
-        item: write_pool.WorkItem,
-        pod: pods.Pod,
-        pod_claims: tuple[claims.Claim, ...],
-        reason: reasons.Reason,
-        message: str,
-    ) -> None:
-        """Evict a pod and report the reason on it and its claims; `item` is retried if refused."""
 
-        def write() -> None:
-            self._deps.commit.evict(pod)
-            self._deps.metrics.count_eviction(reason)
-            _log.info("pod evicted", pod=pod.key, why=message)
-            self._deps.reporter.warning(pod, pod_claims, reason, message)
-
-        self._submit(item, write)
-
-    def warn(
-        self,
-        pod: pods.Pod,
-        pod_claims: tuple[claims.Claim, ...],
-        reason: reasons.Reason,
-        message: str,
-    ) -> None:
-        """Emit a Warning event on a pod and its claims."""
-        self._deps.reporter.warning(pod, pod_claims, reason, message)
-
-    def _submit(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
-        self._deps.pool.submit(self._write, item, act)
-
-    def _write(self, item: write_pool.WorkItem, act: Callable[[], object]) -> None:
-        try:
-            act()
-            self._items.forget(item)
-        except errors.NotFound:
-            return
-        except errors.ApiError as error:
-            _log.info("write refused", kind=item.kind, key=item.key, error=str(error))
-            self._items.retry(item, error.retry_after_s or 0.0)
-
-
-def _item(reservation: reservations.Reservation) -> write_pool.WorkItem:
-    return write_pool.WorkItem("reservation", reservation.key)
-
-
-def _ref(reservation: reservations.Reservation) -> recorder.ObjectRef:
-    return recorder.ObjectRef(
-        reservations.KIND, crd.VERSION, reservation.namespace, reservation.name, reservation.uid
-    )
+def _item(reservation: ids.Key) -> write_pool.WorkItem:
+    return write_pool.WorkItem("reservation", reservation)

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 import structlog
 
 from driver import clock, errors, ids, names, reasons
-from driver.controller import ports
-from driver.controller.commit import events as commit_events
+from driver.controller.commit import reporter
 from driver.kube import client, gvr
+from driver.kube.events import recorder as event_recorder
 from driver.resources import extended_resources, fields
 from driver.resources.core import pods
 
@@ -68,7 +68,7 @@ class UnconvertedPodReporter:
         self,
         waiting: Callable[[], Mapping[ids.Key, pods.Pod]],
         labels: Labels,
-        recorder: ports.Recorder,
+        recorder: event_recorder.Recorder,
         time: clock.Clock,
     ) -> None:
         self._pods = waiting
@@ -93,7 +93,7 @@ class UnconvertedPodReporter:
                 self._reported.add(pod.uid)
                 reason = reasons.Reason.NOT_CONVERTED.value
                 self._recorder.event(
-                    commit_events.pod_ref(pod), reason, message(resources), warning=True
+                    reporter.pod_ref(pod), reason, message(resources), warning=True
                 )
 
 

@@ -14,13 +14,14 @@ import structlog
 from driver.controller.commit import write_pool
 from driver.controller.scheduler import pending, state
 from driver.resources import reservations
-from driver.scheduling.allocator import settings
 from driver.scheduling.explain import step_budget
 from driver.scheduling.lifecycle import backfill_plan
 from driver.scheduling.preemption import earliest_start, victims
 from driver.scheduling.preemption import types as preemption_types
 from driver.scheduling.queues import resources as queue_resources
 from driver.scheduling.reservations import device_plan, term
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import snapshot
 
 _log = structlog.get_logger(__name__)
 KEY = backfill_plan.KEY
@@ -53,13 +54,11 @@ class BackfillReservation:
         self,
         shared: state.SchedulerContext,
         book: victims.VictimIndex,
-        deciding: settings.Settings,
-        rules: backfill_plan.BackfillRules,
     ) -> None:
         self._context = shared
         self._victims = book
-        self._settings = deciding
-        self.rules = rules
+        self._rules = shared.settings.backfill
+        self._held_by: write_pool.WorkItem | None = None
         self._searches: dict[write_pool.WorkItem, _SearchResult] = {}
         self._rests: dict[write_pool.WorkItem, float] = {}
         self._stale: set[write_pool.WorkItem] = set()
@@ -84,7 +83,7 @@ class BackfillReservation:
             return True
         if plan.until > self._context.clock.now():
             return False
-        rest_end = self._context.clock.monotonic() + self.rules.hold_s
+        rest_end = self._context.clock.monotonic() + self._rules.hold_s
         if plan.reason is backfill_plan.PlanReason.STARVED:
             self._rest_end = rest_end
         else:
@@ -96,6 +95,7 @@ class BackfillReservation:
     def release(self) -> None:
         """Begin a pass: workloads ahead in line may use the devices until `hold`."""
         self._search_count = 0
+        self._held_by = None
         moment = self._context.clock.monotonic()
         self._rests = {item: end for item, end in self._rests.items() if end > moment}
         waiting = self._context.memory.waiting
@@ -108,6 +108,16 @@ class BackfillReservation:
         """Hold the devices against workloads behind in line."""
         if self.plan is not None:
             self._context.view.set_reserved_devices(KEY, term.held_allocation(self.plan.devices))
+
+    def block(self, item: write_pool.WorkItem) -> None:
+        """Hold the devices for an item against workloads behind it, for the rest of the pass."""
+        self._held_by = item
+        self.hold()
+
+    @property
+    def is_blocking(self) -> bool:
+        """True if a workload ahead in line holds capacity in this pass, or did in the last."""
+        return self._held_by is not None
 
     def drop(self) -> None:
         """Drop the plan."""
@@ -124,15 +134,24 @@ class BackfillReservation:
         if self.plan is None or (plan.key, plan.end) != (self.plan.key, self.plan.end):
             _log.debug("planned", item=candidate.item, until=plan.end, why=plan.reason.value)
         self.plan = plan
-        self.hold()
+        self.block(candidate.item)
         return True
 
-    def allows(self, candidate: pending.PendingWorkload) -> bool:
-        """Return whether the workload's declared run times end before the plan starts."""
+    def view_for(self, candidate: pending.PendingWorkload) -> snapshot.Snapshot | None:
+        """Return the view with the plan's devices; None if the workload may not use them.
+
+        It may if its declared run times end before the plan starts.
+        """
         start, now = self._start, self._context.clock.now()
-        return start is not None and all(
-            term.ends_by(work.pod, start, now) for work in candidate.workloads
-        )
+        if start is None or not self.is_blocking:
+            return None
+        if not all(term.ends_by(work.pod, start, now) for work in candidate.workloads):
+            return None
+        return reservation_overlay.WithoutReservations(self._context.view, [KEY])
+
+    def starvation_bound_s(self, *, queues: bool) -> float | None:
+        """Return the seconds after which a pending workload starves; None without a bound."""
+        return self._rules.bound_s(queues=queues)
 
     def next_attempt(self, item: write_pool.WorkItem) -> float | None:
         """Return when (monotonic seconds) to search again for a workload without a plan."""
@@ -182,7 +201,7 @@ class BackfillReservation:
             if starves or earliest_start.latest_end(person.pod, now) is not None
         ]
         ask = preemption_types.PreemptionRequest(
-            view, candidate.workloads, self._settings, candidate.topology
+            view, candidate.workloads, self._context.settings.allocator, candidate.topology
         )
         answer = None
         if people:  # else what was refused just now starts at no known time
@@ -209,7 +228,7 @@ class BackfillReservation:
             )
         elif self._is_small(devices):
             until, why = (
-                now + dt.timedelta(seconds=self.rules.hold_s),
+                now + dt.timedelta(seconds=self._rules.hold_s),
                 backfill_plan.PlanReason.STARVED,
             )
         else:
@@ -231,4 +250,4 @@ class BackfillReservation:
             self._context.view, results.results if results else ()
         )
         fleet = queue_resources.capacity(self._context.view)
-        return size.gpus <= self.rules.max_fraction * fleet.gpus
+        return size.gpus <= self._rules.max_fraction * fleet.gpus

@@ -1,16 +1,15 @@
 """Gang scheduler: reconciles a gang, and places all its members at once."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import structlog
 
 from driver import clock, errors, ids, reasons
-from driver.controller.commit import write_pool
+from driver.controller.commit import workload_writer, write_pool
 from driver.controller.scheduler import pending, results, state
+from driver.controller.scheduler.explain import pending_reporter
 from driver.resources.core import pods
-from driver.resources.dra import claims
-from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.gangs import lifecycle as gang_turn
@@ -25,14 +24,17 @@ _log = structlog.get_logger(__name__)
 _STEADY_S = 2.0
 """What a gang waits for is told when it was so for so long."""
 _FORGET_S = 600.0
-ManagedClaims = Callable[
-    [pods.Pod, tuple[claims.Claim, ...]], tuple[claims.Claim, ...] | allocator_types.Unschedulable
-]
-"""Those of a pod's open claims that are the controller's to allocate."""
+_REST_FACTOR = 10.0
+"""A gang that was refused is looked at again after so many times what that took."""
+_PLACED = pending.ScheduleResult.PLACED
 
 
 class NotAGang(Exception):
-    """Raised when the PodGroup lets each pod run by itself."""
+    """Raised when the PodGroup lets each of the pods run by itself."""
+
+    def __init__(self, pods_alone: Sequence[pods.Pod]) -> None:
+        super().__init__("the pods are no gang")
+        self.pods = pods_alone
 
 
 class GangScheduler:
@@ -41,24 +43,20 @@ class GangScheduler:
     def __init__(
         self,
         context: state.SchedulerContext,
-        hands: write_pool.WritePool,
-        placer: results.ResultHandler,
+        writers: workload_writer.WorkloadWriter,
+        outcomes: results.ResultHandler,
+        reporter: pending_reporter.PendingReporter,
         members: gang_index.GangIndex,
-        mine: ManagedClaims,
-        deciding: settings.Settings,
     ) -> None:
         self._context = context
-        self._writers = hands
-        self._results = placer
+        self._writers = writers
+        self._results = outcomes
+        self._reporter = reporter
         self._index = members
-        self._managed_claims = mine
-        self._settings = deciding
         self._pending_since: dict[ids.Key | None, tuple[str, float]] = {}
         self._fill_cache = tentative.FillCache()
 
-    def reconcile(
-        self, item: write_pool.WorkItem, *, stale: bool
-    ) -> pending.PendingWorkload | float | None:
+    def reconcile(self, item: write_pool.WorkItem) -> pending.PendingWorkload | float | None:
         """Return the workload if members are to be placed; else do what is due.
 
         A number is the seconds until the next reconcile. Raises NotAGang.
@@ -78,47 +76,51 @@ class GangScheduler:
             self._report_invalid(members, error)
             return None
         if gang is None:
-            raise NotAGang
+            raise NotAGang(live)
         due = gang_turn.next_action(gang, members, self._context.clock.now())
         if isinstance(due, gang_turn.Place):
-            return actions.STALE_RETRY_S if stale else self._candidate(item, gang, due)
+            if self._context.is_stale():
+                return actions.STALE_RETRY_S
+            return self._candidate(item, gang, due)
         self._context.memory.waiting.pop(item, None)
         if not isinstance(due, gang_turn.Wait):
             for member in members:
-                self._results.report_allocated(member.pod, member.pod_claims)
+                self._reporter.allocated(member.pod, member.pod_claims)
         return self._act(members, due)
 
-    def schedule(
-        self, candidate: pending.PendingWorkload, gang: gang_index.Gang, vet: pending.QuotaCheck
+    def schedule(self, candidate: pending.PendingWorkload) -> pending.ScheduleResult:
+        """Place all members, and commit or report the result; a refused gang rests a while."""
+        begun, resting = self._context.clock.monotonic(), self._context.memory.resting
+        if resting.get(candidate.item, 0.0) > begun:
+            return pending.ScheduleResult.RESTING
+        served = self._schedule(candidate, _gang(candidate))
+        for item in [item for item, until in resting.items() if until <= begun]:
+            del resting[item]
+        if served is not _PLACED:
+            ended = self._context.clock.monotonic()
+            resting[candidate.item] = ended + _REST_FACTOR * (ended - begun)
+        return served
+
+    def _schedule(
+        self, candidate: pending.PendingWorkload, gang: gang_index.Gang
     ) -> pending.ScheduleResult:
-        """Place all members, and commit or report the result."""
-        workloads = self._workloads(candidate)
-        answer = self._find_placement(gang, workloads, self._context.view)
+        answer = self._find_placement(gang, self._workloads(candidate), self._context.view)
         if isinstance(answer, gang_types.GangPlacement):
-            placed = self._commit(candidate, gang, answer, vet)
-            return pending.ScheduleResult.PLACED if placed else pending.ScheduleResult.LIMITED
+            placed = self._commit(candidate, gang, answer)
+            return _PLACED if placed else pending.ScheduleResult.LIMITED
         words = (
             f"gang {gang.key}: {seating_words.gang_unschedulable(answer, gang.topology_request)}"
         )
         self._release(gang.key, words)
-        note = candidate.note()
-        for workload in workloads:
-            self._results.report_pending(
-                workload.pod, workload.open_claims, reasons.Reason.NO_FIT, words, note
-            )
+        self._reporter.pending_gang(candidate, words)
         return pending.ScheduleResult.UNSCHEDULABLE
 
-    def try_on_view(
-        self,
-        candidate: pending.PendingWorkload,
-        gang: gang_index.Gang,
-        view: snapshot.Snapshot,
-        vet: pending.QuotaCheck,
-    ) -> bool:
+    def try_on_view(self, candidate: pending.PendingWorkload, view: snapshot.Snapshot) -> bool:
         """Place all members on another view; without a fit nothing is reported."""
+        gang = _gang(candidate)
         answer = self._find_placement(gang, self._workloads(candidate), view)
         if isinstance(answer, gang_types.GangPlacement):
-            return self._commit(candidate, gang, answer, vet)
+            return self._commit(candidate, gang, answer)
         return False
 
     def _workloads(
@@ -132,18 +134,14 @@ class GangScheduler:
         candidate: pending.PendingWorkload,
         gang: gang_index.Gang,
         answer: gang_types.GangPlacement,
-        vet: pending.QuotaCheck,
     ) -> bool:
-        why = vet(
-            pick.result for placement in answer.members for pick in placement.placement.assignments
-        )
+        assignments = (pick for seat in answer.members for pick in seat.placement.assignments)
+        why = self._results.over_limit(candidate, assignments)
         if why:
             self._release(gang.key, why)
             for seat in answer.members:
                 pod, open_claims = seat.workload.pod, seat.workload.open_claims
-                self._results.report_pending(
-                    pod, open_claims, reasons.Reason.QUEUE_LIMIT_EXCEEDED, why
-                )
+                self._reporter.pending(pod, open_claims, reasons.Reason.QUEUE_LIMIT_EXCEEDED, why)
             return False
         self._context.memory.waiting.pop(candidate.item, None)
         for seat in answer.members:
@@ -161,7 +159,7 @@ class GangScheduler:
         """Place all members; else, if the gang has spare members, just enough."""
         cache = self._fill_cache if view is self._context.view else None
         answer = gang_placement.place_gang(
-            workloads, view, gang.topology_request, self._settings, cache
+            workloads, view, gang.topology_request, self._context.settings.allocator, cache
         )
         spare = len(gang.members) - gang.min_members
         if (
@@ -171,7 +169,7 @@ class GangScheduler:
         ):
             return answer
         fewer = gang_placement.place_gang(
-            workloads[:-spare], view, gang.topology_request, self._settings, cache
+            workloads[:-spare], view, gang.topology_request, self._context.settings.allocator, cache
         )
         return fewer if isinstance(fewer, gang_types.GangPlacement) else answer
 
@@ -195,12 +193,12 @@ class GangScheduler:
         if settles_s > 0:
             return settles_s
         for member in due.members:
-            if any(claim.key in self._context.memory.writing for claim in member.open_claims):
+            if self._context.is_writing(member.open_claims):
                 return None
-            mine = self._managed_claims(member.pod, member.open_claims)
+            mine = self._context.managed_claims(member.pod, member.open_claims)
             if isinstance(mine, allocator_types.Unschedulable):
                 self._context.memory.waiting[item] = None
-                self._results.report_unschedulable(
+                self._reporter.unschedulable(
                     member.pod, actions.Decide(member.open_claims, member.allocated_claims), mine
                 )
                 return None
@@ -219,7 +217,7 @@ class GangScheduler:
             self._fail(gang_turn.Fail(written, str(error)))
         for member in members:
             if member.pod.node is None:
-                self._results.report_pending(
+                self._reporter.pending(
                     member.pod, member.open_claims, reasons.Reason.GANG_INVALID, str(error)
                 )
 
@@ -267,9 +265,7 @@ class GangScheduler:
         if now - since < _STEADY_S:
             return _STEADY_S - (now - since)
         for entry in members:
-            self._results.report_pending(
-                entry.pod, entry.open_claims, reasons.Reason.GANG_PENDING, why
-            )
+            self._reporter.pending(entry.pod, entry.open_claims, reasons.Reason.GANG_PENDING, why)
         return None
 
     def _release(self, key: ids.Key, why: str) -> None:
@@ -285,7 +281,7 @@ class GangScheduler:
         _log.info("gang given up", pods=[member.pod.key for member in due.members], why=due.reason)
         self._set_conditions(due.members, failed=due.reason)
         for member in due.members:
-            self._results.report(
+            self._reporter.report(
                 member.pod, member.held_claims, reasons.Reason.GANG_RELEASED, due.reason
             )
             node, verdict = actions.hold_node(member.pod, member.held_claims), member.pod.verdict
@@ -293,7 +289,7 @@ class GangScheduler:
                 self._context.record_refusal(member.pod, node, verdict.message)
         for member in due.started:
             if member.pod.owner is not None and member.pod_claims:
-                self._writers.evict(
+                self._writers.evict_user(
                     member.pod_claims[0], member.pod, f"its gang was given up: {due.reason}"
                 )
 
@@ -311,3 +307,9 @@ class GangScheduler:
                 ):
                     written[claim.key] = claim.version
                     self._writers.set_gang_condition(claim, failed, now)
+
+
+def _gang(candidate: pending.PendingWorkload) -> gang_index.Gang:
+    if candidate.gang is None:
+        raise ValueError(f"{candidate.demand_key} is no gang")
+    return candidate.gang

@@ -1,7 +1,8 @@
 """Pending workload: a pod, or a gang of pods, whose claims are to be allocated now. Pure."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum, auto
 
@@ -13,6 +14,18 @@ from driver.scheduling.gangs import index as gang_index
 from driver.scheduling.gangs import topology
 
 _ANYWHERE = topology.Topology()
+
+
+Guard = Callable[[write_pool.WorkItem], AbstractContextManager[None]]
+"""Keeps the fault of one item from the others; the item is retried."""
+
+
+class WorkloadKind(Enum):
+    """Kinds of workloads; a bound pod's claims are to be allocated on its own node."""
+
+    POD = auto()
+    BOUND_POD = auto()
+    GANG = auto()
 
 
 class ScheduleResult(Enum):
@@ -29,25 +42,20 @@ class ScheduleResult(Enum):
     """The pod is bound to a node that has no room for its claims: nothing else would help it."""
 
 
-QuotaCheck = Callable[[Iterable[claims.Result]], str]
-"""Why these devices may not be given; "" where they may."""
-
-
-def _no_note() -> str:
-    return ""
-
-
 @dataclass(frozen=True, slots=True)
 class PendingWorkload:
-    """A pod or gang; all `workloads` are placed together or not at all. `gang` None: one pod.
-
-    `note` returns the state of its queue, for a refusal's message.
-    """
+    """A pod or gang; all `workloads` are placed together or not at all. `gang` None: one pod."""
 
     item: write_pool.WorkItem
     workloads: tuple[allocator_types.Workload, ...]
     gang: gang_index.Gang | None = None
-    note: Callable[[], str] = _no_note
+
+    @property
+    def kind(self) -> WorkloadKind:
+        """Kind of workload: each has a scheduler of its own."""
+        if self.is_bound:
+            return WorkloadKind.BOUND_POD
+        return WorkloadKind.POD if self.gang is None else WorkloadKind.GANG
 
     @property
     def demand_key(self) -> str:

@@ -6,7 +6,6 @@ import threading
 from typing import NamedTuple
 
 from driver import clock
-from driver.controller import ports
 from driver.kube.events import recorder as event_recorder
 from driver.scheduling.reports import model
 
@@ -44,7 +43,7 @@ class _Entry(NamedTuple):
 class RecentEvents:
     """Forwards events to a recorder and keeps the last of them. Thread safe."""
 
-    def __init__(self, recorder: ports.Recorder, time: clock.Clock) -> None:
+    def __init__(self, recorder: event_recorder.Recorder, time: clock.Clock) -> None:
         self._recorder = recorder
         self._clock = time
         self._lock = threading.Lock()

@@ -2,7 +2,7 @@
 
 import collections
 import threading
-from typing import assert_never
+from typing import Protocol, assert_never
 
 import structlog
 
@@ -21,8 +21,20 @@ _TRIES = 3
 _IDLE_S = 60.0
 
 
-def _no_jitter() -> float:
-    return 0.0
+class Recorder(Protocol):
+    """Records events on objects, as EventRecorder does; never blocks."""
+
+    def event(
+        self,
+        regarding: ObjectRef,
+        reason: str,
+        message: str,
+        *,
+        warning: bool,
+        related: ObjectRef | None = None,
+    ) -> None:
+        """Record an event on an object."""
+        ...
 
 
 class EventRecorder:
@@ -37,7 +49,7 @@ class EventRecorder:
         component: str,
         instance: str,
         clock: clock.Clock,
-        jitter: backoff.Jitter = _no_jitter,
+        jitter: backoff.Jitter = backoff.no_jitter,
     ) -> None:
         self._client = kube
         self._flush_client = kube.with_timeout(FLUSH_S / 2)

@@ -30,10 +30,6 @@ _GPU_IS_LOST = 15
 """NVML_ERROR_GPU_IS_LOST (nvml.h)."""
 
 
-def _no_jitter() -> float:
-    return 0.0
-
-
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Xid policy and poll interval; the first poll comes after a part of the interval.
@@ -45,7 +41,7 @@ class Settings:
     policy: health.Policy = field(default_factory=health.Policy)
     poll_s: float = 5.0
     wait_s: float = 1.0
-    jitter: backoff.Jitter = _no_jitter
+    jitter: backoff.Jitter = backoff.no_jitter
 
 
 @dataclass(frozen=True, slots=True)

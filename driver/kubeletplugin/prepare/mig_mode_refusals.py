@@ -36,11 +36,6 @@ def _no_notify() -> None:
     """Notify no subscriber."""
 
 
-def _no_jitter() -> float:
-    """Return 0: nodes do not wait for each other, so nothing has to be spread."""
-    return 0.0
-
-
 class ModeRefusals:
     """Thread safe. Lost with the process: the next claim detects it again."""
 
@@ -59,7 +54,7 @@ class ModeRefusals:
         with self._lock:
             previous = self._refusals.get(gpu)
             failures = 1 + (previous.failures if previous and previous.value == value else 0)
-            lasts_s = PACE.wait_s(failures, _no_jitter)
+            lasts_s = PACE.wait_s(failures, backoff.no_jitter)
             ends_at = self._clock.monotonic() + lasts_s
             self._refusals[gpu] = Refusal(value, failures, ends_at)
         _log.warning("MIG mode not changed", gpu=gpu, mode=value, kept_back_s=round(lasts_s))

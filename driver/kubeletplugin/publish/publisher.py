@@ -41,10 +41,6 @@ soon.
 FAILING = backoff.Pace(base_s=0.5, max_s=15.0)
 
 
-def _no_jitter() -> float:
-    return 0.0
-
-
 def _always() -> bool:
     return True
 
@@ -70,7 +66,7 @@ class Settings:
     label_s: float = 10.0
     writing: backoff.Pace = WRITING
     failing: backoff.Pace = FAILING
-    jitter: backoff.Jitter = _no_jitter
+    jitter: backoff.Jitter = backoff.no_jitter
 
 
 @dataclass(frozen=True, slots=True)

@@ -139,7 +139,7 @@ class ReadinessTracker:
 
     def _watch(self, ref: ports.ClaimRef, clearings: int) -> None:
         now = self._clock.monotonic()
-        pause_s = _AFTER_A_CLEARING.wait_s(clearings + 1, _no_jitter)
+        pause_s = _AFTER_A_CLEARING.wait_s(clearings + 1, backoff.no_jitter)
         while len(self._watched) >= MAX_WATCHED:
             del self._watched[next(iter(self._watched))]
         self._watched[ref.uid] = _Watched(ref, now, now + pause_s, clearings)
@@ -155,7 +155,3 @@ class ReadinessTracker:
     ) -> None:
         update = ports.ConditionUpdate(names.CONDITION_READY, holds, reason, message, permanent)
         self._conditions.set_condition(ref, update)
-
-
-def _no_jitter() -> float:
-    return 0.0

@@ -5,8 +5,8 @@ Owned by the decider's thread; writes run on the pool.
 
 from typing import assert_never
 
-from driver import clock, ids
-from driver.controller.commit import write_pool
+from driver import clock, ids, reasons
+from driver.controller.commit import reporter, workload_writer
 from driver.kube import store
 from driver.resources.core import pods
 from driver.resources.dra import claims
@@ -19,12 +19,14 @@ class ClaimRemediation:
     def __init__(
         self,
         pod_store: store.Store[pods.Pod],
-        hands: write_pool.WritePool,
+        hands: workload_writer.WorkloadWriter,
+        reports: reporter.Reporter,
         rules: claim_remediation.RemediationRules,
         time: clock.Clock,
     ) -> None:
         self._pods = pod_store
         self._writers = hands
+        self._reporter = reports
         self._rules = rules
         self._clock = time
         self._pacing = eviction_backoff.EvictionBackoff()
@@ -54,7 +56,9 @@ class ClaimRemediation:
             case claim_remediation.ReportKept(pod=pod, since=since, message=message):
                 if self._reported.get(claim.key) != since:
                     self._reported[claim.key] = since
-                    self._writers.report_kept(claim, pod, message)
+                    self._reporter.event(
+                        pod, (claim,), reasons.Reason.EVICTION_NOT_ALLOWED, message
+                    )
             case claim_remediation.Recheck(after_s=after_s):
                 return after_s
             case _:
@@ -68,6 +72,6 @@ class ClaimRemediation:
             return left_s
         self._pacing.record_eviction(act.owner.uid, now)
         text = f"Evicted, so that {act.owner.kind} {act.owner.name} makes another: {act.message}"
-        self._writers.evict(claim, act.pod, text)
+        self._writers.evict_user(claim, act.pod, text)
         # What a disruption budget forbids now is tried again, at this owner's pace.
         return self._pacing.remaining_s(act.owner.uid, now)

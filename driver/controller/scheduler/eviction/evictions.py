@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from driver import ids, reasons
-from driver.controller.commit import object_writer, write_pool
+from driver.controller.commit import workload_writer, write_pool
 from driver.controller.informers import stores
 from driver.controller.scheduler import state
 from driver.resources import reservations
@@ -29,7 +29,9 @@ _NOTHING = EvictionMessages()
 class EvictionRequester:
     """On the decider's thread."""
 
-    def __init__(self, context: state.SchedulerContext, hands: object_writer.ObjectWriter) -> None:
+    def __init__(
+        self, context: state.SchedulerContext, hands: workload_writer.WorkloadWriter
+    ) -> None:
         self._context = context
         self._writer = hands
         self._messages: dict[ids.Key, EvictionMessages] = {}

@@ -8,14 +8,14 @@ import structlog
 from driver import clock, errors, ids
 from driver.api import crd
 from driver.api import reservations as api
+from driver.controller.commit import write_pool
 from driver.controller.informers import stores
-from driver.controller.scheduler import results as scheduler_results
 from driver.controller.scheduler import state
 from driver.controller.scheduler.eviction import evictions, preemption
 from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.controller.scheduler.explain import pending_reporter
 from driver.resources import reservations
 from driver.resources.core import pods
-from driver.scheduling.allocator import settings
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import without_pods
 from driver.scheduling.gangs import index as gang_index
@@ -46,23 +46,21 @@ class FaultRemediation:
         context: state.SchedulerContext,
         book: victims.VictimIndex,
         reservation_controller: eviction_reservations.ReservationController,
-        placer: scheduler_results.ResultHandler,
-        deciding: settings.Settings,
+        reporter: pending_reporter.PendingReporter,
     ) -> None:
         self._context = context
         self._victims = book
         self._reservations = reservation_controller
-        self._results = placer
-        self._settings = deciding
+        self._reporter = reporter
 
-    def reconcile(self, node: ids.NodeName) -> float | None:
+    def reconcile(self, item: write_pool.WorkItem) -> float | None:
         """Move the workloads on a node's failed devices.
 
         Returns the seconds until the next reconcile if a failed device is in use.
         """
         view = self._context.refresh_view()
         faults_by_victim: dict[victims.VictimKey, faulty.Fault] = {}
-        for fault in faulty.faulty_devices(view, node):
+        for fault in faulty.faulty_devices(view, ids.NodeName(item.key)):
             for holder in view.holders(fault.device):
                 for pod in self._users(holder.claim):
                     faults_by_victim.setdefault(victims.victim_key(pod), fault)
@@ -83,7 +81,7 @@ class FaultRemediation:
             return
         stays = faulty.irreplaceable_reason(unit)
         if stays:
-            self._results.report_pending(
+            self._reporter.pending(
                 first, (), fault.kept_reason, f"{fault.message}; it stays: {stays}"
             )
             return
@@ -103,7 +101,9 @@ class FaultRemediation:
         """Return placements on healthy devices as if the workload were gone; empty if none."""
         view = without_pods.WithoutPods(self._context.view, unit.pods)
         members = [self._recreated(holder.pod) for holder in unit.pods]
-        placement = gang_placement.place_gang(members, view, _topology(unit), self._settings)
+        placement = gang_placement.place_gang(
+            members, view, _topology(unit), self._context.settings.allocator
+        )
         return placement.members if isinstance(placement, gang_types.GangPlacement) else ()
 
     def _recreated(self, pod: pods.Pod) -> allocator_types.Workload:

@@ -3,7 +3,7 @@
 import structlog
 
 from driver import reasons
-from driver.controller.commit import object_writer, write_pool
+from driver.controller.commit import reporter, workload_writer, write_pool
 from driver.controller.informers import stores
 from driver.controller.scheduler import state
 from driver.resources import durations, queues
@@ -25,12 +25,14 @@ class IdleReclaim:
         context: state.SchedulerContext,
         fair: engine.QueueEngine,
         book: victims.VictimIndex,
-        hands: object_writer.ObjectWriter,
+        hands: workload_writer.WorkloadWriter,
+        reports: reporter.Reporter,
     ) -> None:
         self._context = context
         self._engine = fair
         self._victims = book
         self._writer = hands
+        self._reporter = reports
         self._reported: dict[victims.VictimKey, str] = {}
 
     def reconcile(self, claim: claims.Claim) -> float | None:
@@ -95,4 +97,4 @@ class IdleReclaim:
                 )
                 self._writer.evict(item, holder.pod, pod_claims, reason, words)
             else:
-                self._writer.warn(holder.pod, pod_claims, reason, words)
+                self._reporter.event(holder.pod, pod_claims, reason, words)

@@ -11,12 +11,11 @@ from driver import clock, reasons
 from driver.api import crd
 from driver.api import reservations as api
 from driver.controller.scheduler import pending, state
-from driver.controller.scheduler import results as scheduler_results
 from driver.controller.scheduler.eviction import evictions
 from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.controller.scheduler.explain import pending_reporter
 from driver.resources import disruption_budgets, reservations
 from driver.resources.core import pods
-from driver.scheduling.allocator import settings
 from driver.scheduling.explain import step_budget
 from driver.scheduling.preemption import idle, planner
 from driver.scheduling.preemption import messages as plan_words
@@ -95,34 +94,39 @@ class Preemption:
         self,
         context: state.SchedulerContext,
         fair: engine.QueueEngine,
+        book: preemption_victims.VictimIndex,
         reservation_controller: eviction_reservations.ReservationController,
-        placer: scheduler_results.ResultHandler,
-        deciding: settings.Settings,
+        reporter: pending_reporter.PendingReporter,
     ) -> None:
         self._context = context
         self._engine = fair
-        self.reservations = reservation_controller
-        self.results = placer
-        self.settings = deciding
-        self.victims = preemption_victims.VictimIndex()
-        self._planner = planner.Planner(deciding)
+        self._victims = book
+        self._reservations = reservation_controller
+        self._reporter = reporter
+        self._planner = planner.Planner(context.settings.allocator)
         self._retry_at: dict[write_pool.WorkItem, float] = {}
         self._reported: dict[write_pool.WorkItem, str] = {}
         self._paused_until = 0.0
         self._lowest_priority = (-1, _NO_PRIORITY)
 
-    def try_preempt(self, workload: pending.PendingWorkload, leaf: str) -> float | None:
+    def try_preempt(self, workload: pending.PendingWorkload, leaf: str) -> None:
         """Preempt pods for a workload that fits nowhere, if policy allows it.
 
-        Returns the seconds until a retry, where time alone may change the result.
+        Records when to try again, where time alone may change the result.
         """
+        again_s = self._try_preempt(workload, leaf)
+        if again_s is not None:
+            end = self._context.clock.monotonic() + again_s
+            self._context.memory.retry_at[workload.item] = end
+
+    def _try_preempt(self, workload: pending.PendingWorkload, leaf: str) -> float | None:
         moment = self._context.clock.monotonic()
         if not self._may_preempt(workload):
             return None
         until = max(self._retry_at.get(workload.item, 0.0), self._paused_until)
         if until > moment:
             return until - moment
-        if self.reservations.evicting_count() >= _MAX_PREEMPTIONS:
+        if self._reservations.evicting_count() >= _MAX_PREEMPTIONS:
             return _RETRY_S
         self._forget()
         self._retry_at[workload.item] = moment + _RETRY_S
@@ -130,11 +134,11 @@ class Preemption:
         ask = preemption_types.PreemptionRequest(
             self._context.view,
             workload.workloads,
-            self.settings,
+            self._context.settings.allocator,
             workload.topology,
             is_unschedulable=True,
         )
-        plan = self._planner.plan(ask, right, self.victims, step_budget.StepBudget(_STEPS))
+        plan = self._planner.plan(ask, right, self._victims, step_budget.StepBudget(_STEPS))
         ended = self._context.clock.monotonic()
         self._paused_until = ended + _PAUSE * (ended - moment)
         if isinstance(plan, preemption_types.NoPlan):
@@ -163,14 +167,14 @@ class Preemption:
         if outcome.ineligible and self._reported.get(workload.item) != message:
             self._reported[workload.item] = message
             for work in workload.workloads:
-                self.results.report_event(
+                self._reporter.event(
                     work.pod, work.open_claims, reasons.Reason.PREEMPTION_NOT_HELPFUL, message
                 )
 
     def _may_preempt(self, workload: pending.PendingWorkload) -> bool:
         if not all(work.pod.preempts for work in workload.workloads):
             return False
-        if self.reservations.has_pending_eviction(workload):
+        if self._reservations.has_pending_eviction(workload):
             return False
         return (
             not self._engine.tree.is_implicit_only
@@ -181,7 +185,7 @@ class Preemption:
         """Return the lowest priority of all running workloads."""
         mark, lowest = self._lowest_priority
         if mark != self._context.view.revision:
-            running = self.victims.all_victims(self._context.view).values()
+            running = self._victims.all_victims(self._context.view).values()
             lowest = min((unit.priority for unit in running), default=_NO_PRIORITY)
             self._lowest_priority = self._context.view.revision, lowest
         return lowest
@@ -200,7 +204,7 @@ class Preemption:
             ),
         )
         guards = disruption_budgets.BudgetIndex(self._context.stores.budgets.snapshot().values())
-        leaves = QueueStates(self._context, self._engine, self.victims)
+        leaves = QueueStates(self._context, self._engine, self._victims)
         idles = any(each.idle is not None for each in self._engine.tree.accepted.values())
         return preemption_policy.PreemptionPolicy(
             preemptor, leaves, guards, self._context.clock.now(), idles=idles
@@ -228,11 +232,11 @@ class Preemption:
         reservation = _reservation(workload, victims, self._context.clock.now())
         message = plan_words.preemptor_message(plan, right)
         _log.info("preempting", item=workload.item, victims=[*plan.pods], lost_s=plan.lost_s)
-        self.reservations.create_for_eviction(
+        self._reservations.create_for_eviction(
             reservation, held, evictions.EvictionMessages(messages)
         )
         for work in workload.workloads:
-            self.results.report(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
+            self._reporter.report(work.pod, work.open_claims, reasons.Reason.PREEMPTING, message)
 
 
 def _reservation(

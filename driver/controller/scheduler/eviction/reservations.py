@@ -1,7 +1,7 @@
 """Reservation controller: holds devices in the view, for their holders, until used or expired."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import structlog
@@ -10,12 +10,12 @@ from driver import clock, ids, reasons
 from driver.controller.commit import object_writer, write_pool
 from driver.controller.informers import stores
 from driver.controller.scheduler import pending as scheduler_pending
-from driver.controller.scheduler import queue_usage, state
+from driver.controller.scheduler import state
 from driver.controller.scheduler.eviction import evictions
 from driver.controller.scheduler.provisioner import arrived_capacity
+from driver.controller.scheduler.queues import queue_usage
 from driver.resources import reservations
 from driver.resources.core import pods
-from driver.scheduling.allocator import settings
 from driver.scheduling.explain import holders
 from driver.scheduling.gangs import messages as seating_words
 from driver.scheduling.gangs import topology
@@ -38,7 +38,6 @@ _REASONS = {
     "Used": reasons.Reason.RESERVATION_USED,
     "Expired": reasons.Reason.RESERVATION_EXPIRED,
 }
-QueueOf = Callable[[pods.Pod], str]
 
 
 class ReservationController:
@@ -49,19 +48,16 @@ class ReservationController:
         context: state.SchedulerContext,
         hands: object_writer.ObjectWriter,
         charges: queue_usage.QueueUsage,
-        deciding: settings.Settings,
-        leaf_of: QueueOf,
         brought: arrived_capacity.ArrivedCapacity,
+        going: evictions.EvictionRequester,
     ) -> None:
         self._context = context
         self._writer = hands
         self._usage = charges
-        self._settings = deciding
-        self._queue_of = leaf_of
-        self.arrived = brought
+        self._arrived = brought
         self._live: dict[ids.Key, reservations.Reservation] = {}
         self._pending: set[ids.Key] = set()
-        self._evictions = evictions.EvictionRequester(context, hands)
+        self._evictions = going
 
     def set_reservation(self, key: ids.Key, reservation: reservations.Reservation | None) -> None:
         """Apply a Reservation's change: hold its devices in the view."""
@@ -105,7 +101,7 @@ class ReservationController:
             for pod in self._context.stores.pods.snapshot().values()
             if pod.namespace == reservation.namespace and term.may_use(reservation, pod, "")
         )
-        return self._queue_of(next(holder_pods, term.sample_holder(reservation)))
+        return self._usage.pod_queue(next(holder_pods, term.sample_holder(reservation)))
 
     def _victim_claims(self, reservation: reservations.Reservation) -> Iterator[ids.Key]:
         """Yield the claims of the victims."""
@@ -126,12 +122,12 @@ class ReservationController:
             ):
                 yield key
         for decision in self._context.memory.in_flight.values():
-            if term.may_use(reservation, decision.pod, self._queue_of(decision.pod)):
+            if term.may_use(reservation, decision.pod, self._usage.pod_queue(decision.pod)):
                 yield from decision.allocations
 
     def _is_holder(self, reservation: reservations.Reservation, pod: pods.Pod) -> bool:
         return pod.uid not in _victim_uids(reservation) and term.may_use(
-            reservation, pod, self._queue_of(pod)
+            reservation, pod, self._usage.pod_queue(pod)
         )
 
     # What is due.
@@ -239,7 +235,7 @@ class ReservationController:
             reservation.since
             for reservation in self._live.values()
             if reservation.since
-            and term.may_use(reservation, candidate.first, self._queue_of(candidate.first))
+            and term.may_use(reservation, candidate.first, self._usage.pod_queue(candidate.first))
         )
         return min((candidate.since, *times))
 
@@ -270,9 +266,9 @@ class ReservationController:
         people = holders.HolderIndex(
             self._context.view, self._context.stores.claims.get, self._context.stores.pods.get
         )
-        seen = self.arrived.view_for(provisioning_demand.reservation_key(reservation.key))
+        seen = self._arrived.view_for(provisioning_demand.reservation_key(reservation.key))
         view = device_plan.view_at_start(seen, people, reservation, now)
-        placement = device_plan.plan_devices(view, reservation, self._settings)
+        placement = device_plan.plan_devices(view, reservation, self._context.settings.allocator)
         if isinstance(placement, gang_types.GangUnschedulable):
             self._pending.add(reservation.key)
             words = seating_words.gang_unschedulable(placement, topology.Topology())
@@ -326,7 +322,7 @@ class ReservationController:
             for reservation in self._live.values()
             if self._context.view.allocation(term.holder_key(reservation)) is not None
             and all(
-                term.may_use(reservation, work.pod, self._queue_of(work.pod))
+                term.may_use(reservation, work.pod, self._usage.pod_queue(work.pod))
                 for work in candidate.workloads
             )
         )
@@ -356,6 +352,13 @@ class ReservationController:
         return reservation_overlay.WithoutReservations(
             self._context.view, [term.holder_key(reservation) for reservation in usable], only
         )
+
+    def arrived_view(
+        self, candidate: scheduler_pending.PendingWorkload
+    ) -> snapshot.Snapshot | None:
+        """Return the view with what arrived for a workload; None if nothing is held for it."""
+        key = candidate.demand_key
+        return self._arrived.view_for(key) if self._arrived.has(key) else None
 
     def refresh_held(self, usable: Sequence[reservations.Reservation]) -> None:
         """Update what is held after a holder was placed."""

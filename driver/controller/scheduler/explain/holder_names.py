@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterator
 
 from driver import ids
-from driver.controller.scheduler import in_flight, state
+from driver.controller.scheduler import state
+from driver.controller.scheduler.explain import in_flight
 from driver.resources.dra import claims
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.allocator.capacity import device_holders

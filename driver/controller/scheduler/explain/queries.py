@@ -4,16 +4,16 @@ Any thread requests; the decider resolves between two cycles, once for all reque
 """
 
 import threading
+from collections.abc import Callable
 from concurrent import futures
 from dataclasses import replace
 
 from driver import ids, reasons
 from driver.controller.commit import write_pool
-from driver.controller.scheduler import cycle as scheduler_cycle
-from driver.controller.scheduler import in_flight, pending, state
-from driver.controller.scheduler import results as scheduler_results
+from driver.controller.scheduler import pending, state
+from driver.controller.scheduler.explain import explanations, in_flight
 from driver.kube import workqueue
-from driver.scheduling.allocator import dra_allocator, ownership, settings
+from driver.scheduling.allocator import dra_allocator
 from driver.scheduling.allocator import messages as allocator_messages
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explanation
@@ -40,17 +40,15 @@ class ExplainQueries:
         self,
         shared: state.SchedulerContext,
         items: workqueue.WorkQueue[write_pool.WorkItem],
-        placer: scheduler_results.ResultHandler,
-        deciding: settings.Settings,
-        turns: scheduler_cycle.SchedulingCycle,
+        explained: explanations.Explanations,
+        claims_now: in_flight.InFlightClaims,
+        plan: Callable[[], backfill_plan.BackfillPlan | None],
     ) -> None:
         self._context = shared
         self._items = items
-        self._results = placer
-        self._settings = deciding
-        self._cycle = turns
-        self._claims = in_flight.InFlightClaims(shared)
-        self._owners = ownership.OwnershipResolver()
+        self._explanations = explained
+        self._claims = claims_now
+        self._plan = plan
         self._lock = threading.Lock()
         self._requests: dict[ids.Key, PendingExplanation] = {}
 
@@ -97,17 +95,13 @@ class ExplainQueries:
         if candidate.gang is not None:
             return self._explain_gang(pod, candidate, view)
         work = self._with_avoided_nodes(candidate.workloads[0])
-        refusal = dra_allocator.allocate(view, work, self._settings)
+        refusal = dra_allocator.allocate(view, work, self._context.settings.allocator)
         if isinstance(refusal, allocator_types.Placement):
             return self._explain_unplaced(work)
-        near = None
-        if refusal.blocker is None:
-            near = self._results.explainer.explain(view, work, refusal)
-        rest = self._results.describe_details(
-            refusal, near, self._cycle.pending_note(candidate), view
-        )
+        near = self._explanations.nearest(work, refusal, view)
+        rest = self._explanations.describe(refusal, near, candidate, view)
         text = whatif_words.join_sentence(allocator_messages.unschedulable(refusal), rest)
-        return self._results.record_explanation(work.pod, refusal, near, text)
+        return self._explanations.record(work.pod, refusal, near, text)
 
     def _explain_bound(self, key: ids.Key) -> explanation.Explanation | None:
         """Explain a pod that is bound where its claims are not allocated, for its own node."""
@@ -126,18 +120,18 @@ class ExplainQueries:
         ):
             limited = memory.messages.get(pod.uid, "")
             limit = allocator_types.Unschedulable(reasons.Reason.QUEUE_LIMIT_EXCEEDED, limited)
-            return self._results.record_explanation(pod, limit, text=limited)
-        rest = self._results.describe_details(refused.result, refused.nearest)
+            return self._explanations.record(pod, limit, text=limited)
+        rest = self._explanations.describe(refused.result, refused.nearest)
         text = whatif_words.join_sentence(refused.text, rest)
-        return self._results.record_explanation(pod, refused.result, refused.nearest, text)
+        return self._explanations.record(pod, refused.result, refused.nearest, text)
 
     def _bound_refusals(self) -> bound_pod_refusal.RefusalReader:
         return bound_pod_refusal.RefusalReader(
             self._context.view,
-            self._settings,
+            self._context.settings.allocator,
             self._claims.claim,
             self._context.stores.pods.get,
-            self._owners,
+            self._context.owners,
         )
 
     def _candidate(self, pod: ids.Key) -> pending.PendingWorkload | None:
@@ -153,7 +147,7 @@ class ExplainQueries:
 
     def _view_for(self, candidate: pending.PendingWorkload) -> snapshot.Snapshot:
         """Return the view that the workload's own turn sees."""
-        plan = self._cycle.plan
+        plan = self._plan()
         if plan is None or candidate.item != write_pool.WorkItem(plan.kind, plan.key):
             return self._context.view
         return reservation_overlay.WithoutReservations(self._context.view, [backfill_plan.KEY])
@@ -165,14 +159,16 @@ class ExplainQueries:
         self, pod: ids.Key, candidate: pending.PendingWorkload, view: snapshot.Snapshot
     ) -> explanation.Explanation | None:
         works = [self._with_avoided_nodes(work) for work in candidate.workloads]
-        answer = gang_placement.place_gang(works, view, candidate.topology, self._settings)
+        answer = gang_placement.place_gang(
+            works, view, candidate.topology, self._context.settings.allocator
+        )
         mine = next((work for work in works if work.pod.key == pod), works[0])
         if isinstance(answer, gang_types.GangPlacement) or candidate.gang is None:
             return self._explain_unplaced(mine)
         why = seating_words.gang_unschedulable(answer, candidate.topology)
         text = f"gang {candidate.gang.key}: {why}"
-        text = whatif_words.join_sentence(text, self._cycle.pending_note(candidate))
-        return self._results.record_explanation(
+        text = whatif_words.join_sentence(text, self._explanations.note(candidate))
+        return self._explanations.record(
             mine.pod, allocator_types.Unschedulable(reasons.Reason.NO_FIT, text), text=text
         )
 
@@ -183,7 +179,7 @@ class ExplainQueries:
         if why is None or why is reasons.Reason.NO_FIT:
             self._items.add(write_pool.WAKE)
             return self.last_explanation(work.pod.key)
-        return self._results.record_explanation(work.pod, allocator_types.Unschedulable(why, text))
+        return self._explanations.record(work.pod, allocator_types.Unschedulable(why, text))
 
 
 def _is_in(uid: ids.PodUid, candidate: pending.PendingWorkload) -> bool:

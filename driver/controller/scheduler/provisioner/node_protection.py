@@ -6,6 +6,7 @@ import structlog
 
 from driver import errors, ids, names
 from driver.api import crd
+from driver.controller import ports
 from driver.controller.commit import write_pool
 from driver.controller.scheduler import state
 from driver.kube import gvr, workqueue
@@ -21,24 +22,21 @@ ProvenanceOf = Callable[[nodes.Node], provenance.ProvisionedFor | None]
 """What a node came for, as long as that waits."""
 
 
-def parse_provenance(node: nodes.Node) -> provenance.ProvisionedFor | None:
-    """Return what a node was provisioned for, pending or not."""
-    return provenance.parse(node.provisioned_for)
-
-
 class NodeProtection:
     """On the decider's thread; writes run on the pool, fenced by the term."""
 
     def __init__(
         self,
         context: state.SchedulerContext,
-        tools: write_pool.WriteDeps,
+        writer: ports.Writer,
+        pool: write_pool.WritePool,
         items: workqueue.WorkQueue[write_pool.WorkItem],
         how: provisioning_settings.ProvisionerSettings,
-        kept_for: ProvenanceOf = parse_provenance,
+        kept_for: ProvenanceOf,
     ) -> None:
         self._context = context
-        self._tools = tools
+        self._writer = writer
+        self._pool = pool
         self._items = items
         self._ttl_s = crd.seconds(how.document.ttl)
         self._provenance = kept_for
@@ -62,14 +60,14 @@ class NodeProtection:
         )
         desired = annotations.desired_metadata(self._context.view, node, origin)
         if not annotations.is_applied(node, desired):
-            self._tools.pool.submit(self._write, item, node, desired)
+            self._pool.run(lambda: self._write(item, node, desired))
         return _RECHECK_S if origin is not None else None
 
     def _write(
         self, item: write_pool.WorkItem, node: nodes.Node, desired: annotations.NodeMetadata
     ) -> None:
         try:
-            answer = self._tools.writer.apply(
+            answer = self._writer.apply(
                 gvr.NODES,
                 node.name,
                 annotations.apply_body(node, desired),

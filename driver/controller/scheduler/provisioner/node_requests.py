@@ -5,13 +5,11 @@ from dataclasses import dataclass
 
 import structlog
 
-from driver import errors, ids, names
+from driver import ids, names
 from driver.api import crd
 from driver.controller import node_request_metrics
-from driver.controller.commit import write_pool
 from driver.controller.scheduler import state
-from driver.controller.scheduler.provisioner import shape_catalog
-from driver.kube import gvr, workqueue
+from driver.controller.scheduler.provisioner import placeholder_writer, shape_catalog
 from driver.resources.core import nodes, pods
 from driver.scheduling.provisioning import fill_simulation, observed_shapes, placeholder
 from driver.scheduling.provisioning import settings as provisioning_settings
@@ -20,7 +18,6 @@ from driver.scheduling.snapshot import node_usage
 _log = structlog.get_logger(__name__)
 _UNSEEN_S = 30.0
 """A pod that was made and is not shown after so long was not made."""
-_RETRY_S = 1.0
 _REST_S, _LONGEST_REST_S = 60.0, 1800.0
 """A shape that did not come is left alone so long, each time for longer."""
 
@@ -56,14 +53,14 @@ class NodeRequests:
     def __init__(
         self,
         world: state.SchedulerContext,
-        tools: write_pool.WriteDeps,
-        items: workqueue.WorkQueue[write_pool.WorkItem],
+        writer: placeholder_writer.PlaceholderWriter,
         how: provisioning_settings.ProvisionerSettings,
         shapes: shape_catalog.ShapeCatalog,
+        metrics: node_request_metrics.NodeRequestMetrics,
     ) -> None:
         self._context = world
-        self._tools = tools
-        self._items = items
+        self._writer = writer
+        self._metrics = metrics
         self._settings = how
         self._ttl_s = crd.seconds(how.document.ttl)
         self._shapes = shapes
@@ -154,7 +151,7 @@ class NodeRequests:
     def _record_arrival(self, arrived: Arrived) -> None:
         self._backoffs.pop(arrived.request.shape, None)
         self._shapes.record_startup(arrived.request.shape, arrived.took_s)
-        self._tools.metrics.nodes.observe_arrival(arrived.request.shape, arrived.took_s)
+        self._metrics.observe_arrival(arrived.request.shape, arrived.took_s)
         # Until that pod is seen to be gone its node takes nobody, and counts as on its way.
         self._arrived_uids.add(arrived.request.pod.uid)
         self.drop(arrived.request)
@@ -177,7 +174,7 @@ class NodeRequests:
         last = self._backoffs.get(shape)
         lasts_s = min(last.lasts_s * 2, _LONGEST_REST_S) if last else _REST_S
         self._backoffs[shape] = _Backoff(now + lasts_s, lasts_s, words)
-        self._tools.metrics.nodes.count_failed(shape, why)
+        self._metrics.count_failed(shape, why)
 
     def backed_off(self) -> dict[str, str]:
         """Return the shapes in back-off, with the reason."""
@@ -203,26 +200,16 @@ class NodeRequests:
     def request(self, node_request: placeholder.NodeRequest) -> None:
         """Request a node."""
         self._unseen[node_request.name] = node_request, self._context.clock.monotonic()
-        self._tools.metrics.nodes.count_requested(node_request.template.name)
-        body = placeholder.render(node_request, self._settings.namespace, self._settings.image)
+        self._metrics.count_requested(node_request.template.name)
         _log.info(
             "node asked for",
             shape=node_request.template.name,
             wish=node_request.demand,
             pod=node_request.name,
         )
-        self._tools.pool.submit(self._create, node_request, body)
-
-    def _create(self, node_request: placeholder.NodeRequest, body: dict[str, object]) -> None:
-        try:
-            self._tools.writer.create(gvr.PODS, body, self._settings.namespace)
-        except errors.AlreadyExists:
-            return
-        except errors.RationError as error:
-            _log.warning("node not asked for", shape=node_request.template.name, error=str(error))
-            lasting = isinstance(error, errors.Forbidden | errors.Invalid)
-            self._refused.append((node_request, str(error) if lasting else ""))
-            self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
+        self._writer.create(
+            node_request, lambda refused, problem: self._refused.append((refused, problem))
+        )
 
     def drain_refused(self) -> Iterator[tuple[placeholder.NodeRequest, str]]:
         """Yield the requests that the API server refused, with its message.
@@ -247,14 +234,4 @@ class NodeRequests:
     def drop(self, request: placeholder.Placeholder) -> None:
         """Delete a placeholder pod."""
         self._deleting.add(request.pod.uid)
-        self._tools.pool.submit(self._delete, request.pod)
-
-    def _delete(self, pod: pods.Pod) -> None:
-        try:
-            self._tools.writer.delete(gvr.PODS, pod.name, pod.namespace, uid=pod.uid)
-        except errors.NotFound:
-            return
-        except errors.RationError as error:
-            _log.info("pod that asks for a node not deleted", pod=pod.key, error=str(error))
-            self._deleting.discard(pod.uid)
-            self._items.add_after(write_pool.PROVISIONING, _RETRY_S)
+        self._writer.delete(request.pod, lambda pod: self._deleting.discard(pod.uid))

@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 
 from driver import ids
-from driver.controller.scheduler import cycle as scheduler_cycle
 from driver.controller.scheduler import state
 from driver.controller.scheduler.eviction import reservations as eviction_reservations
+from driver.controller.scheduler.provisioner import queue_headroom
+from driver.controller.scheduler.queues import pending_order
 from driver.resources import reservations
 from driver.resources.core import pods
 from driver.scheduling.gangs import index as gang_index
@@ -22,13 +23,13 @@ class PendingDemand:
         self,
         context: state.SchedulerContext,
         fair: engine.QueueEngine,
-        turns: scheduler_cycle.SchedulingCycle,
+        order: pending_order.PendingOrder,
         reservation_controller: eviction_reservations.ReservationController,
         gangs: gang_index.GangIndex,
     ) -> None:
         self._context = context
         self._engine = fair
-        self._cycle = turns
+        self._order = order
         self._reservations = reservation_controller
         self._gangs = gangs
 
@@ -37,9 +38,9 @@ class PendingDemand:
         return [*self._workload_demands(), *self._reservation_demands()]
 
     def _workload_demands(self) -> Iterator[provisioning_demand.NodeDemand]:
-        for workload in self._cycle.pending_in_order():
+        for workload in self._order.all_in_order():
             if not self._reservations.has_pending_eviction(workload):
-                leaf = self._cycle.workload_queue(workload)
+                leaf = self._order.queue(workload)
                 yield provisioning_demand.NodeDemand(
                     workload.demand_key, workload.workloads, workload.topology, leaf
                 )
@@ -59,6 +60,10 @@ class PendingDemand:
                 queue=leaf,
                 lead_s=max(0.0, lead_s),
             )
+
+    def headroom(self) -> queue_headroom.QueueHeadroom:
+        """Return the headroom of the queues, to plan by; `reset` it after the plan."""
+        return queue_headroom.QueueHeadroom(self._engine)
 
     def is_pending(self, wish: str) -> bool:
         """Return whether a demand is pending, by API objects alone, as a new leader needs it."""

@@ -5,7 +5,7 @@ A new leader continues where the last one stopped.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import structlog
 
@@ -15,16 +15,13 @@ from driver.controller.scheduler.provisioner import (
     arrived_capacity,
     node_requests,
     pending_demand,
-    queue_headroom,
     reporter,
     shape_catalog,
 )
 from driver.resources.core import nodes
-from driver.scheduling.allocator import settings as deciding_settings
 from driver.scheduling.provisioning import demand as provisioning_demand
 from driver.scheduling.provisioning import messages as provisioning_messages
 from driver.scheduling.provisioning import node_template, planner, provenance, shape_status
-from driver.scheduling.provisioning import settings as provisioning_settings
 
 _log = structlog.get_logger(__name__)
 _PAUSE_FACTOR = 10.0
@@ -36,36 +33,28 @@ _RETRY_S = 5.0
 _REASON = reasons.Reason
 
 
-@dataclass(frozen=True, slots=True)
-class ProvisionerDeps:
-    """Collaborators of the provisioner."""
-
-    shapes: shape_catalog.ShapeCatalog
-    requests: node_requests.NodeRequests
-    demand: pending_demand.PendingDemand
-    arrived: arrived_capacity.ArrivedCapacity
-    reporter: reporter.ProvisioningReporter
-    headroom: queue_headroom.QueueHeadroom
-
-
 class Provisioner:
     """On the decider's thread."""
 
     def __init__(
         self,
-        world: state.SchedulerContext,
-        hands: ProvisionerDeps,
-        deciding: deciding_settings.Settings,
-        how: provisioning_settings.ProvisionerSettings,
+        context: state.SchedulerContext,
+        shapes: shape_catalog.ShapeCatalog,
+        requests: node_requests.NodeRequests,
+        demand: pending_demand.PendingDemand,
+        arrived: arrived_capacity.ArrivedCapacity,
+        reports: reporter.ProvisioningReporter,
     ) -> None:
-        self._context = world
-        self._deps = hands
-        self._settings = deciding
-        self._on_demand = how
+        self._context = context
+        self._shapes = shapes
+        self._requests = requests
+        self._demand = demand
+        self._arrived = arrived
+        self._reporter = reports
         self._provenance: dict[ids.NodeName, provenance.ProvisionedFor] = {}
         self._unneeded: dict[ids.NodeName, float] = {}
         self._next = 0.0
-        self._offer = shape_status.build_status(how.document, {}, how.namespace, world.view.driver)
+        self._offer = shapes.declared_status()
 
     def offer(self) -> shape_status.ShapeStatus:
         """Return the status of the shapes at the last reconcile; from any thread."""
@@ -85,23 +74,18 @@ class Provisioner:
         if begun < self._next:
             return self._next - begun
         try:
-            self._deps.shapes.load()
+            self._shapes.load()
         except errors.ApiError as error:
             _log.info("what was learned of shapes is not read yet", error=str(error))
             return _RETRY_S
         self._context.refresh_view()
-        for node, path, problem in self._deps.shapes.learn():
+        for node, path, problem in self._shapes.learn():
             message = f"NodeShapes, {path} {problem}; the node counts"
             _log.warning("shape contradicts its node", where=path, said=problem)
-            self._deps.reporter.report_on_node(node, _REASON.NODE_SHAPE_MISMATCH, message)
+            self._reporter.report_on_node(node, _REASON.NODE_SHAPE_MISMATCH, message)
         self._report_outcomes()
         demands = self._plan()
-        self._offer = shape_status.ShapeStatus(
-            self._on_demand.namespace,
-            self._deps.shapes.shapes(),
-            self._deps.shapes.measured(),
-            self._deps.requests.backed_off(),
-        )
+        self._offer = self._shapes.status(self._requests.backed_off())
         self._next = begun + max(_PACE_S, _PAUSE_FACTOR * (self._context.clock.monotonic() - begun))
         return self._recheck_after_s(demands)
 
@@ -111,17 +95,17 @@ class Provisioner:
         ends = [since + _UNNEEDED_S - now for since in self._unneeded.values()]
         if any(demand.lead_s > 0 for demand in demands):
             ends.append(_RETRY_S)
-        flying_s = self._deps.requests.next_due_s()
+        flying_s = self._requests.next_due_s()
         if flying_s is not None:
             ends.append(flying_s)
         return max(_PACE_S, min(ends)) if ends else None
 
     def _report_outcomes(self) -> None:
         """Report the outcomes of requested nodes."""
-        for ask, problem in self._deps.requests.drain_refused():
+        for ask, problem in self._requests.drain_refused():
             message = f"A node of shape {ask.template.name} could not be asked for: {problem}"
-            self._deps.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
-        for outcome in self._deps.requests.poll():
+            self._reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
+        for outcome in self._requests.poll():
             node = (
                 self._context.view.nodes.get(outcome.request.node) if outcome.request.node else None
             )
@@ -139,7 +123,7 @@ class Provisioner:
                 _log.warning(
                     "node did not arrive", shape=outcome.request.shape, why=outcome.message
                 )
-            self._deps.reporter.report_event(outcome.request.demand, node, reason, message)
+            self._reporter.report_event(outcome.request.demand, node, reason, message)
 
     def _plan(self) -> Sequence[provisioning_demand.NodeDemand]:
         pending_nodes = self._pending_nodes()
@@ -147,32 +131,25 @@ class Provisioner:
             replace(
                 demand,
                 provisioned_nodes=pending_nodes.get(demand.key, frozenset()),
-                has_kept_devices=self._deps.arrived.has(demand.key),
+                has_kept_devices=self._arrived.has(demand.key),
             )
-            for demand in self._deps.demand.list_demands()
+            for demand in self._demand.list_demands()
         ]
-        flying = self._deps.requests.in_flight()
-        supply = planner.Supply(
-            self._deps.shapes.shapes(),
-            flying,
-            self._on_demand.document.maxInFlight,
-            self._deps.requests.backed_off(),
-        )
-        plan = planner.make_plan(
-            self._context.view, supply, demands, self._settings, self._deps.headroom
-        )
-        self._deps.headroom.reset()
+        flying = self._requests.in_flight()
+        supply = self._shapes.supply(flying, self._requests.backed_off())
+        headroom, allocator = self._demand.headroom(), self._context.settings.allocator
+        plan = planner.make_plan(self._context.view, supply, demands, allocator, headroom)
+        headroom.reset()
         for ask in plan.requests:
-            self._deps.requests.request(ask)
+            self._requests.request(ask)
         self._give_up(plan.unneeded)
         arrived = {
             name: pool
-            for name in (*self._provenance, *self._deps.requests.placeholder_nodes())
-            if (pool := self._deps.shapes.is_complete(name))
-            and self._deps.requests.node_demand(name)
+            for name in (*self._provenance, *self._requests.placeholder_nodes())
+            if (pool := self._shapes.is_complete(name)) and self._requests.node_demand(name)
         }
-        self._deps.arrived.refresh(plan.placements, pending_nodes, arrived)
-        self._deps.reporter.report_statuses(
+        self._arrived.refresh(plan.placements, pending_nodes, arrived)
+        self._reporter.report_statuses(
             dict(self._statuses(plan, flying)), {w.key: w for w in demands}
         )
         return demands
@@ -183,9 +160,7 @@ class Provisioner:
         for name, origin in self._provenance.items():
             by_demand.setdefault(origin.demand, set()).add(name)
         return {
-            wish: frozenset(n)
-            for wish, n in by_demand.items()
-            if self._deps.demand.is_pending(wish)
+            wish: frozenset(n) for wish, n in by_demand.items() if self._demand.is_pending(wish)
         }
 
     def _give_up(self, unneeded: tuple[ids.NodeName, ...]) -> None:
@@ -194,7 +169,7 @@ class Provisioner:
         self._unneeded = {name: self._unneeded.get(name, now) for name in unneeded}
         for name, since in self._unneeded.items():
             if now - since >= _UNNEEDED_S:
-                self._deps.requests.give_up(name)
+                self._requests.give_up(name)
 
     def _statuses(
         self, plan: planner.Plan, flying: Mapping[ids.NodeName, node_template.NodeTemplate]
@@ -230,7 +205,7 @@ class Provisioner:
     def provisioned_for(self, node: nodes.Node) -> provenance.ProvisionedFor | None:
         """Return the pending demand of a node: the value of its mark."""
         origin = self._provenance.get(node.name)
-        wish = origin.demand if origin is not None else self._deps.requests.node_demand(node.name)
-        if wish is None or not self._deps.demand.is_pending(wish):
+        wish = origin.demand if origin is not None else self._requests.node_demand(node.name)
+        if wish is None or not self._demand.is_pending(wish):
             return None
         return origin or provenance.ProvisionedFor(wish, self._context.clock.now())

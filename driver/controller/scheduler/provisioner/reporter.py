@@ -3,19 +3,18 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import structlog
+
 from driver import reasons
-from driver.api import crd
-from driver.controller.commit import write_pool
+from driver.controller.commit import reporter as commit_reporter
 from driver.controller.informers import stores
-from driver.controller.scheduler import results as scheduler_results
 from driver.controller.scheduler import state
 from driver.controller.scheduler.provisioner import pending_demand
-from driver.kube.events import recorder
-from driver.resources import reservations
 from driver.resources.core import nodes
+from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.provisioning import demand as provisioning_demand
 
-_REASON = reasons.Reason
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +32,11 @@ class ProvisioningReporter:
     def __init__(
         self,
         world: state.SchedulerContext,
-        tools: write_pool.WriteDeps,
-        placer: scheduler_results.ResultHandler,
+        reporter: commit_reporter.Reporter,
         waiting: pending_demand.PendingDemand,
     ) -> None:
         self._context = world
-        self._tools = tools
-        self._results = placer
+        self._reporter = reporter
         self._demand = waiting
         self._reported: dict[str, str] = {}
 
@@ -57,34 +54,36 @@ class ProvisioningReporter:
             if new:
                 self._report_on_reservation(key, status.reason, status.message)
             for work in all_of[key].workloads if self._demand.demand_pods(key) else ():
-                self._results.report_provisioning(
-                    work.pod, work.open_claims, status.reason, status.message, new=new
-                )
+                self._report_pending(work, status, new=new)
+
+    def _report_pending(
+        self, work: allocator_types.Workload, status: DemandStatus, *, new: bool
+    ) -> None:
+        """Set the condition of a refused pod if it differs; emit an event if the status is new."""
+        pod, reason, last = work.pod, status.reason, self._context.memory.pending_reasons
+        if new:
+            self._reporter.event(pod, work.open_claims, reason, status.message)
+            _log.info("not placed yet", pod=pod.key, reason=reason.value, answer=status.message)
+        if new or last.get(pod.uid) is not reason:
+            last[pod.uid] = reason
+            self._reporter.pending(pod, reason, status.message)
 
     def report_event(
         self, wish: str, node: nodes.Node | None, reason: reasons.Reason, message: str
     ) -> None:
         """Report an event of a requested node on its demand's objects."""
-        warning = reason is not _REASON.NODE_ARRIVED
         for pod in self._demand.demand_pods(wish):
-            report = self._tools.reporter.warning if warning else self._tools.reporter.normal
-            report(pod, stores.pod_claims(self._context.stores, pod), reason, message)
+            pod_claims = stores.pod_claims(self._context.stores, pod)
+            self._reporter.event(pod, pod_claims, reason, message)
         self._report_on_reservation(wish, reason, message)
         if node is not None:
             self.report_on_node(node, reason, message)
 
     def report_on_node(self, node: nodes.Node, reason: reasons.Reason, message: str) -> None:
         """Report an event on a Node."""
-        regarding = recorder.ObjectRef("Node", "v1", "", node.name, node.uid)
-        self._tools.reporter.report_on(regarding, reason, message)
+        self._reporter.node_event(node, reason, message)
 
     def _report_on_reservation(self, wish: str, reason: reasons.Reason, message: str) -> None:
         reservation = self._demand.reservation(wish)
         if reservation is not None:
-            self._tools.reporter.report_on(_ref(reservation), reason, message)
-
-
-def _ref(reservation: reservations.Reservation) -> recorder.ObjectRef:
-    return recorder.ObjectRef(
-        reservations.KIND, crd.VERSION, reservation.namespace, reservation.name, reservation.uid
-    )
+            self._reporter.reservation_event(reservation, reason, message)

@@ -1,17 +1,24 @@
 """Catalogue of node shapes: from the document, and learned from live nodes."""
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import structlog
 
 from driver import errors, ids
+from driver.controller import ports
 from driver.controller.commit import write_pool
 from driver.controller.scheduler import state
 from driver.kube import gvr
 from driver.resources.core import nodes
 from driver.resources.dra import pools
-from driver.scheduling.provisioning import node_template, observed_shapes
+from driver.scheduling.provisioning import (
+    fill_simulation,
+    node_template,
+    observed_shapes,
+    planner,
+    shape_status,
+)
 from driver.scheduling.provisioning import settings as provisioning_settings
 
 _log = structlog.get_logger(__name__)
@@ -24,17 +31,19 @@ class ShapeCatalog:
     def __init__(
         self,
         world: state.SchedulerContext,
-        tools: write_pool.WriteDeps,
+        writer: ports.Writer,
+        pool: write_pool.WritePool,
         how: provisioning_settings.ProvisionerSettings,
-        driver: str,
     ) -> None:
         self._context = world
-        self._tools = tools
+        self._writer = writer
+        self._pool = pool
         self._settings = how
         self._declared = {
-            shape.name: node_template.from_document(shape, driver) for shape in how.document.shapes
+            shape.name: node_template.from_document(shape, world.settings.driver)
+            for shape in how.document.shapes
         }
-        self._driver = driver
+        self._driver = world.settings.driver
         self._seen: dict[str, observed_shapes.ObservedShape] | None = None
         self._packed: dict[str, bytes] = {}
         self._learned: dict[str, pools.Pool] = {}
@@ -45,7 +54,7 @@ class ShapeCatalog:
         if self._seen is not None:
             return
         try:
-            config_map = self._tools.writer.get(
+            config_map = self._writer.get(
                 gvr.CONFIG_MAPS, self._settings.observed_configmap, self._settings.namespace
             )
         except errors.NotFound:
@@ -80,6 +89,24 @@ class ShapeCatalog:
             )
             for name, item in self._declared.items()
         )
+
+    def declared_status(self) -> shape_status.ShapeStatus:
+        """Return the status of the shapes before anything is learned."""
+        how = self._settings
+        return shape_status.build_status(how.document, {}, how.namespace, self._driver)
+
+    def status(self, backed_off: Mapping[str, str]) -> shape_status.ShapeStatus:
+        """Return the status of the shapes now."""
+        return shape_status.ShapeStatus(
+            self._settings.namespace, self.shapes(), self.measured(), backed_off
+        )
+
+    def supply(
+        self, in_flight: fill_simulation.Nodes, backed_off: Mapping[str, str]
+    ) -> planner.Supply:
+        """Return what can be planned with: the shapes, and the nodes on their way."""
+        most = self._settings.document.maxInFlight
+        return planner.Supply(self.shapes(), in_flight, most, backed_off)
 
     def measured(self) -> frozenset[str]:
         """Return the shapes with a measured start-up time."""
@@ -149,18 +176,17 @@ class ShapeCatalog:
         packed = observed_shapes.encode(seen)
         if self._packed.get(name) != packed:
             self._packed[name] = packed
-            self._tools.pool.submit(self._write, dict(self._packed))
+            packed_shapes = dict(self._packed)
+            self._pool.run(lambda: self._write(packed_shapes))
 
     def _write(self, packed_shapes: dict[str, bytes]) -> None:
         data = {f"{k}{_KEY_END}": base64.b64encode(v).decode() for k, v in packed_shapes.items()}
         name, namespace = self._settings.observed_configmap, self._settings.namespace
         try:
             try:
-                self._tools.writer.patch(
-                    gvr.CONFIG_MAPS, name, {"binaryData": data}, namespace=namespace
-                )
+                self._writer.patch(gvr.CONFIG_MAPS, name, {"binaryData": data}, namespace=namespace)
             except errors.NotFound:
-                self._tools.writer.create(
+                self._writer.create(
                     gvr.CONFIG_MAPS,
                     {
                         "apiVersion": "v1",

@@ -199,7 +199,7 @@ def test_what_becomes_free_is_for_who_has_waited_longest() -> None:
     world.add(*quickstart.whole("older"))
     world.settle()
     leave(world, "first")
-    world.decider.process([])
+    world.decider.loop.process([])
     newer: list[dict[str, Any]] = quickstart.whole("newer")
     newer[1]["metadata"]["creationTimestamp"] = "2026-11-21T10:00:00Z"
     world.add(*newer)

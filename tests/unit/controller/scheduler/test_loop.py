@@ -60,8 +60,8 @@ def test_the_whole_of_why_is_kept_as_long_as_the_pod_is_there() -> None:
     world.settle()
     world.add(objects.a_claim("two"), objects.a_pod("two", "two"))
     world.settle()
-    placed = world.decider.last_explanation(ids.Key("default/one"))
-    refused = world.decider.last_explanation(ids.Key("default/two"))
+    placed = world.decider.explain_queries.last_explanation(ids.Key("default/one"))
+    refused = world.decider.explain_queries.last_explanation(ids.Key("default/two"))
     assert placed is not None
     assert refused is not None
     assert [one["node"] for one in placed.document()["considered"]] == ["node-0"]
@@ -69,7 +69,7 @@ def test_the_whole_of_why_is_kept_as_long_as_the_pod_is_there() -> None:
     assert refused.document()["nearest"]["leaving"] == ["default/one"]
     world.remove_pod("two")
     world.settle()
-    assert world.decider.last_explanation(ids.Key("default/two")) is None
+    assert world.decider.explain_queries.last_explanation(ids.Key("default/two")) is None
 
 
 def test_two_pods_get_different_gpus_although_the_watch_is_behind() -> None:

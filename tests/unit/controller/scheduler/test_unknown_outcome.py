@@ -33,7 +33,7 @@ def test_a_write_without_an_answer_is_not_repeated_once_the_gpu_is_the_scheduler
     world = World(1)
     world.server.refuse["one"] = errors.Unreachable(0, "Unreachable", "reset")
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
-    world.decider.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
+    world.decider.loop.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
     flipped(world)
     world.settle(5.0)
     assert world.device("one") is None
@@ -44,7 +44,7 @@ def test_an_unconfirmed_allocation_is_withdrawn_when_kube_scheduler_takes_over_t
     world = World(1)
     world.server.lose.add("one")
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
-    world.decider.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
+    world.decider.loop.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
     assert world.device("one") == "gpu-0"
     flipped(world)
     world.settle(5.0)
@@ -114,7 +114,7 @@ def test_a_write_without_an_answer_is_not_repeated_either_while_that_is_not_know
     world = World(1)
     world.server.refuse["one"] = errors.Unreachable(0, "Unreachable", "reset")
     world.add(objects.a_claim("one"), objects.a_pod("one", "one"))
-    world.decider.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
+    world.decider.loop.process([write_pool.WorkItem("pod", ids.Key("default/one"))])
     world.stale = True
     world.settle(5.0)
     assert world.device("one") is None

@@ -162,7 +162,10 @@ def explained(kind: Kind) -> tuple[model.Pod, str]:
         continue
     world.settle()
     minded = web_source.SourceInputs(
-        lambda: None, tuple, explanation.explain_by(world.decider.last_explanation), tuple
+        lambda: None,
+        tuple,
+        explanation.explain_by(world.decider.explain_queries.last_explanation),
+        tuple,
     )
     found = web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
     (pod,) = (one for one in found.waiting().items if one.name != "one")

@@ -69,7 +69,7 @@ def answer(world: World) -> explanation.Explanation | None:
 
 def by_the_controller(world: World) -> catalog.Reports:
     answer(world)
-    explain = document_explanation.explain_by(world.decider.last_explanation)
+    explain = document_explanation.explain_by(world.decider.explain_queries.last_explanation)
     minded = web_source.SourceInputs(lambda: None, tuple, explain, tuple)
     return web_source.ReportSource(world.stores, names.DRIVER, minded, world.clock).read()
 

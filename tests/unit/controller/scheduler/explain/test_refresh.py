@@ -28,7 +28,7 @@ def row(world: World, name: str) -> str:
     minded = web_source.SourceInputs(
         lambda: None,
         tuple,
-        explanation.explain_by(world.decider.last_explanation),
+        explanation.explain_by(world.decider.explain_queries.last_explanation),
         tuple,
         lambda: None,
     )

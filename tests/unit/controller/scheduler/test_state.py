@@ -1,14 +1,14 @@
 from driver import ids
-from driver.controller.scheduler import memory
+from driver.controller.scheduler import state
 from driver.scheduling.allocator import types as allocator_types
 from driver.scheduling.explain import explanation
 
 KEY, UID = ids.Key("default/pod"), ids.PodUid("one")
 
 
-def told() -> memory.SchedulerState:
+def told() -> state.SchedulerState:
     """A pod was told why it waits."""
-    found = memory.SchedulerState()
+    found = state.SchedulerState()
     found.observe_uid(KEY, UID)
     found.messages[UID] = "No node fits"
     found.explanations[UID] = explanation.Explanation(KEY, "", allocator_types.Unschedulable())

@@ -5,10 +5,13 @@ from collections.abc import Iterable
 from driver import ids
 from driver.controller.informers import stores
 from driver.resources import queues
+from driver.resources.core import pods
 from driver.resources.dra import claims
 from driver.scheduling.queues import engine
+from driver.scheduling.queues import messages as queue_messages
 from driver.scheduling.queues import resources as queue_resources
-from driver.scheduling.snapshot import cluster_state
+from driver.scheduling.reservations import overlay as reservation_overlay
+from driver.scheduling.snapshot import cluster_state, snapshot
 
 
 class QueueUsage:
@@ -19,12 +22,16 @@ class QueueUsage:
     ) -> None:
         self._stores = caches
         self._view = view
-        self._engine = self.engine = fair
+        self._engine = fair
         self._leaves: dict[ids.Key, str] = {}
         self._reserved: dict[ids.Key, str] = {}
         self._leaving: dict[ids.Key, frozenset[ids.Key]] = {}
         self._tree_changed = False
         self._dirty: dict[ids.Key, None] = {}
+
+    def pod_queue(self, pod: pods.Pod) -> str:
+        """Return the name of a pod's queue."""
+        return self._engine.pod_queue(pod)
 
     def put_queue(self, name: ids.Key, queue: queues.Queue | None) -> None:
         """Apply a Queue's change: pods may belong to another queue now."""
@@ -35,6 +42,30 @@ class QueueUsage:
     def assign_queue(self, claims_of: ids.Key, leaf: str) -> None:
         """Record the queue of a claim that is being allocated."""
         self._leaves[claims_of] = leaf
+
+    def limit_message(self, leaf: str, results: Iterable[claims.Result]) -> str:
+        """Return why a queue may not have these devices; "" if it may."""
+        if self._engine.tree.is_implicit_only:
+            return ""
+        over = self._engine.exceeded_limit(
+            leaf, queue_resources.results_amounts(self._view, results)
+        )
+        return queue_messages.limit_message(over) if over is not None else ""
+
+    def other_models_view(self, leaf: str) -> snapshot.Snapshot | None:
+        """Return the view without nodes of GPU models whose limit the queue reached.
+
+        None if there is no such model.
+        """
+        full = self._engine.full_models(leaf)
+        if not full:
+            return None
+        only = [
+            name
+            for name in self._view.nodes
+            if not full & queue_resources.products(self._view, name)
+        ]
+        return reservation_overlay.WithoutReservations(self._view, (), only)
 
     def charge_reservation(
         self, key: ids.Key, leaf: str, allocation: claims.Allocation | None

@@ -4,8 +4,9 @@ from collections.abc import Iterable
 
 from driver.controller import metrics
 from driver.controller.commit import object_writer
-from driver.controller.scheduler import queue_usage, state
+from driver.controller.scheduler import state
 from driver.controller.scheduler.metrics import queues as figures
+from driver.controller.scheduler.queues import queue_usage
 from driver.resources import queues
 from driver.scheduling.queues import engine, status
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from driver import errors, names, reasons
-from driver.controller.commit import pod_conditions
+from driver.controller.commit import reporter
 from tests.fakes import clock, deciding, server_side
 from tests.support.builders import objects
 
@@ -43,10 +43,10 @@ def test_a_pod_that_another_allocator_served_says_it_no_more() -> None:
 
 def test_what_was_not_written_yet_gives_way_to_a_newer_word() -> None:
     written: list[str] = []
-    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
+    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
     pod = objects.pod()
-    one.report_pending(pod, "NoFit", "first")
-    one.report_pending(pod, "NoFit", "second")
+    one.pending(pod, reasons.Reason.NO_FIT, "first")
+    one.pending(pod, reasons.Reason.NO_FIT, "second")
     assert one.write_next()
     assert not one.write_next()
     assert written == ["second"]
@@ -54,9 +54,9 @@ def test_what_was_not_written_yet_gives_way_to_a_newer_word() -> None:
 
 def test_a_word_that_was_taken_back_before_it_was_written_is_never_written() -> None:
     written: list[str] = []
-    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
-    one.report_pending(objects.pod(), "NoFit", "words")
-    one.report_allocated(objects.pod())
+    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
+    one.settled(objects.pod())
     assert not one.write_next()
     assert written == []
 
@@ -69,26 +69,25 @@ def test_a_word_that_stands_there_is_not_written_again() -> None:
         "message": "words",
     }
     written: list[str] = []
-    one = pod_conditions.ConditionWriter(_Hand(written), clock.FakeClock())
-    one.report_pending(objects.pod(status={"conditions": [condition]}), "NoFit", "words")
+    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    one.pending(objects.pod(status={"conditions": [condition]}), reasons.Reason.NO_FIT, "words")
     assert not one.write_next()
 
 
 def test_a_write_that_fails_is_kept_for_the_next_time() -> None:
     written: list[str] = []
     hand = _Hand(written, errors.Unreachable(0, "Unreachable", "no answer"))
-    one = pod_conditions.ConditionWriter(hand, clock.FakeClock())
-    one.report_pending(objects.pod(), "NoFit", "words")
+    one = reporter.Reporter(deciding.Told(), hand, clock.FakeClock())
+    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
     assert not one.write_next()
     assert one.write_next()
     assert written == ["words"]
 
 
 def test_a_pod_that_is_gone_is_forgotten() -> None:
-    one = pod_conditions.ConditionWriter(
-        _Hand([], errors.NotFound(404, "NotFound", "pod")), clock.FakeClock()
-    )
-    one.report_pending(objects.pod(), "NoFit", "words")
+    gone = errors.NotFound(404, "NotFound", "pod")
+    one = reporter.Reporter(deciding.Told(), _Hand([], gone), clock.FakeClock())
+    one.pending(objects.pod(), reasons.Reason.NO_FIT, "words")
     assert one.write_next()
     assert not one.write_next()
 

@@ -1,0 +1,1 @@
+"""Queues of the scheduler: order of pending workloads, usage, and Queue status."""
