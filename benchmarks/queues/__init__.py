@@ -1,1 +1,1 @@
-"""Whose turn it is: fairness on a trace, gangs, plans of preemption."""
+"""Queues: fairness on a trace, gangs, plans of preemption."""

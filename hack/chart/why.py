@@ -137,7 +137,7 @@ WHY: dict[Rule, Why] = {
         "lets a gang's pods be bound, of this driver's devices."
     ),
     Rule("controller", _OWN, "queues", "list, watch"): Why(
-        "Whose turn it is, and what each queue may have."
+        "The order of queues, and their limits."
     ),
     Rule("controller", _OWN, "queues/status", "patch"): Why(
         "What each queue has, deserves and waits for; fenced."
