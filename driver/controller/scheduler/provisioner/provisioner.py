@@ -91,7 +91,7 @@ class Provisioner:
             return _RETRY_S
         self._context.refresh_view()
         for node, path, problem in self._deps.shapes.learn():
-            message = f"NodeShapes, {path} {problem}; the node counts"
+            message = f"NodeShapes, {path} {problem}; the actual node is used"
             _log.warning("shape contradicts its node", where=path, said=problem)
             self._deps.reporter.report_on_node(node, _REASON.NODE_SHAPE_MISMATCH, message)
         self._report_outcomes()
@@ -119,7 +119,7 @@ class Provisioner:
     def _report_outcomes(self) -> None:
         """Report the outcomes of requested nodes."""
         for ask, problem in self._deps.requests.drain_refused():
-            message = f"A node of shape {ask.template.name} could not be asked for: {problem}"
+            message = f"A node of shape {ask.template.name} could not be requested: {problem}"
             self._deps.reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
         for outcome in self._deps.requests.poll():
             node = (
@@ -133,7 +133,7 @@ class Provisioner:
                 reason = _REASON.NODE_ARRIVED
             else:
                 message, reason = (
-                    f"{outcome.message}: it is not waited for",
+                    f"{outcome.message}: it is given up",
                     _REASON.NODE_NOT_ARRIVED,
                 )
                 _log.warning(

@@ -128,7 +128,7 @@ def test_a_plan_that_leaves_a_pod_without_a_place_is_refused_unless_it_is_allowe
     [
         ("ReplicaSet", {}, "did not opt in"),
         ("ReplicaSet", {names.DEFRAG: "yes"}, "did not opt in"),
-        ("", OPTED, "nobody would make it again"),
+        ("", OPTED, "it has no controller"),
     ],
 )
 def test_pods_that_are_not_to_be_moved_stay_and_are_named(
@@ -139,7 +139,7 @@ def test_pods_that_are_not_to_be_moved_stay_and_are_named(
     code, text = defrag("--gpus", "2", "--cluster", there)
     assert code == 1
     assert "No plan: no pod may be moved" in text
-    assert "freeing pod default/web-1 would do" in text
+    assert "freeing pod default/web-1 would suffice" in text
     assert f"default/web-1 {why}" in text
 
 

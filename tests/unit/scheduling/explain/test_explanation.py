@@ -80,7 +80,7 @@ def test_all_of_a_refusal_names_where_it_comes_nearest_and_who_is_in_the_way() -
     assert found["refusals"][0]["wanted"] == 3
     assert found["nearest"] == {
         "node": "node-b",
-        "summary": "Nearest is node-b; freeing pod a/x would do",
+        "summary": "Nearest is node-b; freeing pod a/x would suffice",
         "ever": True,
         "leaving": ["a/x"],
         "allSeen": True,

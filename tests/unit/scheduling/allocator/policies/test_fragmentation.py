@@ -73,10 +73,10 @@ def test_amounts_of_cpu_between_which_no_shape_differs_are_one_step() -> None:
 def test_the_words_say_how_much_becomes_useless() -> None:
     policy = fragmentation.Fragmentation(EIGHT)
     spoilt = rooms.candidate(rooms.room(*[rooms.idle()] * 8), *rooms.whole(0))
-    words = "the least waste: 7.00 of a GPU become useless to what is usually asked"
+    words = "the least waste: 7.00 of a GPU becomes unusable for the workload mix"
     assert policy.explain(spoilt) == words
     better = rooms.candidate(rooms.room(rooms.TAKEN, rooms.idle()), *rooms.whole(1))
-    assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
+    assert policy.explain(better) == "no GPU becomes unusable for the workload mix"
 
 
 def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
