@@ -1,6 +1,6 @@
 """Jobs and nodes that come and go, in a time of their own; pods are placed as the controller does.
 
-A node is there so long after it was asked for as its shape says, and goes once it was empty for
+A node is there so long after it was requested as its shape says, and goes once it was empty for
 `idle_s`, as with Karpenter's `consolidateAfter` and `WhenEmpty`. What it was asked for goes first.
 """
 

@@ -109,16 +109,18 @@ class Strict(pydantic.BaseModel):
 class Condition(Strict):
     """One aspect of the object, as metav1.Condition has it."""
 
-    type: Annotated[str, pydantic.Field(max_length=316, description="Which aspect.")]
+    type: Annotated[str, pydantic.Field(max_length=316, description="Type of the condition.")]
     status: Annotated[
-        Literal["True", "False", "Unknown"], pydantic.Field(description="Whether it is so.")
+        Literal["True", "False", "Unknown"], pydantic.Field(description="Status of the condition.")
     ]
-    reason: Annotated[str, pydantic.Field(max_length=1024, description="Why, in one word.")]
-    message: Annotated[str, pydantic.Field(max_length=32768, description="Why, in a sentence.")]
+    reason: Annotated[
+        str, pydantic.Field(max_length=1024, description="CamelCase reason of the last transition.")
+    ]
+    message: Annotated[str, pydantic.Field(max_length=32768, description="Human-readable details.")]
     last_transition_time: Annotated[Time, pydantic.Field(description="When the status changed.")]
     observed_generation: Annotated[
         Annotated[int, pydantic.Field(ge=0)] | None,
-        pydantic.Field(description="The generation of the spec that it is of."),
+        pydantic.Field(description="Generation of the spec that the condition refers to."),
     ] = None
 
 

@@ -87,7 +87,7 @@ class NodeShape(_InFlight):
         Field(
             pattern=r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
             max_length=40,
-            description="What it is called, in events and metrics.",
+            description="Name of the shape in events and metrics.",
         ),
     ]
     labels: Annotated[

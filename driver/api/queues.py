@@ -33,10 +33,12 @@ class ModelAmount(crd.Strict):
         Field(
             min_length=1,
             max_length=64,
-            description="The model, as the attribute productName of its devices says it.",
+            description="GPU model, as in the attribute productName of its devices.",
         ),
     ]
-    gpus: Annotated[crd.GpuCount, Field(description="How many; a part as text, such as '0.5'.")]
+    gpus: Annotated[
+        crd.GpuCount, Field(description="Number of GPUs; fractions are strings, such as '0.5'.")
+    ]
 
 
 class Amounts(crd.Strict):
@@ -45,22 +47,22 @@ class Amounts(crd.Strict):
     gpus: Annotated[
         crd.GpuCount | None,
         Field(
-            description="GPUs. A share or a MIG device is the part of a GPU that it takes of what "
-            "is scarcest. A part is said as text, such as '0.5'."
+            description="Number of GPUs. A share or a MIG device counts as its largest fraction "
+            "of the GPU's resources. Fractions are strings, such as '0.5'."
         ),
     ] = None
     memory: Annotated[
-        crd.Memory | None, Field(description="Memory of GPUs, as a quantity such as 320Gi.")
+        crd.Memory | None, Field(description="GPU memory, a quantity such as 320Gi.")
     ] = None
     compute: Annotated[
         Annotated[int, Field(ge=0, le=1_000_000_000)] | None,
-        Field(description="Compute in percent of one GPU: 400 is what four GPUs have."),
+        Field(description="Compute in percent of one GPU; 400 is that of four GPUs."),
     ] = None
     models: Annotated[
         tuple[ModelAmount, ...],
         Field(
             max_length=_MOST_MODELS,
-            description="GPUs of single models, beside gpus of all; each model once.",
+            description="GPUs by model, in addition to gpus; each model once.",
             json_schema_extra={
                 "x-kubernetes-list-type": "map",
                 "x-kubernetes-list-map-keys": ["product"],
@@ -77,14 +79,14 @@ class Member(crd.Strict):
     """
 
     namespace: Annotated[
-        str, Field(max_length=63, description="The pods' namespace; empty: any.")
+        str, Field(max_length=63, description="Namespace of the pods; empty: any.")
     ] = ""
     labels: Annotated[
         crd.Labels,
         Field(
             max_length=16,
             default_factory=dict,
-            description="Labels that the pods have, all of them; empty: any pod.",
+            description="Labels that the pods must have; empty: any pod.",
         ),
     ]
 
@@ -97,14 +99,12 @@ class IdleReclaim(crd.Strict):
             "duration(self.after) > duration('0s')", "a time longer than none is needed", ".after"
         )
     )
-    after: Annotated[
-        crd.Duration, Field(description="For how long they did nothing, such as 90s, 30m, 1h30m.")
-    ]
+    after: Annotated[crd.Duration, Field(description="Idle time, such as 90s, 30m, 1h30m.")]
     action: Annotated[
         IdleAction,
         Field(
-            description="report: it is told. preferAsVictim: it goes before others, when some have "
-            "to go. evict: it is evicted."
+            description="Action for idle pods. report: report them. preferAsVictim: preempt them "
+            "before others. evict: evict them."
         ),
     ] = "report"
 
@@ -142,80 +142,77 @@ class QueueSpec(crd.Strict):
     )
     parent: Annotated[
         crd.Name | None,
-        Field(description="The queue that this one is a part of; without one it is at the top."),
+        Field(description="Name of the parent queue. Default: a root queue."),
     ] = None
     weight: Annotated[
         int,
         Field(
             ge=1,
             le=1_000_000,
-            description="Its part, beside its siblings', of what nobody deserves or asks for.",
+            description="Weight for the distribution of undeserved and unused resources among "
+            "siblings.",
         ),
     ] = 1
     deserved: Annotated[
         Amounts,
-        Field(
-            description="What it has before siblings get more than they deserve; none by default."
-        ),
+        Field(description="Deserved share, which it gets before siblings borrow. Default: none."),
     ] = Amounts()
     limit: Annotated[
         Amounts,
         Field(
-            description="What it and its children never exceed together; what is not named has no "
-            "limit of its own."
+            description="Limit of the queue and its children together; resources that are not "
+            "named are unlimited."
         ),
     ] = Amounts()
     borrowing: Annotated[
         bool,
-        Field(description="Whether it may use more than it deserves, as far as its limit allows."),
+        Field(description="Whether it may use more than its deserved share, up to its limit."),
     ] = True
     members: Annotated[
         tuple[Member, ...],
         Field(
             max_length=_MOST_MEMBERS,
-            description="Whose pods belong to it: those that any of these describes. Pods belong "
-            "to queues that are nobody's parent.",
+            description="Selects the pods of the queue: those that match any entry. Only queues "
+            "without children have pods.",
         ),
     ] = ()
     half_life: Annotated[
         crd.Duration | None,
         Field(
-            description="Past use counts against it, half as much after this time; without it only "
-            "what is used now counts."
+            description="Half-life of past use, which lowers its priority among siblings. "
+            "Default: only current use counts."
         ),
     ] = None
-    preemptible: Annotated[
-        bool, Field(description="Whether its pods may be evicted for others' sake at all.")
-    ] = True
+    preemptible: Annotated[bool, Field(description="Whether its pods may be preempted.")] = True
     reclaim: Annotated[
         Reclaim,
         Field(
-            description="For whom what it has beyond its fair share is taken back. LowerPriority: "
-            "for pods of higher priority than the one that goes. Any: for any pod of a queue below "
-            "its fair share. Never: for none."
+            description="Which pending pods may reclaim what it uses beyond its fair share. "
+            "LowerPriority: pods with a higher priority than the victim. Any: any pod of a queue "
+            "below its fair share. Never: none."
         ),
     ] = "LowerPriority"
     min_run_time: Annotated[
         crd.Duration | None,
-        Field(description="A pod is not evicted for another before it ran so long."),
+        Field(description="Minimum run time before a pod may be preempted."),
     ] = None
     starvation_bound: Annotated[
         crd.Duration,
         Field(
-            description="Of its pods that waited so long the oldest has the next turn of all, and "
-            "one more each time that the bound has passed again."
+            description="Waiting time after which its oldest pending pod is scheduled next, and "
+            "again each time the bound has passed."
         ),
     ] = "1h"
     idle_reclaim: Annotated[
         IdleReclaim | None,
-        Field(description="What is done with pods whose GPUs do nothing; without it nothing is."),
+        Field(description="Handling of pods with idle GPUs. Default: none."),
     ] = None
 
 
 class Usage(crd.Strict):
     """Past use, which counts where the queue has a halfLife."""
 
-    at: Annotated[crd.Time, Field(description="Until when it is counted.")]
+    at: Annotated[crd.Time, Field(description="Time up to which use is included.")]
     gpu_seconds: Annotated[
         str, Field(description="GPU-seconds of dominant share, in GPUs, decayed until then.")
     ]
@@ -226,29 +223,29 @@ class QueueStatus(crd.Strict):
 
     observed_generation: Annotated[
         Annotated[int, Field(ge=0)] | None,
-        Field(description="The generation of the spec that this is of."),
+        Field(description="Generation of the spec that the status refers to."),
     ] = None
     conditions: Annotated[
         crd.Conditions,
-        Field(description="Accepted: the queue is one of the tree, or why it is not."),
+        Field(
+            description="Conditions. Accepted: whether the queue is in use, or why it is ignored."
+        ),
     ] = ()
-    deserved: Annotated[str | None, Field(description="What it deserves.")] = None
-    allocated: Annotated[str | None, Field(description="GPUs that its pods have now.")] = None
-    memory: Annotated[str | None, Field(description="GPU memory that they have.")] = None
-    compute: Annotated[str | None, Field(description="GPU compute that they have.")] = None
+    deserved: Annotated[str | None, Field(description="Deserved share.")] = None
+    allocated: Annotated[str | None, Field(description="GPUs allocated to its pods.")] = None
+    memory: Annotated[str | None, Field(description="GPU memory allocated to its pods.")] = None
+    compute: Annotated[str | None, Field(description="GPU compute allocated to its pods.")] = None
     fair_share: Annotated[
-        str | None, Field(description="Its fair share now, of what there is and is asked for.")
+        str | None, Field(description="Current fair share, by capacity and demand.")
     ] = None
-    borrowed: Annotated[
-        str | None, Field(description="What it has of that beyond what it deserves.")
-    ] = None
+    borrowed: Annotated[str | None, Field(description="Use beyond the deserved share.")] = None
     waiting: Annotated[
-        Annotated[int, Field(ge=0)] | None, Field(description="How many of its pods wait.")
+        Annotated[int, Field(ge=0)] | None, Field(description="Number of its pending pods.")
     ] = None
     oldest_wait: Annotated[
-        str | None, Field(description="How long the one waits that waits longest.")
+        str | None, Field(description="Waiting time of its oldest pending workload.")
     ] = None
-    usage: Annotated[Usage | None, Field(description="Its past use.")] = None
+    usage: Annotated[Usage | None, Field(description="Past use.")] = None
 
 
 class Queue(crd.Strict):
@@ -265,7 +262,7 @@ class Queue(crd.Strict):
             ".spec.parent",
         )
     )
-    spec: Annotated[QueueSpec, Field(description="What is wanted of it.")]
-    status: Annotated[QueueStatus | None, Field(description="What the controller says of it.")] = (
-        None
-    )
+    spec: Annotated[QueueSpec, Field(description="Desired state.")]
+    status: Annotated[
+        QueueStatus | None, Field(description="Observed state, written by the controller.")
+    ] = None

@@ -41,7 +41,7 @@ _ASKED = pydantic.WithJsonSchema(
                 "type": "array",
                 "minItems": 1,
                 "maxItems": _MOST_REQUESTS,
-                "description": "What is asked for, as in a ResourceClaim's spec.devices.requests.",
+                "description": "Device requests, as in spec.devices.requests of a ResourceClaim.",
                 "items": {
                     "type": "object",
                     "x-kubernetes-preserve-unknown-fields": True,
@@ -117,13 +117,13 @@ class ReservationSpec(crd.Strict):
         Holder,
         Field(
             alias="for",
-            description="Who may use it: exactly one of gang, pod, claim, labels, queue. It is not "
-            "changed later.",
+            description="Holder of the devices: exactly one of gang, pod, claim, labels, queue. "
+            "Immutable.",
         ),
     ]
     start: Annotated[
         Time | None,
-        Field(description="From when on it is held (RFC 3339); without it from now on."),
+        Field(description="Start of the Reservation (RFC 3339). Default: now."),
     ] = None
     ttl: Annotated[
         crd.Duration,
@@ -134,16 +134,14 @@ class ReservationSpec(crd.Strict):
     ] = "1h"
     count: Annotated[
         int,
-        Field(
-            ge=1, le=_MOST_PODS, description="How many pods are to be placed; each asks devices."
-        ),
+        Field(ge=1, le=_MOST_PODS, description="Number of pods to place; each requests devices."),
     ] = 1
     devices: Annotated[
         dict[str, Any],
         _ASKED,
         Field(
             default_factory=dict,
-            description="What each of the pods asks, as in a ResourceClaim's spec.devices.",
+            description="Devices of each pod, as in spec.devices of a ResourceClaim.",
         ),
     ]
     since: Annotated[
@@ -155,20 +153,23 @@ class ReservationSpec(crd.Strict):
     ] = None
     evicting: Annotated[
         tuple[PodRef, ...],
-        Field(max_length=_MOST_PODS, description="Pods that go for the holder, by the controller."),
+        Field(
+            max_length=_MOST_PODS,
+            description="Pods that are evicted for the holder; set by the controller.",
+        ),
     ] = ()
 
 
 class HeldDevice(crd.Strict):
     """A device, or so much of one, that is held for one of the pods."""
 
-    pod: Annotated[int, Field(ge=0, description="The number of the pod, from 0 on.")]
-    node: Annotated[str, Field(description="Where it is.")]
+    pod: Annotated[int, Field(ge=0, description="Index of the pod, from 0.")]
+    node: Annotated[str, Field(description="Node of the device.")]
     driver: Annotated[str, Field(description="The device's driver.")]
     pool: Annotated[str, Field(description="The device's pool.")]
     device: Annotated[str, Field(description="The device's name in the pool.")]
     consumed_capacity: Annotated[
-        dict[str, str] | None, Field(description="How much of it, where that is not all.")
+        dict[str, str] | None, Field(description="Consumed capacity, if not the whole device.")
     ] = None
 
 
@@ -182,16 +183,16 @@ class ReservationStatus(crd.Strict):
             "has them. Expired: they were given back."
         ),
     ] = None
-    conditions: Annotated[crd.Conditions, Field(description="Aspects of it.")] = ()
-    for_: Annotated[str | None, Field(alias="for", description="Whom it is for, for people.")] = (
+    conditions: Annotated[crd.Conditions, Field(description="Conditions.")] = ()
+    for_: Annotated[str | None, Field(alias="for", description="Holder, for display.")] = None
+    count: Annotated[
+        Annotated[int, Field(ge=0)] | None, Field(description="Number of held devices.")
+    ] = None
+    nodes: Annotated[str | None, Field(description="Nodes of the held devices, for display.")] = (
         None
     )
-    count: Annotated[
-        Annotated[int, Field(ge=0)] | None, Field(description="How many devices are held.")
-    ] = None
-    nodes: Annotated[str | None, Field(description="Where they are, for people.")] = None
-    devices: Annotated[tuple[HeldDevice, ...], Field(description="What is held.")] = ()
-    message: Annotated[str | None, Field(description="Why it is as it is.")] = None
+    devices: Annotated[tuple[HeldDevice, ...], Field(description="Held devices.")] = ()
+    message: Annotated[str | None, Field(description="Human-readable details of the phase.")] = None
 
 
 class Reservation(crd.Strict):
@@ -201,7 +202,7 @@ class Reservation(crd.Strict):
     ttl is over.
     """
 
-    spec: Annotated[ReservationSpec, Field(description="What is wanted.")]
+    spec: Annotated[ReservationSpec, Field(description="Desired state.")]
     status: Annotated[
-        ReservationStatus | None, Field(description="What the controller says of it.")
+        ReservationStatus | None, Field(description="Observed state, written by the controller.")
     ] = None

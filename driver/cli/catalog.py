@@ -24,91 +24,91 @@ class Command(NamedTuple):
 
 COMMANDS: Mapping[str, Command] = {
     "claims": Command(
-        "Show claims: what each asks and has, who uses it, and why it waits.",
+        "Show claims: their requests, devices and users, and why they are pending.",
         "commands.claims",
         reads=True,
     ),
     "cordon": Command(
-        "Let nothing new go on a node's GPUs, or on one GPU; what runs there stays.",
+        "Cordon a node's GPUs, or one GPU: no new claims; running pods stay.",
         "cordon.command",
         "cordon",
     ),
     "defrag": Command(
-        "Plan which pods to move so that a shape fits, or move them: GPUs that are free on many "
-        "nodes become free on one.",
+        "Plan or execute the eviction of pods so that a request fits: free GPUs of several "
+        "nodes are consolidated on one.",
         "defrag.command",
     ),
     "devices": Command(
-        "Show every GPU: its mode, what is given out of it, to whom, and how it is.",
+        "Show GPUs: their mode, allocations, users and health.",
         "commands.devices",
         reads=True,
     ),
     "doctor": Command(
-        "Look for what keeps GPUs from being given out, and say what to do about it.",
+        "Diagnose why GPUs are not available, and suggest remedies.",
         "doctor.command",
         "examine",
     ),
     "drain": Command(
-        "Cordon a node's GPUs, or one GPU, say who still holds it, and with --evict make them "
-        "leave.",
+        "Cordon a node's GPUs, or one GPU, list what uses them, and with --evict evict it.",
         "cordon.drain_command",
     ),
     "dump": Command(
-        "Print what of a cluster decides where GPUs go, for `ration simulate --cluster`.",
+        "Print the objects that determine scheduling, for `ration simulate --cluster`.",
         "commands.dump",
     ),
     "explain": Command(
-        "Say why a pod or a claim waits, or is where it is; who has what of a node.",
+        "Explain why a pod or claim is pending or placed where it is, or a node's use.",
         "explain.command",
         "",
     ),
-    "generate": Command("Write manifests from flags.", "generate.command", ""),
+    "generate": Command("Generate manifests from flags.", "generate.command", ""),
     "idle": Command(
-        "Show what was given out and does nothing, or needs far less than it was given.",
+        "Show devices that are idle, or much larger than their use requires.",
         "commands.idle",
         reads=True,
     ),
-    "migrate": Command("Plan the move from the NVIDIA device plugin to Ration.", "migrate.command"),
+    "migrate": Command(
+        "Plan the migration from the NVIDIA device plugin to Ration.", "migrate.command"
+    ),
     "must-gather": Command(
-        "Put all that a maintainer needs to see into one archive.", "must_gather.command"
+        "Collect diagnostic data for a bug report in one archive.", "must_gather.command"
     ),
     "nodes": Command(
-        "Show nodes on demand: each kind of node that an autoscaler can bring, what of it is "
-        "there, what is on its way, and for whom.",
+        "Show node provisioning: each node shape, its nodes, and its requests in flight.",
         "commands.nodes",
         reads=True,
     ),
     "queues": Command(
-        "Show queues: what each deserves, has, borrows, and what waits in it. GPUs are counted.",
+        "Show queues: deserved, used and borrowed GPUs, and pending workloads.",
         "commands.queues",
         reads=True,
     ),
-    "reasons": Command("Say what each reason in events and refusals means.", "commands.reasons"),
+    "reasons": Command("Explain the reasons in events and conditions.", "commands.reasons"),
     "simulate": Command(
-        "Tell where pods would go, and which devices they would get, if they were created now.",
+        "Simulate scheduling: show nodes and devices that new pods would get.",
         "simulate.command",
     ),
     "top": Command(
-        "Watch the fleet: cluster, nodes, GPUs, claims and pods, each under what it is part of.",
+        "Watch the fleet as a tree: cluster, nodes, GPUs, claims and pods.",
         "commands.top",
         reads=True,
     ),
     "uncordon": Command(
-        "Let new work on a node's GPUs, or on one GPU, again: what `ration cordon` did is undone.",
+        "Uncordon a node's GPUs, or one GPU.",
         "cordon.command",
         "uncordon",
         "UNCORDON_DETAILS",
     ),
     "validate": Command(
-        "Say what is wrong with claims, classes and our own documents, before they are applied.",
+        "Validate claims, DeviceClasses and Ration's own documents before they are applied.",
         "validate.command",
     ),
     "version": Command(
-        "Print the version of Ration, of Python, and the driver name it speaks for.",
+        "Print the versions of Ration and Python, and the driver name.",
         "commands.version",
     ),
     "who": Command(
-        "Show who has which GPU: pod, claim, device, how much of it, and what it does with that.",
+        "Show GPU users: pod, claim, device, share, and utilization.",
         "commands.who",
         reads=True,
     ),

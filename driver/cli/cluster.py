@@ -25,7 +25,7 @@ Namespace = Annotated[
         show_default=False,
     ),
 ]
-AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="Of all namespaces.")]
+AllNamespaces = Annotated[bool, typer.Option("--all-namespaces", "-A", help="All namespaces.")]
 
 
 def connect(kubeconfig: Path | None) -> client.KubeClient:

@@ -19,7 +19,9 @@ _PASSING = (errors.Unreachable, errors.ServerError, errors.TooManyRequests)
 Watch = Annotated[
     bool,
     typer.Option(
-        "--watch", "-w", help="Print it again whenever it changes, until Ctrl-C; json: one a line."
+        "--watch",
+        "-w",
+        help="Print again on every change until Ctrl-C; json: one document per line.",
     ),
 ]
 

@@ -124,7 +124,8 @@ def refusal_message(claim_uses: Iterable[ClaimUse], release: Release) -> str:
     return (
         f"Not uninstalled, and nothing was changed: {_count(uses)} in use, and only the driver "
         f"{release.driver} can end that:\n{_lines(uses)}\n"
-        f"Delete these pods, and what would make them anew, then uninstall again:\n{deleting}\n"
+        "Delete these pods, and the controllers that would recreate them, then uninstall again:"
+        f"\n{deleting}\n"
         "Or leave them: once deleted they stay Terminating until a driver of this name answers on "
         "their node. For that, before you uninstall again:\n"
         f"  kubectl -n {release.namespace} annotate daemonset {release.plugin} "
@@ -154,8 +155,8 @@ def gated_message(pod_list: Iterable[pods.Pod]) -> str:
         f'{{"spec":{{"schedulingGates":[{{"$patch":"delete","name":"{names.ALLOCATION_GATE}"}}]}}}}'
     )
     return (
-        f"These pods wait behind the scheduling gate {names.ALLOCATION_GATE}, which nobody takes "
-        f"away any more: {', '.join(sorted(waiting))}. Delete them, or free each:\n"
+        f"These pods have the scheduling gate {names.ALLOCATION_GATE}, which is no longer removed: "
+        f"{', '.join(sorted(waiting))}. Delete them, or free each:\n"
         f"  kubectl -n NAMESPACE patch pod NAME --type=strategic -p '{patch}'"
     )
 

@@ -154,7 +154,7 @@ def test_two_clients_of_one_container_are_summed_and_reported(
         assert (one["allocated"], one["devices"][0]["limit"]) == (15 * GIB, 20 * GIB)
         assert one["refused"] is None
     (told,) = field.told("pair", "ShareExceeded")
-    assert f"uses 30.0 GiB of {gpu.uuid}, was given 20.0 GiB" in told
+    assert f"uses 30.0 GiB of {gpu.uuid}, allocated 20.0 GiB" in told
     assert f"of pod {field.namespace}/pair" in told
     for one in clients:
         assert f"{one['pid']} (15.0 GiB)" in told

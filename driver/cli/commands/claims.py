@@ -6,8 +6,8 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "Claims that ask for GPUs of Ration, or have some; of the namespace, or all with -A. States: "
-    "pending, allocated (nobody has reserved it), reserved, deleting.\n\n"
+    "Lists claims that request or have GPUs of Ration, of the namespace or of all with "
+    "-A. States: pending, allocated (not reserved by a pod), reserved, deleting.\n\n"
     "  ration claims\n\n"
     "  ration claims -A -o wide\n\n"
     "  ration claims -n vision -o json\n\n"

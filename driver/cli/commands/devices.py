@@ -11,11 +11,11 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model, selection
 
 DETAILS = (
-    "Modes: free; kept for somebody (KEPT FOR: a Reservation's holder, or the first in line and "
-    "until when); whole, mig, mps, time-slicing. Health: healthy; cordoned, kept from claims by "
-    "somebody's wish; unhealthy, something is wrong with it (-o wide says what).\n\n"
-    "Which GPUs backfill keeps the controller alone knows: where it is not asked they are shown as "
-    "free, and standard error says so.\n\n"
+    "Modes: free; kept (KEPT FOR: the holder of a Reservation, or the workload for which "
+    "backfill reserves it, and until when); whole, mig, mps, time-slicing. Health: "
+    "healthy; cordoned (by an operator); unhealthy (-o wide shows the fault).\n\n"
+    "Only the controller knows which GPUs backfill reserves: if it is not queried, they "
+    "are shown as free, with a note on standard error.\n\n"
     "  ration devices\n\n"
     "  ration devices gpu-1 -o wide\n\n"
     "  ration devices --mode free --health healthy\n\n"
@@ -44,10 +44,12 @@ class Health(enum.StrEnum):
     UNHEALTHY = "unhealthy"
 
 
-_Node = Annotated[str, typer.Argument(help="Only this node's.")]
-_Mode = Annotated[Mode, typer.Option(show_default=False, help="Only GPUs of this mode.")]
-_Health = Annotated[Health, typer.Option(show_default=False, help="Only GPUs of this health.")]
-_Product = Annotated[str, typer.Option(help="Only GPUs of this product.")]
+_Node = Annotated[str, typer.Argument(help="Name of the node; default: all.")]
+_Mode = Annotated[Mode, typer.Option(show_default=False, help="Show only GPUs in this mode.")]
+_Health = Annotated[
+    Health, typer.Option(show_default=False, help="Show only GPUs with this health.")
+]
+_Product = Annotated[str, typer.Option(help="Show only GPUs of this product.")]
 _COLUMNS = (
     out.Column("NODE"),
     out.Column("GPU"),

@@ -11,22 +11,22 @@ from driver.cli import output as out
 from driver.cli.cluster import Kubeconfig
 
 DETAILS = (
-    "Nodes, ResourceSlices, DeviceClasses, claims and their templates, pods that run or wait, "
-    "PersistentVolumes, DeviceTaintRules and PriorityClasses; of each only what decides. Env, "
-    "args, images, labels and annotations of pods are left out, but for `ration.dev/defrag`, and "
-    "Secrets and ConfigMaps are not read. Names of pods, nodes and namespaces are in it, labels of "
-    "nodes, and the configuration of claims: look at it before you give it away.\n\n"
+    "Contains Nodes, ResourceSlices, DeviceClasses, claims and their templates, running "
+    "and pending pods, PersistentVolumes, DeviceTaintRules and PriorityClasses, reduced "
+    "to the fields that affect scheduling. Environment, arguments, images, labels and "
+    "annotations of pods are omitted, except `ration.dev/defrag`; Secrets and ConfigMaps "
+    "are not read. Names of pods, nodes and namespaces, labels of nodes and the "
+    "configuration of claims are included: review it before sharing it.\n\n"
     "  ration dump > cluster.yaml\n\n"
     "  ration dump -o json | gzip > cluster.json.gz\n\n"
     "  kubectl get nodes,resourceslices,deviceclasses -o yaml | ration dump --cluster -\n\n"
-    "Exit codes: 0 it is printed; 2 the input cannot be read; 3 the API server refused or was not "
-    "reached."
+    "Exit codes: 0 it is printed; 2 the input cannot be read; 3 the API server refused or "
+    "was not reached."
 )
 _Cluster = Annotated[
     str | None,
     typer.Option(
-        help="In place of the live cluster: files of its objects, to leave out what does not "
-        "decide; a file, a folder, or -.",
+        help="Reduce the objects of files (file, folder, or -) instead of the live cluster.",
         show_default=False,
     ),
 ]

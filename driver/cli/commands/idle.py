@@ -14,15 +14,16 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "Idle: nothing ran for so long. Oversized: the most memory it ever used is under half of what "
-    "it has. Suggested is that peak and a quarter, in whole Gi: what to ask of an MPS share, or "
-    "the least MIG profile to look for. MIG devices are not measured.\n\n"
+    "Idle: no process ran for that time. Oversized: the peak memory use is less than half "
+    "of the allocation. The suggestion is the peak plus a quarter, rounded up to Gi: the "
+    "memory to request of an MPS share, or the minimum for a MIG profile. MIG devices are "
+    "not measured.\n\n"
     "  ration idle\n\n"
     "  ration idle -n vision --for 2h\n\n"
     "  ration idle -o json\n\n"
     "Exit codes: 0 shown; 2 bad input; 3 refused, or not reached."
 )
-_For = Annotated[str, typer.Option("--for", help="Idle for at least so long: 90s, 30m, 2h.")]
+_For = Annotated[str, typer.Option("--for", help="Minimum idle time: 90s, 30m, 2h.")]
 _GIB = 1 << 30
 _SPARE = 1.25
 _COLUMNS = (

@@ -8,8 +8,9 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "STARTUP is what the last nodes took, or, assumed, what their document says. RESTING: none is "
-    "asked for at present, for one did not come; -o wide says why.\n\n"
+    "STARTUP is the measured startup time of recent nodes or, if assumed, that of the "
+    "document. RESTING: no node is requested at present because a request failed; -o wide "
+    "shows why.\n\n"
     "  ration nodes\n\n"
     "  ration nodes -o wide\n\n"
     "  ration nodes --watch\n\n"

@@ -6,9 +6,9 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "FAIR is what is fair now, by all who want some; BORROWED what it has beyond what it deserves, "
-    "KEPT what backfill keeps idle for its first pod or gang. "
-    "A queue that is left out says why with -o wide.\n\n"
+    "FAIR is the current fair share given the demand of all queues; BORROWED the use "
+    "beyond the deserved share; KEPT the GPUs that backfill reserves for the workload at "
+    "the head of the queue. -o wide shows why a queue is ignored.\n\n"
     "  ration queues\n\n"
     "  ration queues -o wide\n\n"
     "  ration queues --watch\n\n"

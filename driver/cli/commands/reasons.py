@@ -9,14 +9,12 @@ from driver.cli import errors as cli_errors
 from driver.cli import output as out
 
 DETAILS = (
-    "  ration reasons\n\n"
-    "  ration reasons DeviceInUse\n\n"
-    "Exit codes: 0 it is said; 2 there is no such reason."
+    "  ration reasons\n\n  ration reasons DeviceInUse\n\nExit codes: 0 shown; 2 no such reason."
 )
 
 
 def show(
-    reason: Annotated[str, typer.Argument(help="only this one, as an event spells it")] = "",
+    reason: Annotated[str, typer.Argument(help="reason, as in an event; default: all")] = "",
     output: out.Output = out.Format.TABLE,
 ) -> None:
     """Say what each reason in events and refusals means."""

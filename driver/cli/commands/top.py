@@ -12,8 +12,9 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "In a terminal it is drawn again whenever it changes, until Ctrl-C; --once, or a pipe, prints "
-    "it once. In a GPU's bar a full cell is given out, a light one is given out and idle.\n\n"
+    "In a terminal it is redrawn on every change until Ctrl-C; --once, or a pipe, prints "
+    "it once. In a GPU's bar a full cell is allocated and a light one is allocated but "
+    "idle.\n\n"
     "  ration top\n\n"
     "  ration top gpu-1 --once\n\n"
     "  ration top --busy\n\n"
@@ -21,7 +22,7 @@ DETAILS = (
 )
 _Node = Annotated[str, typer.Argument(help="Only this node.")]
 _Once = Annotated[bool, typer.Option("--once", help="Print it once.")]
-_Busy = Annotated[bool, typer.Option("--busy", help="Leave out GPUs that nobody has any of.")]
+_Busy = Annotated[bool, typer.Option("--busy", help="Show only GPUs in use.")]
 
 
 def show(

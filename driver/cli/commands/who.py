@@ -11,9 +11,9 @@ from driver.cli.sources import options, source
 from driver.scheduling.reports import model
 
 DETAILS = (
-    "MODE kept is for somebody who comes (Reservations) or is first in line (backfill). "
-    "Of all namespaces, unless one is named. USE is the load of the last minute, or how long "
-    "nothing ran; MIG devices are not told of (NVML samples none).\n\n"
+    "MODE kept: held by a Reservation or by backfill. Lists all namespaces unless one is "
+    "given. USE is the utilization of the last minute, or the idle time; not available "
+    "for MIG devices, which NVML does not sample.\n\n"
     "  ration who\n\n"
     "  ration who gpu-1/gpu-0000-18-00-0\n\n"
     "  ration who -n vision -o wide\n\n"

@@ -17,34 +17,39 @@ if TYPE_CHECKING:
     from driver.cli.cordon import api, targets
 
 DETAILS = (
-    "A whole node: by a DeviceTaintRule where the API server has those (Kubernetes 1.37), else by "
-    f"the annotation {names.CORDON} on the Node. One GPU: by that annotation; the node's plugin "
-    "taints everything that the GPU is published as, within some ten seconds, and this waits for "
-    "it. Pods without GPUs still come: `kubectl cordon` keeps those away.\n\n"
-    "It takes the rights to get nodes, to list and create devicetaintrules.resource.k8s.io, and, "
-    "for a GPU, to list resourceslices and to patch nodes.\n\n"
+    " on the Node. One GPU: by that annotation; the node's plugin taints everything that "
+    "the GPU is published as, within some ten seconds, and this waits for it. Pods "
+    "without GPUs still come: `kubectl cordon` keeps those away.\n\n"
+    "Requires the rights to get nodes, to list and create "
+    "devicetaintrules.resource.k8s.io and, for one GPU, to list resourceslices and patch "
+    "nodes.\n\n"
     "  ration cordon gpu-1\n\n"
     "  ration cordon gpu-1/gpu-0000-18-00-0\n\n"
     "  ration cordon gpu-1/GPU-5f0c1c6e-8d5b-4a2f-9a6e-2d6c6f0f8f11 --dry-run\n\n"
-    "Exit codes: 0 it is cordoned; 1 the plugin has not taken it up in time; 2 there is no such "
-    "node or GPU; 3 the API server refused or was not reached."
+    "Exit codes: 0 it is cordoned; 1 the plugin has not taken it up in time; 2 there is "
+    "no such node or GPU; 3 the API server refused or was not reached."
 )
 UNCORDON_DETAILS = (
-    "GPUs that were cordoned one by one stay so when their node is uncordoned, and are named.\n\n"
+    "GPUs that were cordoned individually stay cordoned when their node is uncordoned, "
+    "and are reported.\n\n"
     "  ration uncordon gpu-1\n\n"
     "  ration uncordon gpu-1/gpu-0000-18-00-0\n\n"
-    "Exit codes: 0 it is not cordoned any more; 1 the plugin has not taken it up in time; 2 there "
-    "is no such node or GPU, or all of its node is cordoned; 3 the API server refused or was not "
-    "reached."
+    "Exit codes: 0 it is not cordoned any more; 1 the plugin has not taken it up in time; "
+    "2 there is no such node or GPU, or all of its node is cordoned; 3 the API server "
+    "refused or was not reached."
 )
 _TAKEN_UP_S = 30.0
 
 Target = Annotated[
     str, typer.Argument(metavar="NODE[/GPU]", help="A node, or a GPU by name, UUID or PCI address.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Say what would be done; write nothing.")]
-DriverName = Annotated[str, typer.Option(help="driverName, as installed")]
-_Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Until the plugin has taken it up.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Print the actions without executing them.")
+]
+DriverName = Annotated[str, typer.Option(help="name of the DRA driver, as installed")]
+_Wait = Annotated[
+    bool, typer.Option("--wait/--no-wait", help="Wait until the plugin has applied it.")
+]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,24 +11,25 @@ from driver.cli.cluster import Kubeconfig
 from driver.cli.cordon import command
 
 DETAILS = (
-    "Without --evict nothing is evicted: the claims and pods that hold it are listed. With it, "
-    "pods that something would make again (a ReplicaSet, a Job) are evicted by the Eviction API, "
-    "so PodDisruptionBudgets are respected, and it is waited until nothing holds it. Bare pods are "
-    "evicted with --force only; static pods and claims without a pod are left and named. "
-    "Administrators' claims (adminAccess) watch, and hold nothing.\n\n"
-    "Beyond `ration cordon` it takes the rights to list pods and resourceclaims in all namespaces, "
-    "and to create pods/eviction.\n\n"
+    "Without --evict it lists the claims and pods that use the devices. With it, pods "
+    "with a controller (ReplicaSet, Job) are evicted by the Eviction API, which respects "
+    "PodDisruptionBudgets, and the command waits until nothing uses the devices. Bare "
+    "pods are evicted only with --force; static pods and claims without a pod are left "
+    "and reported. Claims with adminAccess are ignored.\n\n"
+    "Requires, in addition to the rights of `ration cordon`, those to list pods and "
+    "resourceclaims in all namespaces and to create pods/eviction.\n\n"
     "  ration drain gpu-1\n\n"
     "  ration drain gpu-1/gpu-0000-18-00-0 --evict --timeout 10m\n\n"
     "  ration drain gpu-1 --evict --dry-run -o json\n\n"
-    "Exit codes: 0 nothing holds it; 1 something still does; 2 there is no such node or GPU; 3 the "
-    "API server refused or was not reached."
+    "Exit codes: 0 nothing holds it; 1 something still does; 2 there is no such node or "
+    "GPU; 3 the API server refused or was not reached."
 )
-_Evict = Annotated[bool, typer.Option("--evict", help="Evict the pods that would be made again.")]
+_Evict = Annotated[bool, typer.Option("--evict", help="Evict the pods that have a controller.")]
 _Force = Annotated[
-    bool, typer.Option("--force", help="With --evict: bare pods too; nothing makes those again.")
+    bool,
+    typer.Option("--force", help="With --evict: evict bare pods too, which are not recreated."),
 ]
-_Timeout = Annotated[str, typer.Option(help="With --evict: how long to wait, such as 90s or 10m.")]
+_Timeout = Annotated[str, typer.Option(help="With --evict: timeout, such as 90s or 10m.")]
 
 
 def show(  # noqa: PLR0913 - the options of a command

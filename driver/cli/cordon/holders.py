@@ -18,7 +18,7 @@ class HolderFate(StrEnum):
     """Outcome for a holder."""
 
     EVICT = "evict"
-    BARE = "stays: nothing would make it again; --force evicts it"
+    BARE = "stays: it has no controller; --force evicts it"
     STATIC = "stays: a static pod of the node"
     LEAVING = "is leaving"
     UNUSED = "stays: no pod; delete the claim, or its next pod starts here"

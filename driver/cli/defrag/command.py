@@ -21,17 +21,18 @@ _WITHIN_S = 120.0
 _USUAL = ",".join(known.DEFAULT)
 
 DETAILS = (
-    'Only pods are moved that opted in by the annotation `ration.dev/defrag: "true"` and that a '
-    "controller (a ReplicaSet, a Job) would make again. The plan with the fewest pods is printed: "
-    "which pods, what they hold now, and where each would go again. A plan in which a pod finds no "
-    "place is refused, unless with --allow-pending. With --plan nothing is written anywhere: the "
-    "right to list is enough.\n\n"
-    "--apply makes a Reservation of what becomes free, for whom --for says (by default the pod of "
-    "-f), and the controller evicts the pods of the plan: PodDisruptionBudgets are respected. That "
-    "takes the rights to create Reservations, to patch their status, and to evict pods. What was "
-    "begun is undone by deleting the Reservation.\n\n"
-    "Not looked at while planning: PodDisruptionBudgets, quotas, and what kube-scheduler decides "
-    "(spreading, affinity between pods). Flags ask no CPU and no memory of the node; -f does.\n\n"
+    'Only pods with the annotation `ration.dev/defrag: "true"` and a controller that '
+    "recreates them (ReplicaSet, Job) are moved. Prints the plan with the fewest pods: "
+    "their devices now, and where each will be placed again. A plan that leaves a pod "
+    "pending is refused, unless --allow-pending is set. With --plan nothing is written; "
+    "list rights are sufficient.\n\n"
+    "--apply makes a Reservation of what becomes free, for whom --for says (by default "
+    "the pod of -f), and the controller evicts the pods of the plan: PodDisruptionBudgets "
+    "are respected. That takes the rights to create Reservations, to patch their status, "
+    "and to evict pods. What was begun is undone by deleting the Reservation.\n\n"
+    "Not considered while planning: PodDisruptionBudgets, quotas, and decisions of "
+    "kube-scheduler (spreading, pod affinity). Requests by flags need no CPU or memory of "
+    "the node; those of -f do.\n\n"
     "  ration defrag --plan --gpus 8\n\n"
     "  ration defrag --plan --gpus 2 --product H100\n\n"
     "  ration defrag --plan --profile 3g.40gb\n\n"
@@ -39,34 +40,36 @@ DETAILS = (
     "  ration defrag --plan -f train.yaml --allow-pending\n\n"
     "  ration defrag --apply --gpus 8 --for gang/train\n\n"
     "  ration dump > cluster.yaml; ration defrag --plan --gpus 8 --cluster cluster.yaml\n\n"
-    "Exit codes: 0 there is a plan, or nothing to do, or all pods of it are gone; 1 there is none, "
-    "or not all are gone in time; 2 the input cannot be read, "
-    "or not all could be seen and nothing was found; 3 the API server refused or was not reached."
+    "Exit codes: 0 there is a plan, or nothing to do, or all pods of it are gone; 1 there "
+    "is none, or not all are gone in time; 2 the input cannot be read, or not all could "
+    "be seen and nothing was found; 3 the API server refused or was not reached."
 )
 
-_Plan = Annotated[bool, typer.Option("--plan", help="Print the plan, and write nothing.")]
-_Apply = Annotated[bool, typer.Option("--apply", help="Print the plan and carry it out.")]
+_Plan = Annotated[bool, typer.Option("--plan", help="Print the plan without executing it.")]
+_Apply = Annotated[bool, typer.Option("--apply", help="Print the plan and execute it.")]
 _For = Annotated[
     str,
     typer.Option(
         "--for",
-        help="With --apply: whom it is kept for: pod/NAME, gang/NAME, claim/NAME, queue/NAME, or a "
-        "label of pods, app=train.",
+        help="With --apply: the holder of the freed devices: pod/NAME, gang/NAME, claim/NAME, "
+        "queue/NAME, or a pod label such as app=train.",
         show_default=False,
     ),
 ]
-_Ttl = Annotated[str, typer.Option(help="With --apply: how long it is kept: 30m.")]
-_Gpus = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
-_Product = Annotated[
-    str, typer.Option(help="Of GPUs whose product name has this in it, in any case: H100.")
+_Ttl = Annotated[
+    str, typer.Option(help="With --apply: duration for which the devices are held, such as 30m.")
 ]
-_Profile = Annotated[str, typer.Option(help="A MIG device of this profile: 3g.40gb.")]
-_Memory = Annotated[str, typer.Option(help="A part of a GPU with so much memory: 40Gi.")]
+_Gpus = Annotated[int, typer.Option(min=0, max=32, help="Number of whole GPUs of one node.")]
+_Product = Annotated[
+    str, typer.Option(help="Substring of the GPU's product name, case-insensitive, such as H100.")
+]
+_Profile = Annotated[str, typer.Option(help="MIG profile, such as 3g.40gb.")]
+_Memory = Annotated[str, typer.Option(help="Memory of a part of a GPU, such as 40Gi.")]
 _Class = Annotated[
     str,
     typer.Option(
         "--class",
-        help=f"DeviceClass, in place of {names.CLASS_GPU} for --gpus, {names.CLASS_MIG} for "
+        help=f"DeviceClass. Default: {names.CLASS_GPU} for --gpus, {names.CLASS_MIG} for "
         f"--profile, {names.CLASS_SLICE} for --memory.",
         show_default=False,
     ),
@@ -76,23 +79,26 @@ _Files = Annotated[
     typer.Option(
         "--file",
         "-f",
-        help="A pod with its claims and templates, or a claim or template alone; a file, a "
-        "folder, - for standard input; again for more.",
+        help="Manifest of a pod with its claims and templates, or of a claim or template; a file, "
+        "a folder, or - for standard input. May be repeated.",
         show_default=False,
     ),
 ]
 _Pending = Annotated[
-    bool, typer.Option("--allow-pending", help="Take plans after which evicted pods have to wait.")
+    bool, typer.Option("--allow-pending", help="Allow plans that leave evicted pods pending.")
 ]
 _Cluster = Annotated[
     str | None,
     typer.Option(
-        help="In place of the live cluster: a dump (file, folder, -).", show_default=False
+        help="Read a dump (file, folder, or -) instead of the live cluster.", show_default=False
     ),
 ]
-_Policies = Annotated[str, typer.Option(help="As the controller's --policies.")]
+_Policies = Annotated[
+    str, typer.Option(help="Placement policies, as --policies of the controller.")
+]
 _Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Of the shape, and of objects that name none.")
+    str,
+    typer.Option("--namespace", "-n", help="Namespace of the request, and of objects without one."),
 ]
 
 
@@ -111,7 +117,9 @@ def show(  # noqa: PLR0913 - the options of a command
     allow_pending: _Pending = False,
     cluster: _Cluster = None,
     policies: _Policies = _USUAL,
-    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    driver_name: Annotated[
+        str, typer.Option(help="name of the DRA driver, as installed")
+    ] = names.DRIVER,
     namespace: _Namespace = "default",
     kubeconfig: Kubeconfig = None,
     output: out.Output = out.Format.TABLE,

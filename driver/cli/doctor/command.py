@@ -18,46 +18,50 @@ from driver.cli.doctor.checks import host as of_host
 from driver.runtime.files import driver_search
 
 DETAILS = (
-    "It asks the API server only, and changes nothing. Of the cluster: is Kubernetes new enough, "
-    "are its feature gates on, is there a DeviceClass, does a controller lead, are the pods ready "
-    "and of one image, may they do what they have to, do the webhook's certificates hold. Of "
-    "each node with GPUs: what it publishes, or what its plugin says instead, who allocates it, "
-    "and who else is there: another driver of the name, a device plugin, a MIG manager.\n\n"
-    "With --host it looks at the machine that it runs on, and asks no API server: where the NVIDIA "
-    "driver is, its device files and their links in /dev/char, the cgroup driver, CDI, and which "
-    "version the container toolkit's hook has. The plugin's pod sees its node at /host.\n\n"
-    "ok: as it should be. note: worth knowing, nothing to repair. wrong: see the fix. not seen: "
-    "you lack the right, or there was no answer.\n\n"
+    "Reads from the API server only and changes nothing. Checks of the cluster: "
+    "Kubernetes version and feature gates, DeviceClasses, a leading controller, readiness "
+    "and images of the pods, their RBAC rights, and the webhook's certificates. Checks of "
+    "each node with GPUs: its published devices or the plugin's problem, its allocator, "
+    "and conflicting agents: a driver of the same name, a device plugin, a MIG manager.\n\n"
+    "With --host it checks the local machine without the API server: the location of the "
+    "NVIDIA driver, its device files and their links in /dev/char, the cgroup driver, "
+    "CDI, and the version of the container toolkit's hook. In the plugin's pod the host "
+    "is mounted at /host.\n\n"
+    "ok: passed. note: informational. wrong: see the fix. not "
+    "seen: you lack the right to read it, or there was no response.\n\n"
     "  ration doctor\n\n"
     "  ration doctor --node gpu-7 --problems-only\n\n"
     "  ration doctor -o json\n\n"
-    "  kubectl -n ration-system exec POD -- python -m driver.cli doctor --host --host-root /host"
-    "\n\n"
-    "Exit codes: 0 nothing is wrong; 1 something is; 2 there is no kubeconfig or no such folder; 3 "
-    "not all could be seen."
+    "  kubectl -n ration-system exec POD -- python -m driver.cli doctor --host "
+    "--host-root /host\n\n"
+    "Exit codes: 0 nothing is wrong; 1 something is; 2 there is no kubeconfig or no such "
+    "folder; 3 not all could be seen."
 )
 _STYLES = {"wrong": "red", "not seen": "yellow", "ok": "green"}
 _Host = Annotated[
-    bool, typer.Option("--host", help="look at this machine, a node, in place of the cluster")
+    bool, typer.Option("--host", help="check the local machine, a node, instead of the cluster")
 ]
 _HostRoot = Annotated[
-    Path, typer.Option(help="with --host: where the node's own root is; /host in the plugin's pod")
+    Path,
+    typer.Option(help="with --host: root of the node's file system; /host in the plugin's pod"),
 ]
 _DriverRoot = Annotated[
-    str, typer.Option(help="with --host: the plugin's --driver-root, as this process sees it")
+    str, typer.Option(help="with --host: the plugin's --driver-root, as seen by this process")
 ]
 
 
 def examine(  # noqa: PLR0913 - the options of a command
-    node: Annotated[str, typer.Option(help="only this node, beside the cluster itself")] = "",
+    node: Annotated[str, typer.Option(help="check only this node, and the cluster")] = "",
     namespace: Annotated[
-        str, typer.Option("--namespace", "-n", help="where the chart is installed")
+        str, typer.Option("--namespace", "-n", help="namespace in which the chart is installed")
     ] = "ration-system",
-    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    driver_name: Annotated[
+        str, typer.Option(help="name of the DRA driver, as installed")
+    ] = names.DRIVER,
     kubeconfig: cluster.Kubeconfig = None,
     *,
     problems_only: Annotated[
-        bool, typer.Option("--problems-only", help="leave out what is as it should be")
+        bool, typer.Option("--problems-only", help="omit checks that passed")
     ] = False,
     host: _Host = False,
     host_root: _HostRoot = Path("/"),

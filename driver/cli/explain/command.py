@@ -12,23 +12,23 @@ from driver.cli.sources import options, source
 
 app = typer.Typer(name="explain", no_args_is_help=True, rich_markup_mode=None)
 _POD = (
-    "Say why a pod waits, or is where it is: the reason, what each node lacks, the nearest fit, "
-    "and what to do about it.\n\n"
-    "The controller's own answer where its API is reached; else it is worked out here, from what "
-    "you may list, without queues, gangs and reservations.\n\n"
+    "Explain why a pod is pending or placed where it is: the reason, what each node "
+    "lacks, the nearest fit, and the remedy.\n\n"
+    "Shows the controller's explanation if its API is reachable; otherwise it is computed "
+    "locally from the objects you may list, without queues, gangs and reservations.\n\n"
     "  ration explain pod train-0 -n vision\n\n"
     "  ration explain pod train-0 -n vision -o json\n\n"
-    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 there is no "
-    "such pod; 3 refused, or not reached."
+    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 "
+    "there is no such pod; 3 refused, or not reached."
 )
 _CLAIM = (
-    "Say what a claim asks and has, who uses it, and why it waits.\n\n"
+    "Explain a claim: its requests, devices and users, and why it is pending.\n\n"
     "  ration explain claim train -n vision\n\n"
-    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 there is no "
-    "such claim; 3 refused, or not reached."
+    "Exit codes: 0 it has its devices; 1 it waits, or something is wrong with them; 2 "
+    "there is no such claim; 3 refused, or not reached."
 )
 _NODE = (
-    "Say what a node gives and to whom, and what keeps work from it.\n\n"
+    "Explain a node: its devices and their users, and why it is not used.\n\n"
     "  ration explain node gpu-1\n\n"
     "Exit codes: 0 all of it can be given to claims; 1 something is in the way; 2 no such "
     "node with GPUs; 3 refused, or not reached."

@@ -14,31 +14,31 @@ if TYPE_CHECKING:
     from driver.cli.generate import claim as making
 
 HELP = (
-    "Write a ResourceClaim, or a template of one, from what is wanted.\n\n"
-    "What kind of device: --whole, --mig, --mps, --time-slice, or --slice, which leaves the kind "
-    "to the controller and is meant where only amounts are named. It says nothing about the "
-    "cluster: what no node has is written all the same, and waits. What is written passes `ration "
-    "validate`.\n\n"
+    "Generate a ResourceClaim or ResourceClaimTemplate from flags.\n\n"
+    "The kind of device is --whole, --mig, --mps, --time-slice, or --slice, which lets "
+    "the controller select the kind by the requested amounts. The cluster is not "
+    "consulted: a claim that no node satisfies is generated too, and would stay pending. "
+    "The output passes `ration validate`.\n\n"
     "  ration generate claim --whole 2 --same nvlink --product H100\n\n"
     "  ration generate claim --memory 20Gi --compute 25 --template --pod\n\n"
     "  ration generate claim --mig 1g.10gb --name part | kubectl apply -f -\n\n"
     "Exit codes: 0 it is written; 2 the flags contradict each other."
 )
-_Whole = Annotated[int, typer.Option(min=0, max=32, help="So many whole GPUs of one node.")]
-_Mig = Annotated[str, typer.Option(help="A MIG device of this profile: 1g.10gb.")]
-_Mps = Annotated[bool, typer.Option("--mps", help="A share beside others, under MPS.")]
-_Turns = Annotated[bool, typer.Option("--time-slice", help="A share in turns with others.")]
-_Slice = Annotated[bool, typer.Option("--slice", help="A part of a GPU, whichever kind does.")]
-_Memory = Annotated[str, typer.Option(help="Memory of a share or part: 20Gi.")]
+_Whole = Annotated[int, typer.Option(min=0, max=32, help="Number of whole GPUs of one node.")]
+_Mig = Annotated[str, typer.Option(help="MIG profile, such as 1g.10gb.")]
+_Mps = Annotated[bool, typer.Option("--mps", help="A share of a GPU under MPS.")]
+_Turns = Annotated[bool, typer.Option("--time-slice", help="A time-sliced share of a GPU.")]
+_Slice = Annotated[bool, typer.Option("--slice", help="A part of a GPU of any kind.")]
+_Memory = Annotated[str, typer.Option(help="Memory of the share, such as 20Gi.")]
 _Compute = Annotated[
-    int, typer.Option(min=0, max=100, help="Compute of a share or part, percent of a GPU.")
+    int, typer.Option(min=0, max=100, help="Compute of the share, in percent of a GPU.")
 ]
 _Isolation = Annotated[
     Literal["hardware", "limits", "none"] | None,
     typer.Option(help="How well a part by need is kept apart.", show_default=False),
 ]
 _Product = Annotated[
-    str, typer.Option(help="Of GPUs whose product name has this in it, in any case: H100.")
+    str, typer.Option(help="Substring of the GPU's product name, case-insensitive, such as H100.")
 ]
 _Same = Annotated[
     Literal["nvlink", "numa", "pcie"] | None,
@@ -47,14 +47,20 @@ _Same = Annotated[
         show_default=False,
     ),
 ]
-_Count = Annotated[int, typer.Option(min=0, max=32, help="So many shares or MIG devices.")]
+_Count = Annotated[int, typer.Option(min=0, max=32, help="Number of shares or MIG devices.")]
 _Template = Annotated[
-    bool, typer.Option("--template", help="A template: each pod gets a claim of its own.")
+    bool,
+    typer.Option(
+        "--template", help="Generate a ResourceClaimTemplate: each pod gets its own claim."
+    ),
 ]
-_Pod = Annotated[bool, typer.Option("--pod", help="And a pod that uses it.")]
-_Image = Annotated[str, typer.Option(help="With --pod: its image, with nvidia-smi on its PATH.")]
+_Pod = Annotated[bool, typer.Option("--pod", help="Generate a pod that uses it too.")]
+_Image = Annotated[
+    str, typer.Option(help="With --pod: image of the pod, with nvidia-smi on its PATH.")
+]
 _Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Written into it; by default none is.")
+    str,
+    typer.Option("--namespace", "-n", help="Namespace of the generated objects. Default: none."),
 ]
 _Output = Annotated[Literal["yaml", "json"], typer.Option("--output", "-o", help="yaml or json")]
 
@@ -75,9 +81,11 @@ def claim(  # noqa: PLR0913 - the options of a command
     template: _Template = False,
     pod: _Pod = False,
     image: _Image = "ubuntu:24.04",
-    name: Annotated[str, typer.Option(help="Of everything that is written.")] = "gpu",
+    name: Annotated[str, typer.Option(help="Name of the generated objects.")] = "gpu",
     namespace: _Namespace = "",
-    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    driver_name: Annotated[
+        str, typer.Option(help="name of the DRA driver, as installed")
+    ] = names.DRIVER,
     output: _Output = "yaml",
 ) -> None:
     """Write a ResourceClaim, or a template of one, from what is wanted."""

@@ -8,16 +8,17 @@ import typer
 from driver.cli import output as out
 
 DETAILS = (
-    "Reads how the device plugin is configured and prints what each node is offered as then, the "
-    "values of Ration's chart, DeviceClasses, ResourceQuota keys, and the commands that move one "
-    "node after another, and back. Every setting of the old file is told: used, changed (look at "
-    "it), dropped (it has no meaning any more) or unknown. Nothing is applied to a cluster.\n\n"
+    "Reads the configuration of the device plugin and prints the devices that each node "
+    "will publish, values for Ration's chart, DeviceClasses, ResourceQuota keys, and the "
+    "commands that migrate nodes one by one, and back. Every setting of the old file is "
+    "classified: used, changed (review it), dropped (no longer applicable) or unknown. "
+    "Nothing is applied to the cluster.\n\n"
     "  kubectl -n NS get configmap NAME -o yaml > old.yaml\n\n"
     "  kubectl get nodes -o json > nodes.json\n\n"
     "  ration migrate old.yaml --nodes nodes.json --out plan\n\n"
-    "Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or unknown or "
-    "something is left to see to; 2 the input cannot be read, or --out would overwrite; 3 the API "
-    "server refused or was not reached."
+    "Exit codes: 0 the plan is printed; 1 with --strict, where a setting is changed or "
+    "unknown or something is left to see to; 2 the input cannot be read, or --out would "
+    "overwrite; 3 the API server refused or was not reached."
 )
 
 _Files = Annotated[
@@ -28,13 +29,17 @@ _Files = Annotated[
         show_default=False,
     ),
 ]
-_Nodes = Annotated[Path | None, typer.Option(help="What `kubectl get nodes -o json` printed.")]
-_ConfigMap = Annotated[
-    str, typer.Option(help="Read this ConfigMap, and the nodes, from the cluster.")
+_Nodes = Annotated[
+    Path | None, typer.Option(help="File with the output of `kubectl get nodes -o json`.")
 ]
-_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Of --configmap.")]
+_ConfigMap = Annotated[
+    str,
+    typer.Option(help="Read the configuration from this ConfigMap, and the nodes, of the cluster."),
+]
+_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Namespace of --configmap.")]
 _Kubeconfig = Annotated[
-    Path | None, typer.Option(help="For --configmap; else $KUBECONFIG, else ~/.kube/config.")
+    Path | None,
+    typer.Option(help="Kubeconfig for --configmap. Default: $KUBECONFIG, then ~/.kube/config."),
 ]
 _Default = Annotated[
     str,
@@ -58,12 +63,10 @@ _PerGpu = Annotated[
     bool, typer.Option("--per-gpu", help="Take `devices`, which the plugin ignores, at its word.")
 ]
 _Out = Annotated[
-    Path | None, typer.Option("--out", help="Write the files of the plan into this folder.")
+    Path | None, typer.Option("--out", help="Write the files of the plan to this folder.")
 ]
-_Force = Annotated[bool, typer.Option("--force", help="Overwrite files there.")]
-_Strict = Annotated[
-    bool, typer.Option("--strict", help="Exit 1 where something has to be looked at.")
-]
+_Force = Annotated[bool, typer.Option("--force", help="Overwrite existing files.")]
+_Strict = Annotated[bool, typer.Option("--strict", help="Exit 1 if a setting needs review.")]
 
 
 def show(  # noqa: PLR0913 - the options of a command

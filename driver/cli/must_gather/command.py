@@ -13,28 +13,31 @@ from driver.cli import errors as cli_errors
 from driver.cli.cluster import Kubeconfig
 
 DETAILS = (
-    "In it: what `ration dump` and `ration doctor -o json` say, events of our components, the "
-    "chart's pods, DaemonSets, Deployments, Leases, ConfigMaps, webhooks, policies and CRDs, "
-    "Queues, Reservations and DeviceTaintRules, versions, and of each pod of ours the logs (the "
-    "previous container's too) and, by the API server's proxy, the metrics. `index.json` lists "
-    "what is there, and what could not be had and why.\n\n"
-    "Secrets are never read, and values of environment variables are left out. Names of pods, "
-    "nodes and namespaces are in it, and whatever the logs say: look at it before you give it "
-    "away. Nothing is changed.\n\n"
+    "Contains the output of `ration dump` and `ration doctor -o json`, events of Ration's "
+    "components, the chart's Pods, DaemonSets, Deployments, Leases, ConfigMaps, webhooks, "
+    "policies and CRDs, Queues, Reservations and DeviceTaintRules, versions, and of each "
+    "pod of Ration its logs (those of the previous container too) and, through the API "
+    "server's proxy, its metrics. `index.json` lists the contents, and what could not be "
+    "collected and why.\n\n"
+    "Secrets are never read, and values of environment variables are omitted. Names of "
+    "pods, nodes and namespaces and the contents of logs are included: review it before "
+    "sharing it. Nothing is changed.\n\n"
     "  ration must-gather\n\n"
     "  ration must-gather -o ration.tar.gz --tail 20000\n\n"
     "  ration simulate -f pods.yaml --cluster FOLDER/cluster.yaml\n\n"
-    "Exit codes: 0 it is written, also where not all could be had; 2 the file cannot be written; "
-    "3 the API server refused or was not reached."
+    "Exit codes: 0 it is written, also where not all could be had; 2 the file cannot be "
+    "written; 3 the API server refused or was not reached."
 )
 _Output = Annotated[
     Path | None,
     typer.Option(
-        "--output", "-o", help="The archive; default: ration-must-gather-TIME.tar.gz, here."
+        "--output", "-o", help="Path of the archive. Default: ration-must-gather-TIME.tar.gz."
     ),
 ]
-_Namespace = Annotated[str, typer.Option("--namespace", "-n", help="where the chart is installed")]
-_Tail = Annotated[int, typer.Option(min=1, help="Lines of each log, the last ones.")]
+_Namespace = Annotated[
+    str, typer.Option("--namespace", "-n", help="namespace in which the chart is installed")
+]
+_Tail = Annotated[int, typer.Option(min=1, help="Number of last lines of each log.")]
 _CALL_S = 30.0
 
 
@@ -43,7 +46,9 @@ def show(
     output: _Output = None,
     tail: _Tail = 5000,
     namespace: _Namespace = "ration-system",
-    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    driver_name: Annotated[
+        str, typer.Option(help="name of the DRA driver, as installed")
+    ] = names.DRIVER,
     kubeconfig: Kubeconfig = None,
 ) -> None:
     """Put all that a maintainer needs to see into one archive."""

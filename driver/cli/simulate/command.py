@@ -13,21 +13,21 @@ from driver.scheduling.allocator import policies as known
 _DEFAULT = ",".join(known.DEFAULT)
 
 DETAILS = (
-    "The controller's own allocator decides, with its policies, on the live cluster (the default), "
-    "a dump of one (`ration dump`), or the list of nodes of a public trace. Nothing is written "
-    "anywhere: the right to list is enough.\n\n"
-    "Pods, and what has a pod template: Deployments, StatefulSets, Jobs, CronJobs (one run), "
-    "JobSets, LeaderWorkerSets and others; with as many pods as they have at once. Claims are made "
-    "of ResourceClaimTemplates. Nodes, ResourceSlices and DeviceClasses in the files are added to "
-    "the cluster too: what would fit on one node more?\n\n"
-    "Not looked at: quotas, LimitRanges and queues; pods without a claim, unless they name their "
-    "node; what kube-scheduler decides (spreading, affinity between pods, claims that are its to "
-    "allocate); nothing is preempted.\n\n"
+    "Runs the controller's allocator and policies on the live cluster (default), on a "
+    "dump (`ration dump`), or on the node list of a public trace. Nothing is written; "
+    "list rights are sufficient.\n\n"
+    "Input: Pods and objects with a pod template (Deployments, StatefulSets, Jobs, "
+    "CronJobs as one run, JobSets, LeaderWorkerSets and others), with their number of "
+    "parallel pods. Claims are created from ResourceClaimTemplates. Nodes, ResourceSlices "
+    "and DeviceClasses in the files are added to the cluster, to test additional nodes.\n\n"
+    "Not considered: quotas, LimitRanges and queues; pods without a claim, unless they "
+    "set spec.nodeName; decisions of kube-scheduler (spreading, pod affinity, claims that "
+    "it allocates); preemption.\n\n"
     "  ration simulate -f pods.yaml\n\n"
     "  ration dump > cluster.yaml; ration simulate -f pods.yaml --cluster cluster.yaml -o json\n\n"
     "  ration simulate -f openb_pod_list_default.csv --cluster openb_node_list_gpu_node.csv\n\n"
-    "Exit codes: 0 every pod that asks for devices has a place; 1 some have none; 2 the input "
-    "cannot be read; 3 the API server refused or was not reached."
+    "Exit codes: 0 every pod that asks for devices has a place; 1 some have none; 2 the "
+    "input cannot be read; 3 the API server refused or was not reached."
 )
 
 _Files = Annotated[
@@ -35,20 +35,25 @@ _Files = Annotated[
     typer.Option(
         "--file",
         "-f",
-        help="Manifests, or a trace's list of pods; a file, a folder, - for standard input; again "
-        "for more.",
+        help="Manifests, or the pod list of a trace; a file, a folder, or - for standard input. "
+        "May be repeated.",
         show_default=False,
     ),
 ]
 _Cluster = Annotated[
     str | None,
     typer.Option(
-        help="In place of the live cluster: a dump (file, folder, -), or a trace's list of nodes.",
+        help="Read a dump (file, folder, or -) or the node list of a trace instead of the live "
+        "cluster.",
         show_default=False,
     ),
 ]
 _Policies = Annotated[
-    str, typer.Option(help="As the controller's --policies; with none, the first devices that do.")
+    str,
+    typer.Option(
+        help="Placement policies, as --policies of the controller. Empty: the first fitting "
+        "devices."
+    ),
 ]
 _WorkloadMixFile = Annotated[
     str | None,
@@ -59,21 +64,22 @@ _WorkloadMixFile = Annotated[
     ),
 ]
 _Namespace = Annotated[
-    str, typer.Option("--namespace", "-n", help="Of objects in the files that name none.")
+    str, typer.Option("--namespace", "-n", help="Namespace of objects in the files without one.")
 ]
 _Timeline = Annotated[
     bool,
     typer.Option(
         "--timeline",
-        help="Of a trace: pods come and go in their time, and wait where nothing is free. Without, "
-        "all come at once and none leaves.",
+        help="Replay a trace over time: pods arrive, wait and end as recorded. By default all "
+        "arrive at once and none ends.",
     ),
 ]
 _Convert = Annotated[
     bool,
     typer.Option(
         "--convert",
-        help="Take pods that ask nvidia.com/gpu and the like as the admission webhook makes them.",
+        help="Convert pods that request nvidia.com/gpu and similar resources, as the admission "
+        "webhook does.",
     ),
 ]
 
@@ -84,7 +90,9 @@ def show(  # noqa: PLR0913 - the options of a command
     cluster: _Cluster = None,
     policies: _Policies = _DEFAULT,
     workload_mix: _WorkloadMixFile = None,
-    driver_name: Annotated[str, typer.Option(help="driverName, as installed")] = names.DRIVER,
+    driver_name: Annotated[
+        str, typer.Option(help="name of the DRA driver, as installed")
+    ] = names.DRIVER,
     namespace: _Namespace = "default",
     kubeconfig: Kubeconfig = None,
     timeline: _Timeline = False,

@@ -39,14 +39,15 @@ Dump = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        help="In place of the live cluster: a dump of it; a file, a folder, or -.",
+        help="Read a dump (file, folder, or -) instead of the live cluster.",
         show_default=False,
     ),
 ]
 Server = Annotated[
     str | None,
     typer.Option(
-        help="URL of the controller's page; default $RATION_SERVER, its token $RATION_TOKEN.",
+        help="URL of the controller's web page. Default: $RATION_SERVER, with the token "
+        "$RATION_TOKEN.",
         show_default=False,
     ),
 ]
@@ -54,13 +55,13 @@ Whence = Annotated[
     SourceKind,
     typer.Option(
         "--source",
-        help="controller: its API, through the API server (pods/portforward); cluster: the objects "
-        "themselves; auto: the one, else the other.",
+        help="Data source. controller: its JSON API, through the API server (pods/portforward); "
+        "cluster: the Kubernetes objects; auto: the controller, else the cluster.",
     ),
 ]
-RationNamespace = Annotated[str, typer.Option(help="Namespace that Ration is installed in.")]
-Port = Annotated[int, typer.Option(help="The page's port in the controller's pod.")]
-DriverName = Annotated[str, typer.Option(help="driverName, as installed.")]
+RationNamespace = Annotated[str, typer.Option(help="Namespace in which Ration is installed.")]
+Port = Annotated[int, typer.Option(help="Port of the web page in the controller's pod.")]
+DriverName = Annotated[str, typer.Option(help="Name of the DRA driver, as installed.")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,11 +13,12 @@ if TYPE_CHECKING:
     from driver.cli.validate import checks
 
 DETAILS = (
-    "Looked at: our configuration in ResourceClaims, ResourceClaimTemplates and DeviceClasses, by "
-    "the same code as the admission webhook; whether their selectors compile, and what they ask is "
-    "weighed; what containers of Pods and of workloads cannot have together; Queues, Reservations, "
-    "NodeOfferings, WorkloadMix and NodeShapes. No cluster is needed: DeviceClasses are those "
-    "of the files, and those that the chart installs.\n\n"
+    "Validates Ration's configuration in ResourceClaims, ResourceClaimTemplates and "
+    "DeviceClasses with the code of the admission webhook, whether selectors compile and "
+    "requests are supported, combinations of devices in the containers of Pods and "
+    "workloads, and Queues, Reservations, NodeOfferings, WorkloadMix and NodeShapes "
+    "documents. No cluster is needed: DeviceClasses are those of the files and of the "
+    "chart.\n\n"
     "  ration validate -f claim.yaml\n\n"
     "  ration validate -f manifests/ -f queues.yaml -o json\n\n"
     "  helm template ./my-chart | ration validate -f -\n\n"
@@ -25,9 +26,11 @@ DETAILS = (
 )
 _Files = Annotated[
     list[str],
-    typer.Option("--file", "-f", help="A file, a folder, - for standard input; again for more."),
+    typer.Option(
+        "--file", "-f", help="A file, a folder, or - for standard input. May be repeated."
+    ),
 ]
-_DriverName = Annotated[str, typer.Option(help="driverName, as installed")]
+_DriverName = Annotated[str, typer.Option(help="name of the DRA driver, as installed")]
 _STATES = {True: "wrong", False: "doubtful"}
 
 

@@ -135,7 +135,7 @@ class PodScheduler:
         lasts_s = self._context.record_refusal(pod, back.node, back.message)
         self._context.memory.placed.pop(pod.uid, None)
         message = (
-            f"Freed the devices on {back.node}, left out for {lasts_s:.0f} s at least: "
+            f"Freed the devices on {back.node}, excluded for {lasts_s:.0f} s at least: "
             f'kube-scheduler refused the pod there: "{back.message}"'
         )
         _log.info("allocation cleared", pod=pod.key, node=back.node, scheduler=back.message)

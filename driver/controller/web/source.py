@@ -101,7 +101,7 @@ def require_leader(leads: Callable[[], bool], leader: Callable[[], str]) -> None
     if leads():
         return
     name = leader()
-    who = f"{name} leads: ask that one" if name else "nobody leads yet: ask again in a moment"
+    who = f"{name} leads: ask that one" if name else "no controller leads yet: retry in a moment"
     raise ports.NotLeader(f"this replica stands by; {who}", name)
 
 

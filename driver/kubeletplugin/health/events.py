@@ -76,10 +76,10 @@ class HealthEvents:
             and health.is_healthy(current) is not False
             and not in_quarantine
         ):
-            text = f"{gpu}: nothing ails it any more"
+            text = f"{gpu}: it is healthy again"
             self._notify(gpu, reasons.Reason.GPU_RECOVERED, text)
         if any(map(quarantine_policy.is_quarantine, previous)) and not in_quarantine:
-            text = f"{gpu}: its failures are forgotten, as the Node's annotation asked"
+            text = f"{gpu}: its quarantine was cleared by the Node's annotation"
             self._notify(gpu, reasons.Reason.GPU_QUARANTINE_CLEARED, text)
 
     def _notify(self, gpu: ids.GpuUuid, reason: reasons.Reason, text: str) -> None:

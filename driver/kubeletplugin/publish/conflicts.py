@@ -77,10 +77,10 @@ def _name_message(driver: str, plugins: tuple[str, ...], slices: tuple[str, ...]
 def _device_plugin_message(node: str, served: Mapping[str, int]) -> str:
     counts = ", ".join(f"{name}: {amount}" for name, amount in served.items())
     return (
-        f"a device plugin serves GPUs of this node ({counts}). None is published, or they would be "
-        "given out twice; take the device plugin off the node (GPU Operator: kubectl label node "
-        f"{node} nvidia.com/gpu.deploy.device-plugin=false --overwrite). Where it serves other "
-        "GPUs than Ration: --allow-device-plugin"
+        f"a device plugin serves GPUs of this node ({counts}). None is published, as they could be "
+        "allocated twice; remove the device plugin from the node (GPU Operator: kubectl label node "
+        f"{node} nvidia.com/gpu.deploy.device-plugin=false --overwrite). If it serves other "
+        "GPUs than Ration, set --allow-device-plugin"
     )
 
 

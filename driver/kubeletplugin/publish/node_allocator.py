@@ -108,8 +108,8 @@ class NodeAllocator:
         self._reported = True
         _log.info("handing over", allocator=self._desired, before=self._last)
         text = (
-            f"nobody gives out the devices of this node for {handover.HANDOVER_S:.0f} s, "
-            f"then {_ALLOCATOR_NAMES[self._desired]} does"
+            f"no device of this node is allocated for {handover.HANDOVER_S:.0f} s, "
+            f"then {_ALLOCATOR_NAMES[self._desired]} allocates them"
         )
         reason = reasons.Reason.ALLOCATOR_CHANGING
         self._deps.reporter.notify_node(node.name, node.uid, reason, text)
@@ -119,7 +119,7 @@ class NodeAllocator:
             return
         self._reported = False
         _log.info("handed over", allocator=state.allocator)
-        text = f"{_ALLOCATOR_NAMES[state.allocator]} gives out the devices of this node now"
+        text = f"{_ALLOCATOR_NAMES[state.allocator]} allocates the devices of this node now"
         reason = reasons.Reason.ALLOCATOR_CHANGED
         self._deps.reporter.notify_node(node.name, node.uid, reason, text)
 
@@ -127,6 +127,6 @@ class NodeAllocator:
 def _invalid_label(label: str, flag: str) -> pool_builder.Problem:
     text = (
         f"label {names.ALLOCATOR_LABEL} is {label!r}; expected controller or scheduler. "
-        f"As without it, {_ALLOCATOR_NAMES[flag]} gives out the devices"
+        f"It is ignored: {_ALLOCATOR_NAMES[flag]} allocates the devices"
     )
     return pool_builder.Problem(reasons.Reason.ALLOCATOR_LABEL_INVALID, text)

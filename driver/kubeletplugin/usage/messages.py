@@ -33,7 +33,7 @@ def usage_message(use: usage.ClaimUse) -> str:
     names = ", ".join(f"{ref.namespace}/{ref.name}" for ref in use.others)
     together = f" together with {names}" if names else ""
     used, allocated = (_format_bytes(use, size) for size in (use.used_bytes, use.allocated_bytes))
-    return f"uses {used} of {use.gpu}, was given {allocated}{together}"
+    return f"uses {used} of {use.gpu}, allocated {allocated}{together}"
 
 
 def _format_bytes(use: usage.ClaimUse, size: int) -> str:

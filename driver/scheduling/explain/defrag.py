@@ -78,9 +78,9 @@ def immovable_reason(pod: pods.Pod) -> str:
     if not pod.movable:
         return "did not opt in"
     if pod.owner is None:
-        return "nobody would make it again"
+        return "it has no controller"
     if holders.returns_to_node(pod):
-        return f"its {pod.owner.kind} would make it again on the same node"
+        return f"its {pod.owner.kind} would recreate it on the same node"
     if pod.node is None:
         return "is not bound to a node yet"
     return "is leaving already" if pod.deleting else ""

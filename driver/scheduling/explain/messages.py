@@ -14,7 +14,7 @@ _BYTES = frozenset({"memory", "ephemeral-storage"})
 
 
 def nearest_fit_message(nearest: nearest_fit.NearestFit) -> str:
-    """`Needs 40Gi of memory of one GPU; best is node-b gpu-...: 32Gi free; freeing pod x would do`.
+    """`Needs 40Gi of one GPU; best is node-b gpu-0: 32Gi free; freeing pod x would suffice`.
 
     Where it never fits: `No GPU here has 141Gi of memory: the most is 80Gi, of node-b gpu-...`.
     """
@@ -25,12 +25,12 @@ def nearest_fit_message(nearest: nearest_fit.NearestFit) -> str:
 
 
 def freed_message(leaving: Sequence[str]) -> str:
-    """`freeing pods x and y would do`."""
+    """`freeing pods x and y would suffice`."""
     shown = [*leaving[:_MAX_PODS]]
     rest = len(leaving) - len(shown)
     shown += [f"{rest} more"] if rest else []
     listed = f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else shown[0]
-    return f"freeing pod{'s' if len(leaving) > 1 else ''} {listed} would do"
+    return f"freeing pod{'s' if len(leaving) > 1 else ''} {listed} would suffice"
 
 
 def join_sentence(message: str, sentence: str) -> str:
@@ -82,7 +82,7 @@ def _node_never_message(nearest: nearest_fit.NearestFit) -> str:
         case shortage.CountGap(kind=kind, requested=count, free=most) if kind:
             return f"Needs {_device_count(count, kind)}: {node} has {most}, used or not"
         case _:
-            return f"{node} would not do, even with nothing running on it"
+            return f"{node} would not fit, even if empty"
 
 
 def _never_message(gap: shortage.Gap | None) -> str:
@@ -97,9 +97,9 @@ def _never_message(gap: shortage.Gap | None) -> str:
             needed, available = _node_amount(resource, requested), _node_amount(resource, free)
             return f"No node here with GPUs has {needed}: the most is {available}, of {node}"
         case shortage.CountGap():
-            return "No node here has a device that is asked for, used or not"
+            return "No node has a requested device, used or free"
         case None:
-            return "No node here would do, even with nothing running on it"
+            return "No node would fit, even if empty"
 
 
 def _device_amount(capacity: str, requested: quantities.Quantity) -> str:

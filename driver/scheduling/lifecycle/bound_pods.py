@@ -71,8 +71,8 @@ def binding_state(
 
 
 def bound_pod_message(pod: pods.Pod, words: str) -> str:
-    """`The pod is bound to node-1, and its claims can be allocated there alone: ...`."""
-    return f"The pod is bound to {pod.node}, and its claims can be allocated there alone: {words}"
+    """`The pod is bound to node-1, and its claims can only be allocated there: ...`."""
+    return f"The pod is bound to {pod.node}, and its claims can only be allocated there: {words}"
 
 
 def misplaced_message(state_now: Misplaced | Blocked) -> str:
@@ -88,7 +88,7 @@ def misplaced_message(state_now: Misplaced | Blocked) -> str:
 
 def unknown_node_message(pod: pods.Pod) -> str:
     """Return the message for a pod on a node that does not exist."""
-    return f"no node is called {pod.node}"
+    return f"node {pod.node} does not exist"
 
 
 def _reaches(claim: claims.Claim, name: ids.NodeName, node: nodes.Node | None) -> bool:

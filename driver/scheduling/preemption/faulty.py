@@ -46,7 +46,7 @@ def faulty_devices(view: snapshot.Snapshot, node: ids.NodeName) -> Iterator[Faul
     if node not in view.nodes:
         return
     leaving = view.nodes[node].leaving
-    goes = f"{node} is about to be taken away (taint {leaving})"
+    goes = f"{node} is about to be removed (taint {leaving})"
     for share in view.reachable_pools(node):
         pool = share.pool
         if pool.driver != view.driver:
@@ -97,4 +97,6 @@ def irreplaceable_reason(victim: victims.Victim) -> str:
         or (holder.pod.owner is None and not holder.pod.preemptible)
     )
     pod = next(lost, None)
-    return f"nobody would make pod {pod} again elsewhere" if pod is not None else ""
+    if pod is None:
+        return ""
+    return f"pod {pod} has no controller that would recreate it elsewhere"

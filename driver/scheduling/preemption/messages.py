@@ -56,11 +56,11 @@ def no_plan_message(no_plan: preemption_types.NoPlan) -> str:
     """`Nobody can be evicted for it: of 12 pods and gangs 8 PriorityNotLower, 4 NoController`."""
     match no_plan.reason:
         case preemption_types.NoPlanReason.NEVER:
-            return "Nobody is evicted for it: its preemptionPolicy is Never"
+            return "No pod is evicted for it: its preemptionPolicy is Never"
         case preemption_types.NoPlanReason.BUDGET_EXCEEDED:
-            text = "Whom to evict for it was not found in as many steps as are taken"
+            text = "The victim search exceeded its step budget"
         case preemption_types.NoPlanReason.NOT_HELPFUL:
-            text = "Evicting all who may go would not make room for it"
+            text = "Evicting every eligible pod would not help"
     counts = ", ".join(f"{count} {reason}" for reason, count in no_plan.ineligible.items())
     return f"{text}: of {no_plan.victim_count} pods and gangs {counts}" if counts else text
 

@@ -262,7 +262,7 @@ class PreemptionPolicy:
         self, victim: victims.Victim, queue_states: Sequence[QueueState]
     ) -> _Ineligibility | None:
         if victim.key in self._preemptor.own_victims:
-            return reasons.Reason.PRIORITY_NOT_LOWER, "it is part of what waits"
+            return reasons.Reason.PRIORITY_NOT_LOWER, "it belongs to the pending workload"
         ineligibilities = (
             ineligible
             for holder, queue_state in zip(victim.pods, queue_states, strict=True)
@@ -289,7 +289,7 @@ class PreemptionPolicy:
         budgets = self._budgets.pod_budgets(pod)
         if len(budgets) > 1:
             text = " and ".join(budget.key for budget in budgets)
-            yield reasons.Reason.DISRUPTION_BUDGET, f"pod {pod.key} is guarded by {text}"
+            yield reasons.Reason.DISRUPTION_BUDGET, f"pod {pod.key} is protected by {text}"
 
     def _queue_ineligibilities(
         self, victim: victims.Victim, queue: QueueState

@@ -18,28 +18,28 @@ def describe_nodes(templates: Iterable[node_template.NodeTemplate]) -> str:
 
 
 def requested_message(templates: Sequence[node_template.NodeTemplate]) -> str:
-    """`Waits for 2 nodes of shape h100-8, which were asked for; as a rule that takes 6 min`."""
+    """`Waits for 2 nodes of shape h100-8, which were requested; expected startup time 6 min`."""
     longest = max((template.startup_s for template in templates), default=0.0)
     takes = _format_duration(longest)
-    clause = "which were asked for" if len(templates) > 1 else "which was asked for"
-    return f"Waits for {describe_nodes(templates)}, {clause}; as a rule that takes {takes}"
+    clause = "which were requested" if len(templates) > 1 else "which was requested"
+    return f"Waits for {describe_nodes(templates)}, {clause}; expected startup time {takes}"
 
 
 def deferred_message(why: str) -> str:
     """Return why nothing is requested yet."""
-    return f"A node would do, and is not asked for yet: {why}"
+    return f"A new node would fit, but is not requested yet: {why}"
 
 
 def impossible_message(why: str) -> str:
     """Return why nothing is requested."""
-    return f"No node that can be asked for would do: {why}"
+    return f"No node shape fits: {why}"
 
 
 def arrived_message(node: str, kind: str, gpus: int, took_s: float) -> str:
-    """`Node n-1 of shape h100-8 is there with 8 GPUs, 5 min after it was asked for`."""
+    """`Node n-1 of shape h100-8 is ready with 8 GPUs, 5 min after it was requested`."""
     return (
-        f"Node {node} of shape {kind} is there with {gpus} GPU{'s' if gpus != 1 else ''}, "
-        f"{_format_duration(took_s)} after it was asked for"
+        f"Node {node} of shape {kind} is ready with {gpus} GPU{'s' if gpus != 1 else ''}, "
+        f"{_format_duration(took_s)} after it was requested"
     )
 
 

@@ -9,11 +9,13 @@ def limit_message(exceeded: status_types.ExceededLimit) -> str:
     name = _queue_name(exceeded.queue)
     most = queue_format.format_bound(exceeded.bound)
     used = queue_format.number(exceeded.bound, exceeded.used)
-    kind = "its limit" if exceeded.is_limit else "what it deserves, and may not borrow"
+    kind = "its limit" if exceeded.is_limit else "its deserved share, and may not borrow"
     if exceeded.used >= exceeded.bound.limit:
         return f"{name} is at {kind}: {used} of {most}"
     requested = queue_format.number(exceeded.bound, exceeded.requested)
-    return f"{name} would exceed {kind}: it has {used} of {most}, and {requested} more are asked"
+    return (
+        f"{name} would exceed {kind}: it has {used} of {most}, and {requested} more are requested"
+    )
 
 
 def share_message(name: str, status: status_types.QueueStatus) -> str:
@@ -28,7 +30,7 @@ def share_message(name: str, status: status_types.QueueStatus) -> str:
         else f", {queue_format.gpus(round(status.average_share * status.fleet_gpus))} on average"
     )
     fair = queue_format.gpus(status.fair_gpus)
-    return f"{_queue_name(name)} has {has}{past}; fair are {fair}{deserved}"
+    return f"{_queue_name(name)} has {has}{past}; its fair share is {fair}{deserved}"
 
 
 def _queue_name(name: str) -> str:

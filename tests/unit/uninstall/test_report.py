@@ -122,7 +122,7 @@ def test_a_refusal_names_each_claim_and_pod_and_both_ways_on() -> None:
         "gpu.ration.dev can end that:\n"
         "  pod default/bound on node-a, claim default/one\n"
         "  pod default/other on node-b, claim default/two\n"
-        "Delete these pods, and what would make them anew, then uninstall again:\n"
+        "Delete these pods, and the controllers that would recreate them, then uninstall again:\n"
         "  kubectl -n default delete pod bound other\n"
         "Or leave them: once deleted they stay Terminating until a driver of this name answers "
         "on their node. For that, before you uninstall again:\n"

@@ -213,7 +213,7 @@ def _allocator(node: _Node) -> Iterator[findings.Finding]:
         fix = f"kubectl label node {node.name} {names.ALLOCATOR_LABEL}=controller --overwrite"
         yield findings.Finding("allocator", findings.State.WRONG, text, fix, node.name)
     elif any(names.HANDOVER_TAINT in facts.taints(device) for device in node.devices):
-        text = "a handover is in progress: nobody gives out the devices"
+        text = "a handover is in progress: no device is allocated"
         yield findings.Finding("allocator", findings.State.NOTE, text, "wait for 30 s", node.name)
     elif shown and label and shown != {label}:
         text = f"the label asks for {label}, the devices are for {', '.join(sorted(shown))}"

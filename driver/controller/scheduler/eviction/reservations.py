@@ -168,9 +168,9 @@ class ReservationController:
         if reservation.held and not left:
             return "Used", "every device is used"
         if reservation.evicting and not self._is_awaited(reservation, now):
-            return "Used", "nobody waits for it any more"
+            return "Used", "its workload is no longer pending"
         if now >= term.end_time(reservation):
-            return "Expired", f"nobody used it by {clock.rfc3339(term.end_time(reservation))}"
+            return "Expired", f"it was not used by {clock.rfc3339(term.end_time(reservation))}"
         return None
 
     def _is_awaited(self, reservation: reservations.Reservation, now: dt.datetime) -> bool:

@@ -80,7 +80,7 @@ class Provisioner:
             return _RETRY_S
         self._context.refresh_view()
         for node, path, problem in self._shapes.learn():
-            message = f"NodeShapes, {path} {problem}; the node counts"
+            message = f"NodeShapes, {path} {problem}; the actual node is used"
             _log.warning("shape contradicts its node", where=path, said=problem)
             self._reporter.report_on_node(node, _REASON.NODE_SHAPE_MISMATCH, message)
         self._report_outcomes()
@@ -103,7 +103,7 @@ class Provisioner:
     def _report_outcomes(self) -> None:
         """Report the outcomes of requested nodes."""
         for ask, problem in self._requests.drain_refused():
-            message = f"A node of shape {ask.template.name} could not be asked for: {problem}"
+            message = f"A node of shape {ask.template.name} could not be requested: {problem}"
             self._reporter.report_event(ask.demand, None, _REASON.NODE_NOT_ARRIVED, message)
         for outcome in self._requests.poll():
             node = (
@@ -117,7 +117,7 @@ class Provisioner:
                 reason = _REASON.NODE_ARRIVED
             else:
                 message, reason = (
-                    f"{outcome.message}: it is not waited for",
+                    f"{outcome.message}: it is given up",
                     _REASON.NODE_NOT_ARRIVED,
                 )
                 _log.warning(

@@ -40,8 +40,8 @@ class Fragmentation:
         """Return how much GPU capacity becomes unusable, or usable."""
         grown = round(self._useless_growth(candidate))
         if grown <= 0:
-            return "no GPU becomes useless to what is usually asked"
-        lost = f"{grown / base.FULL:.2f} of a GPU become useless to what is usually asked"
+            return "no GPU becomes unusable for the workload mix"
+        lost = f"{grown / base.FULL:.2f} of a GPU becomes unusable for the workload mix"
         return f"the least waste: {lost}"
 
     def _useless_growth(self, candidate: base.Candidate) -> float:

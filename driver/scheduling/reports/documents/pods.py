@@ -151,7 +151,8 @@ def _waiting_problem(cluster: read_model.ClusterModel, subject: pods.Pod) -> _Pr
     others = [gate for gate in subject.gates if gate != names.ALLOCATION_GATE]
     if others:
         message = (
-            f"the pod has the scheduling gate {', '.join(others)}: whoever set it has yet to act"
+            f"the pod has the scheduling gate {', '.join(others)}, "
+            "which the controller that set it has to remove"
         )
         return reasons.Reason.SCHEDULING_GATED.value, message
     lacking = _missing_devices(cluster, subject)
@@ -173,7 +174,7 @@ def _unreported_problem(
     if unknown:
         return reasons.Reason.DEVICE_CLASS_NOT_FOUND.value, unknown
     verdict = subject.verdict.message if subject.verdict.refused else ""
-    silent = "neither the controller nor kube-scheduler has said anything yet"
+    silent = "neither the controller nor kube-scheduler has reported on it yet"
     message = f"kube-scheduler says: {verdict}" if verdict else silent
     return reasons.Reason.NOT_EVALUATED.value, message
 
@@ -196,7 +197,7 @@ def _missing_devices(
         if entry.claim == "":
             continue
         if entry.claim is None:
-            return f"no claim was made for resourceClaims[{entry.name}] yet: is its template there?"
+            return f"no claim was created for resourceClaims[{entry.name}] yet: check its template"
         claim = cluster.objects.claims.get(ids.Key(f"{subject.namespace}/{entry.claim}"))
         if claim is None:
             return f"there is no ResourceClaim {subject.namespace}/{entry.claim}"

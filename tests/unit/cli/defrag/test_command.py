@@ -88,7 +88,7 @@ def test_a_plan_that_leaves_a_pod_unplaced_is_refused_unless_allowed(
     [
         ("ReplicaSet", {}, "did not opt in"),
         ("ReplicaSet", {names.DEFRAG: "yes"}, "did not opt in"),
-        ("", OPTED, "nobody would make it again"),
+        ("", OPTED, "it has no controller"),
     ],
 )
 def test_pods_that_are_not_to_be_moved_stay_and_are_named(
@@ -99,7 +99,7 @@ def test_pods_that_are_not_to_be_moved_stay_and_are_named(
     code, text = defrag("--gpus", "2", "--cluster", there)
     assert code == 1
     assert "No plan: no pod may be moved" in text
-    assert "freeing pod default/web-1 would do" in text
+    assert "freeing pod default/web-1 would suffice" in text
     assert f"default/web-1 {why}" in text
 
 

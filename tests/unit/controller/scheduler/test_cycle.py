@@ -126,7 +126,7 @@ def test_a_refusal_ends_with_how_the_queue_stands() -> None:
     world.add(*a_pod_of("a", "a0"), *a_pod_of("a", "a1"))
     world.settle()
     (words, *_) = [text for _, reason, text in world.told.lines if reason == "NoFit"]
-    assert words.endswith("queue a has 1 GPU; fair are 1, 1 deserved")
+    assert words.endswith("queue a has 1 GPU; its fair share is 1, 1 deserved")
 
 
 def test_of_two_pods_of_one_claim_that_are_served_together_one_decides_for_it() -> None:

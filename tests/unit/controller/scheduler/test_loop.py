@@ -103,7 +103,7 @@ def test_who_finds_no_room_is_told_which_pod_is_in_the_way() -> None:
     world.settle()
     told = [line[2] for line in world.told.lines if line[1] == "NoFit"]
     assert told[0].endswith(
-        ". Needs 1 GPU of one node; best is node-0: 0 free; freeing pod default/one would do"
+        ". Needs 1 GPU of one node; best is node-0: 0 free; freeing pod default/one would suffice"
     )
 
 

@@ -201,11 +201,11 @@ def test_an_empty_cluster_says_so_in_words() -> None:
     one = client(web_page.Fixed(fleets.a_reading([])))
     told = {
         "/": "No node publishes GPUs of gpu.ration.dev yet.",
-        "/waiting": "Nobody waits",
+        "/waiting": "No pending pods",
         "/pods": "No pod asks for a GPU yet.",
         "/claims": "No claim asks for a GPU yet.",
         "/queues": "There are no queues",
-        "/reservations": "Nothing is kept for anybody.",
+        "/reservations": "There are no reservations.",
         "/shapes": "Nodes are not asked for",
         "/timeline": "Nothing has happened",
         "/?mode=mig": "No node has a GPU like that.",

@@ -56,13 +56,13 @@ def test_begin_and_end_are_told_once_each(node: handing.Node) -> None:
             "Node",
             "node-a",
             reasons.Reason.ALLOCATOR_CHANGING.value,
-            "nobody gives out the devices of this node for 30 s, then kube-scheduler does",
+            "no device of this node is allocated for 30 s, then kube-scheduler allocates them",
         ),
         (
             "Node",
             "node-a",
             reasons.Reason.ALLOCATOR_CHANGED.value,
-            "kube-scheduler gives out the devices of this node now",
+            "kube-scheduler allocates the devices of this node now",
         ),
     ]
 

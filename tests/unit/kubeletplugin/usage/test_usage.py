@@ -144,7 +144,7 @@ def test_overuse_is_reported_again_after_a_tenth_more_and_some_time() -> None:
 def test_the_words_name_amounts_processes_and_pods() -> None:
     use = uses({A: 20}, {A: {P, Q}}, held(123, 16), held(456, 15), held(7, 0.5, Q))[A]
     assert usage_messages.overuse_message(use, NAMES) == (
-        "uses 31.5 GiB of GPU-a, was given 20.0 GiB: pids 123 (16.0 GiB), 456 (15.0 GiB) of pod "
+        "uses 31.5 GiB of GPU-a, allocated 20.0 GiB: pids 123 (16.0 GiB), 456 (15.0 GiB) of pod "
         "team/p; pid 7 (0.5 GiB) of pod team/q"
     )
     assert usage_messages.overuse_message(use, {}).endswith(
@@ -154,19 +154,19 @@ def test_the_words_name_amounts_processes_and_pods() -> None:
 
 def test_claims_that_are_counted_together_are_named() -> None:
     use = uses({A: 20, B: 10}, {A: {P}, B: {P}}, held(1, 31))[A]
-    text = "uses 31.0 GiB of GPU-a, was given 30.0 GiB together with team/b"
+    text = "uses 31.0 GiB of GPU-a, allocated 30.0 GiB together with team/b"
     assert usage_messages.usage_message(use) == text
 
 
 def test_a_little_over_is_told_in_units_that_show_it() -> None:
     some = uses({A: 20}, {A: {P}}, held(1, 20), held(2, 2 / 1024))[A]
-    assert "uses 20482 MiB of GPU-a, was given 20480 MiB" in usage_messages.overuse_message(
+    assert "uses 20482 MiB of GPU-a, allocated 20480 MiB" in usage_messages.overuse_message(
         some, NAMES
     )
     hardly = dataclasses.replace(some, used_bytes=20 * GIB + 1)
     assert usage_messages.usage_message(hardly).startswith("uses 21474836481 bytes")
     exact = dataclasses.replace(some, used_bytes=20 * GIB)
-    assert usage_messages.usage_message(exact) == "uses 20.0 GiB of GPU-a, was given 20.0 GiB"
+    assert usage_messages.usage_message(exact) == "uses 20.0 GiB of GPU-a, allocated 20.0 GiB"
 
 
 def test_a_text_names_ten_processes_at_most_the_largest_first() -> None:

@@ -127,7 +127,7 @@ def test_a_claim_whose_processes_together_use_more_than_its_share_is_told_once(
     assert world.look() == []
     assert world.look() == [("claim-1", "ShareExceeded")]
     assert world.told.told[-1][3] == (
-        f"uses 31.0 GiB of {world.node.nvml.machine.gpus[0].uuid}, was given 20.0 GiB: pids 123 "
+        f"uses 31.0 GiB of {world.node.nvml.machine.gpus[0].uuid}, allocated 20.0 GiB: pids 123 "
         "(16.0 GiB), 456 (15.0 GiB) of pod default/of-pod-mine"
     )
     assert world.look(50) == []
@@ -184,9 +184,9 @@ def test_the_condition_says_the_latest(world: World) -> None:
     world.look(2)
     gpu = world.node.nvml.machine.gpus[0].uuid
     assert world.said.words == [
-        ("claim-1", True, "UsageWithinShare", f"uses 10.0 GiB of {gpu}, was given 20.0 GiB"),
-        ("claim-1", False, "ShareExceeded", f"uses 30.0 GiB of {gpu}, was given 20.0 GiB"),
-        ("claim-1", True, "UsageWithinShare", f"uses 20.0 GiB of {gpu}, was given 20.0 GiB"),
+        ("claim-1", True, "UsageWithinShare", f"uses 10.0 GiB of {gpu}, allocated 20.0 GiB"),
+        ("claim-1", False, "ShareExceeded", f"uses 30.0 GiB of {gpu}, allocated 20.0 GiB"),
+        ("claim-1", True, "UsageWithinShare", f"uses 20.0 GiB of {gpu}, allocated 20.0 GiB"),
     ]
 
 

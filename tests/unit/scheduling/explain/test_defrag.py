@@ -109,9 +109,9 @@ def test_a_search_that_ends_says_so() -> None:
     ("change", "why"),
     [
         ({"movable": False}, "did not opt in"),
-        ({"owner": None}, "nobody would make it again"),
-        ({"owner": pods.Owner("Node", "n", "u")}, "its Node would make it again on"),
-        ({"owner": pods.Owner("DaemonSet", "d", "u")}, "its DaemonSet would make it again on"),
+        ({"owner": None}, "it has no controller"),
+        ({"owner": pods.Owner("Node", "n", "u")}, "its Node would recreate it on"),
+        ({"owner": pods.Owner("DaemonSet", "d", "u")}, "its DaemonSet would recreate it on"),
         ({"node": None}, "is not bound to a node yet"),
         ({"deleting": True}, "is leaving already"),
         ({}, ""),

@@ -81,7 +81,7 @@ def test_the_full_explanation_names_the_nearest_node_and_its_blockers() -> None:
     assert found["refusals"][0]["wanted"] == 3
     assert found["nearest"] == {
         "node": "node-b",
-        "summary": "Nearest is node-b; freeing pod a/x would do",
+        "summary": "Nearest is node-b; freeing pod a/x would suffice",
         "ever": True,
         "leaving": ["a/x"],
         "allSeen": True,

@@ -97,7 +97,7 @@ def test_memory_is_told_of_the_device_that_has_most() -> None:
     assert (found.can_ever_fit, found.is_optimal, found.is_exhaustive) == (True, True, True)
     assert explain_messages.nearest_fit_message(found) == (
         "Needs 40Gi of one GPU; best is node-b gpu-0000-53-00-0-mps: 32407Mi free; "
-        "freeing pod default/node-b-0 would do"
+        "freeing pod default/node-b-0 would suffice"
     )
 
 
@@ -121,7 +121,7 @@ def test_gpus_are_counted_on_the_node_that_costs_least() -> None:
     assert found.gap == shortage.CountGap(ids.NodeName("node-b"), "GPU", 4, 2)
     assert explain_messages.nearest_fit_message(found) == (
         "Needs 4 GPUs of one node; best is node-b: 2 free; "
-        "freeing pods default/b0 and default/b1 would do"
+        "freeing pods default/b0 and default/b1 would suffice"
     )
 
 
@@ -143,9 +143,7 @@ def test_gpus_that_no_node_has_are_told_so() -> None:
 
 def test_what_no_node_has_of_a_kind_is_told_so() -> None:
     crowd = occupied_nodes.of_sizes({"node-a": 4})
-    assert told(crowd, by_need("1Gi")) == (
-        "No node here has a device that is asked for, used or not"
-    )
+    assert told(crowd, by_need("1Gi")) == ("No node has a requested device, used or free")
 
 
 def test_a_mig_profile_is_called_by_its_name() -> None:
@@ -155,7 +153,7 @@ def test_a_mig_profile_is_called_by_its_name() -> None:
     request = objects.a_request("r", 1, wanted, deviceClassName=names.CLASS_MIG)
     assert told(crowd, occupied_nodes.asks(request)) == (
         "Needs 1 3g.40gb device of one node; best is node-a: 0 free; "
-        "freeing pod default/node-a-0 would do"
+        "freeing pod default/node-a-0 would suffice"
     )
 
 
@@ -166,7 +164,7 @@ def test_cpu_of_the_node_is_told_where_that_is_short() -> None:
     found = near(crowd, occupied_nodes.asks(objects.a_request(), cpu="3"))
     assert found.gap == shortage.NodeResourceGap(ids.NodeName("node-a"), "cpu", 3000, 1500)
     assert explain_messages.nearest_fit_message(found) == (
-        "Needs 3 CPUs; best is node-a: 1500m of CPU free; freeing pod default/busy would do"
+        "Needs 3 CPUs; best is node-a: 1500m of CPU free; freeing pod default/busy would suffice"
     )
 
 
@@ -215,11 +213,11 @@ def test_devices_that_do_not_go_together_are_no_number() -> None:
     rule = objects.matching(f"{names.DRIVER}/numa")
     claim = objects.claim("new-gpu", objects.a_request(count=2), constraints=[rule])
     workload = allocator_types.Workload(objects.pod("new", claim.name), (claim,))
-    assert told(crowd, workload) == "Nearest is node-a; freeing pod default/p would do"
+    assert told(crowd, workload) == "Nearest is node-a; freeing pod default/p would suffice"
     rule = objects.differing(f"{names.DRIVER}/numa")
     claim = objects.claim("new-gpu", objects.a_request(count=3), constraints=[rule])
     workload = allocator_types.Workload(objects.pod("new", claim.name), (claim,))
-    assert told(crowd, workload).startswith("No node here would do")
+    assert told(crowd, workload).startswith("No node would fit")
 
 
 def test_where_room_is_not_what_lacks_there_is_nothing_to_add() -> None:
@@ -269,10 +267,12 @@ def test_many_pods_are_not_all_named() -> None:
     leaving = [f"ns/p{at}" for at in range(7)]
     assert (
         explain_messages.freed_message(leaving)
-        == "freeing pods ns/p0, ns/p1, ns/p2, ns/p3 and 3 more would do"
+        == "freeing pods ns/p0, ns/p1, ns/p2, ns/p3 and 3 more would suffice"
     )
-    assert explain_messages.freed_message(leaving[:2]) == "freeing pods ns/p0 and ns/p1 would do"
-    assert explain_messages.freed_message(leaving[:1]) == "freeing pod ns/p0 would do"
+    assert (
+        explain_messages.freed_message(leaving[:2]) == "freeing pods ns/p0 and ns/p1 would suffice"
+    )
+    assert explain_messages.freed_message(leaving[:1]) == "freeing pod ns/p0 would suffice"
 
 
 def test_a_long_refusal_is_cut_and_the_nearest_fit_stays_whole() -> None:

@@ -61,13 +61,13 @@ def test_why_nobody_goes() -> None:
     scene.work("q", "node-a", "gpu-1", owner=None)
     found = preemptions.none(scene.plan(occupied_nodes.gpus()))
     assert preemption_messages.no_plan_message(found) == (
-        "Evicting all who may go would not make room for it: of 2 pods and gangs "
+        "Evicting every eligible pod would not help: of 2 pods and gangs "
         "1 NoController, 1 PriorityNotLower"
     )
     never = preemption_types.NoPlan(preemption_types.NoPlanReason.NEVER)
     assert (
         preemption_messages.no_plan_message(never)
-        == "Nobody is evicted for it: its preemptionPolicy is Never"
+        == "No pod is evicted for it: its preemptionPolicy is Never"
     )
     assert preemption_messages.no_plan_message(
         preemption_types.NoPlan(preemption_types.NoPlanReason.BUDGET_EXCEEDED)

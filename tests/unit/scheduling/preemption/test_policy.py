@@ -147,7 +147,7 @@ def test_a_pod_that_two_budgets_guard_is_never_evicted() -> None:
     scene.disruptions = [*scene.disruptions, disruption_budgets.Budget("default", "all", (), 3)]
     found = scene.judged("p")
     assert found.ineligible is Reason.DISRUPTION_BUDGET
-    assert found.message == "pod default/p is guarded by default/all and default/web"
+    assert found.message == "pod default/p is protected by default/all and default/web"
 
 
 def test_a_surplus_is_taken_no_further_than_one_unit_below() -> None:

@@ -22,7 +22,7 @@ def test_a_queue_at_its_limit() -> None:
 
 
 def test_a_queue_that_would_exceed_its_limit() -> None:
-    told = "queue vision would exceed its limit: it has 2.5 of 3 GPUs, and 1 more are asked"
+    told = "queue vision would exceed its limit: it has 2.5 of 3 GPUs, and 1 more are requested"
     assert over(3, has=2.5, asks=1) == told
 
 
@@ -44,7 +44,7 @@ def test_a_queue_that_may_not_borrow() -> None:
     found = made.exceeded_limit("vision", some(1))
     assert found is not None
     assert queue_messages.limit_message(found) == (
-        "queue vision is at what it deserves, and may not borrow: 2 of 2 GPUs"
+        "queue vision is at its deserved share, and may not borrow: 2 of 2 GPUs"
     )
 
 
@@ -60,10 +60,10 @@ def test_what_a_queue_has_and_what_is_fair() -> None:
     found = standings()
     assert (
         queue_messages.share_message("vision", found["vision"])
-        == "queue vision has 12 GPUs; fair are 4.5"
+        == "queue vision has 12 GPUs; its fair share is 4.5"
     )
     assert queue_messages.share_message("nlp", found["nlp"]) == (
-        "queue nlp has 2.5 GPUs; fair are 11.5, 4 deserved"
+        "queue nlp has 2.5 GPUs; its fair share is 11.5, 4 deserved"
     )
 
 
@@ -74,7 +74,7 @@ def test_past_use_is_told_where_it_counts() -> None:
     found = made.queue_statuses(NOW + 3600.0)["vision"]
     assert (
         queue_messages.share_message("vision", found)
-        == "queue vision has 8 GPUs, 4 on average; fair are 8"
+        == "queue vision has 8 GPUs, 4 on average; its fair share is 8"
     )
 
 

@@ -103,8 +103,8 @@ def test_of_a_bound_pod_its_own_node_alone_is_told(read: object) -> None:
     assert (pod.state, pod.reason) == ("waiting", "PodBoundToOtherNode")
     assert pod.explanation is not None
     assert [one.nodes for one in pod.explanation.refusals] == [("node-1",)]
-    assert "The pod is bound to node-1, and its claims can be allocated there alone: 0 of 1" in text
-    assert "Nearest fit: Needs 1 GPU: 0 free; freeing pod default/first would do" in text
+    assert "The pod is bound to node-1, and its claims can only be allocated there: 0 of 1" in text
+    assert "Nearest fit: Needs 1 GPU: 0 free; freeing pod default/first would suffice" in text
     assert "What the node lacks: node-1: 0 of 1 devices fit (1 DeviceInUse)" in text
     assert "node-0" not in text
     assert "What to do: " in text
@@ -137,7 +137,7 @@ def test_a_node_that_does_not_exist_is_named(read: object) -> None:
     assert callable(read)
     pod, text = report(read(of_no_node()))
     assert (pod.state, pod.reason) == ("waiting", "NodeNotFound")
-    assert "no node is called nowhere" in text
+    assert "node nowhere does not exist" in text
 
 
 def test_a_bound_pod_that_its_queue_keeps_waiting_is_told_of_the_limit() -> None:

@@ -105,6 +105,6 @@ def test_a_bare_pod_of_a_gang_is_lost_to_nobody() -> None:
     fails(world, "node-0", str(world.device("m0-gpu")), 4)
     assert world.server.evicted == []
     assert (
-        "nobody would make pod default/m1 again elsewhere"
+        "pod default/m1 has no controller that would recreate it elsewhere"
         in told(world, "FaultEvictionNotAllowed")[0]
     )

@@ -85,4 +85,7 @@ def test_without_an_owner_it_stays_and_why_is_told() -> None:
     world.settle(1801.0)
     world.settle()
     assert world.server.evicted == []
-    assert "nobody would make pod default/lazy again elsewhere" in told(world, "Idle")[0]
+    assert (
+        "pod default/lazy has no controller that would recreate it elsewhere"
+        in told(world, "Idle")[0]
+    )

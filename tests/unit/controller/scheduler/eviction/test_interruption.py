@@ -31,7 +31,7 @@ def test_a_gang_leaves_a_node_that_is_about_to_be_taken_away_whole(key: str) -> 
     (one,) = held(world)
     assert node not in {entry["node"] for entry in one["status"]["devices"]}
     (words, *_) = told(world, "NodeInterrupted")
-    assert f"{node} is about to be taken away (taint {key})" in words
+    assert f"{node} is about to be removed (taint {key})" in words
     assert "Evicted with all of gang default/train" in words
     assert world.registry.get_sample_value(
         "dra_gpu_controller_evictions_total", {"reason": "NodeInterrupted"}
@@ -54,7 +54,10 @@ def test_a_bare_pod_of_a_gang_is_told_why_it_stays() -> None:
     runs(world, "m0", "m1")
     is_tainted(world, "node-0", "karpenter.sh/disrupted")
     assert world.server.evicted == []
-    assert "nobody would make pod default/m1 again elsewhere" in told(world, "NodeInterrupted")[0]
+    assert (
+        "pod default/m1 has no controller that would recreate it elsewhere"
+        in told(world, "NodeInterrupted")[0]
+    )
 
 
 def test_nobody_is_placed_there_whatever_they_tolerate_until_it_stays_after_all() -> None:

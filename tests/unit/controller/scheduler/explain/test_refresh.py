@@ -54,7 +54,7 @@ def test_the_message_for_an_oversized_pod_names_the_node_and_the_blocker(togethe
         world.settle()
     events = [text for _, _, text in world.told.lines if "of 8 devices fit" in text]
     for text in [*events, *everything_told(world, quickstart.TOO_BIG)]:
-        assert "best is node-1: 6 free; freeing pod default/either would do" in text
+        assert "best is node-1: 6 free; freeing pod default/either would suffice" in text
         assert "2 GPUs of node-1 are taken by pod default/either" in text
 
 
@@ -68,11 +68,11 @@ def test_a_pod_that_is_being_written_is_in_the_way_already() -> None:
     world.add(*quickstart.a_pod(quickstart.TOO_BIG))
     world.settle()
     (text,) = {text for kind, _, text in world.told.lines if "of 8 devices fit" in text}
-    assert "best is node-1: 6 free; freeing pod default/either would do" in text
+    assert "best is node-1: 6 free; freeing pod default/either would suffice" in text
     world.pool.catch_up()
     world.settle()
     for text in everything_told(world, quickstart.TOO_BIG):
-        assert "best is node-1: 6 free; freeing pod default/either would do" in text
+        assert "best is node-1: 6 free; freeing pod default/either would suffice" in text
 
 
 def replaced() -> World:
@@ -82,7 +82,7 @@ def replaced() -> World:
     world.settle()
     world.add(*quickstart.whole("large", 2))
     world.settle()
-    assert "freeing pod default/first would do" in world.told.last["Pod", "large"][1]
+    assert "freeing pod default/first would suffice" in world.told.last["Pod", "large"][1]
     world.remove_pod("first")
     world.add(objects.a_claim("first-gpu"))
     urgent = quickstart.whole("second", priority=10)
@@ -96,13 +96,13 @@ def test_a_nearest_fit_that_is_another_by_now_is_told_within_a_minute() -> None:
     world.settle(refresh.REFRESH_S)
     world.settle(refresh.REFRESH_S)
     for text in everything_told(world, "large"):
-        assert "freeing pod default/second would do" in text
+        assert "freeing pod default/second would suffice" in text
         assert "first" not in text
 
 
 def test_who_asks_is_answered_for_the_present_at_once() -> None:
     world = replaced()
-    assert "freeing pod default/second would do" in explained(world, ids.Key("default/large"))
+    assert "freeing pod default/second would suffice" in explained(world, ids.Key("default/large"))
 
 
 def test_words_that_still_hold_are_not_said_again() -> None:

@@ -243,7 +243,7 @@ def test_what_the_api_server_refuses_is_told_and_tried_later() -> None:
     cluster.settle()
     cluster.settle(2.0)
     assert (
-        "could not be asked for: API server: 403 Forbidden: quota"
+        "could not be requested: API server: 403 Forbidden: quota"
         in cluster.told_of("NodeNotArrived")[0]
     )
     cluster.settle(61.0)

@@ -85,13 +85,13 @@ def test_the_words_say_how_much_becomes_useless() -> None:
     spoilt = node_capacities.candidate(
         node_capacities.room(*[node_capacities.idle()] * 8), *node_capacities.whole(0)
     )
-    words = "the least waste: 7.00 of a GPU become useless to what is usually asked"
+    words = "the least waste: 7.00 of a GPU becomes unusable for the workload mix"
     assert policy.explain(spoilt) == words
     better = node_capacities.candidate(
         node_capacities.room(node_capacities.TAKEN, node_capacities.idle()),
         *node_capacities.whole(1),
     )
-    assert policy.explain(better) == "no GPU becomes useless to what is usually asked"
+    assert policy.explain(better) == "no GPU becomes unusable for the workload mix"
 
 
 def test_gpus_without_cpus_for_them_are_left_to_pods_that_need_few() -> None:
