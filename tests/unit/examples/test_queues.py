@@ -42,10 +42,10 @@ def test_the_example_is_accepted_as_it_stands() -> None:
 @pytest.mark.parametrize(
     ("case", "wants"),
     [
-        ("everybody wants more than there is", {}),
-        ("`serving` wants 2", {"serving": 2}),
-        ("`vision` wants 3", {"vision": 3}),
-        ("`speech` wants nothing", {"speech": 0}),
+        ("every queue requests more than there is", {}),
+        ("`serving` requests 2", {"serving": 2}),
+        ("`vision` requests 3", {"vision": 3}),
+        ("`speech` requests nothing", {"speech": 0}),
     ],
 )
 def test_the_shares_that_are_told_are_those_that_are_computed(
@@ -77,7 +77,7 @@ def test_the_past_counts_as_it_is_told() -> None:
     assert average is not None
     assert average * 8 == pytest.approx(4.0)
     assert "average is 4. Now" in PAGE
-    assert "2 GPUs are fair for the first and 6 for the second" in PAGE
+    assert "the fair shares are 2 GPUs for the first and 6 for the second" in PAGE
 
 
 def test_the_status_that_is_shown_is_written_so() -> None:
@@ -137,7 +137,10 @@ ROWS = {
     "p95 of waits": ("p95 wait", "{:.0f} h"),
     "longest wait": ("longest wait", "{:.0f} h"),
     "finish-time fairness of the worst team": ("finish-time fairness of the worst team", "{:.2f}"),
-    "least share of a team to its fair one": ("least share of a team to its fair one", "{:.2f}"),
+    "smallest share of a team, relative to its fair share": (
+        "least share of a team to its fair one",
+        "{:.2f}",
+    ),
     "Jain's index of these shares": ("Jain's index of shares to fair ones", "{:.2f}"),
 }
 
