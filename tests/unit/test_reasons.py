@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from driver import reasons
@@ -22,3 +24,9 @@ def test_present_and_foreign_reasons_are_read_as_they_are() -> None:
     assert [reasons.current_name(name) for name in ("NoFit", "Unschedulable", "")] == [
         *("NoFit", "Unschedulable", "")
     ]
+
+
+def test_the_upgrade_page_lists_every_renamed_reason() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "upgrade.md").read_text()
+    for former, present in reasons.RENAMED.items():
+        assert f"| reason | `{former}` | `{present.value}` |" in page

@@ -82,7 +82,7 @@ def test_help_tells_each_flag_with_its_default(capsys: pytest.CaptureFixture[str
         config.PluginConfig.read(["--help"])
     assert left.value.code == 0
     told = " ".join(capsys.readouterr().out.split())
-    assert "How often the GPUs are looked at again. (default: 60.0)" in told
+    assert "Interval in seconds between rediscoveries of the GPUs. (default: 60.0)" in told
 
 
 def test_the_hook_is_found_refused_or_a_plain_path() -> None:

@@ -1,5 +1,7 @@
 """Former names of flags and environment variables are refused with the present ones."""
 
+from pathlib import Path
+
 import pytest
 
 from driver import errors
@@ -67,3 +69,9 @@ def test_no_former_name_is_a_present_one() -> None:
     present = {name for model in PROGRAMS for name in model.model_fields}
     assert not present & set(renamed.FLAGS)
     assert set(renamed.FLAGS.values()) <= present
+
+
+def test_the_upgrade_page_lists_every_renamed_flag() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "upgrade.md").read_text()
+    for former, present in renamed.FLAGS.items():
+        assert f"| `{flag(former)}` | `{flag(present)}`" in page

@@ -325,7 +325,7 @@ def test_help_teaches_how_to_begin_and_what_is_not_looked_at() -> None:
         "ration simulate -f pods.yaml",
         "ration dump > cluster.yaml",
         "--cluster openb_node_list_gpu_node.csv",
-        "Not looked at: quotas",
+        "Not considered: quotas",
         "Exit codes",
         "Nothing is written",
     ):
