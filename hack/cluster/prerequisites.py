@@ -38,13 +38,22 @@ def ensure(steps: progress.Steps, choices: Sequence[supply.Choice]) -> None:
     """
     lacking = check(choices)
     packages = sorted({item.package for item in lacking if item.package is not None})
-    if packages and os.geteuid() == 0 and shutil.which("apt-get"):
+    if packages and _can_install():
         with steps.step(f"Install {', '.join(packages)}", 30):
             _install(packages)
         lacking = check(choices)
     if lacking:
         lines = "\n".join(f"  - {_describe(item)}" for item in lacking)
         raise errors.ClusterError(f"this machine lacks:\n{lines}")
+
+
+def require(program: str, package: str, steps: progress.Steps) -> None:
+    """Install a program's package where it is missing; an error names both."""
+    if shutil.which(program) is None and _can_install():
+        with steps.step(f"Install {package}", 10):
+            _install([package])
+    if shutil.which(program) is None:
+        raise errors.ClusterError(f"this machine lacks {program}: apt-get install {package}")
 
 
 def check(choices: Sequence[supply.Choice]) -> tuple[Missing, ...]:
@@ -110,6 +119,10 @@ def _filesystem(name: str) -> bool:
     if name not in table.read_text().split() and shutil.which("modprobe"):
         subprocess.run(["modprobe", name], check=False, capture_output=True)
     return name in table.read_text().split()
+
+
+def _can_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
 
 
 def _install(packages: Sequence[str]) -> None:

@@ -13,7 +13,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hack.cluster import errors, images, programs, progress, releases, toolchain, versions
+from hack.cluster import (
+    errors,
+    images,
+    prerequisites,
+    programs,
+    progress,
+    releases,
+    toolchain,
+    versions,
+)
 from hack.image import oci
 from hack.kind import docker, layout
 from hack.kind.nodeimage import archives, rootfs, upstream
@@ -83,8 +92,8 @@ def ensure(
     name, key = recipe.image(), recipe.key()
     if daemon.image_label(name, KEY_LABEL) == key:
         return name
-    tools = _programs(recipe, steps)
     debian = _debian(cache, steps)
+    tools = _programs(recipe, steps)
     with tempfile.TemporaryDirectory(dir=cache.parts, prefix=".node-") as scratch:
         tarball = _assemble(recipe, daemon, tools, debian, Path(scratch), steps)
         _run_kind(tools["kind"], daemon, name, key, tarball, steps)
@@ -115,11 +124,7 @@ def _debian(cache: layout.Cache, steps: progress.Steps) -> Path:
     words = " ".join((rootfs.SUITE, *rootfs.PACKAGES, releases.architecture()))
     place = cache.parts / f"debian-{versions.cache_key([words.encode()])}"
     if not place.is_dir():
-        if shutil.which("debootstrap") is None:
-            raise errors.ClusterError(
-                "no node image can be pulled, and to build one this machine lacks debootstrap: "
-                "apt-get install debootstrap"
-            )
+        prerequisites.require("debootstrap", "debootstrap", steps)
         with steps.step(f"Fetch Debian {rootfs.SUITE}", 100) as advance:
             count = itertools.count(1)
 
