@@ -12,7 +12,7 @@ from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
 from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks
 from driver.kubeletplugin.nvml import library as nvml
-from driver.kubeletplugin.prepare import executor
+from driver.kubeletplugin.prepare import claim_request, executor
 from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import recovery
@@ -47,8 +47,15 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     claim = builders.an_allocated_claim(builders.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = claim_preparer.NodeScope(builders.NODE)
-    preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
+    place = claim_request.NodeScope(builders.NODE)
+    preparer = claim_preparer.Preparer(
+        claim_request.ClaimRequests(place, reader, gpus, let_go),
+        records,
+        specs,
+        acting,
+        holding,
+        let_go,
+    )
 
     assert isinstance(preparer.prepare(builders.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()
@@ -56,7 +63,7 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     (found,) = device["containerEdits"]["deviceNodes"]
     assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
     path.unlink()
-    assert recovery.recover(acting, holding).restored == [builders.UID]
+    assert recovery.Recovery(records, specs, acting, holding).recover().restored == [builders.UID]
     assert preparer.unprepare(builders.a_ref()) is None
     assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
 
