@@ -24,7 +24,7 @@ def main(arguments: Sequence[str]) -> int:
         # Half of the fencing token, so it must be new in every process (D22).
         name = config.identity or socket.gethostname()
         identity = f"{name}-{uuid.uuid4().hex[:8]}"  # noqa: TID251 - composition root
-        return app.App(config, kube, identity, secrets.SystemRandom().random, _die).run()
+        return app.build(config, kube, identity, secrets.SystemRandom().random, _die).run()
     except errors.RationError as error:
         sys.stderr.write(f"ration-controller: {error}\n")
         return 1

@@ -6,6 +6,7 @@ A standby holds nothing: it starts listing when it wins, so its first picture is
 import threading
 from collections.abc import Callable
 from concurrent import futures
+from dataclasses import dataclass
 
 import prometheus_client
 import structlog
@@ -39,46 +40,46 @@ _STALE_S = 120.0
 _LEASE = "ration-controller"
 
 
-class App:
-    """Everything a controller process runs. `lose` ends the process at once."""
+class Leadership:
+    """Holds the Lease; `won` is set while this process leads. `lose` ends the process at once."""
 
     def __init__(
-        self,
-        config: ControllerConfig,
-        kube: client.KubeClient,
-        identity: str,
-        jitter: backoff.Jitter,
-        lose: Callable[[], None],
+        self, elector: lease.Elector, counters: metrics.Metrics, lose: Callable[[], None]
     ) -> None:
-        self._config = config
-        self._kube = kube
-        self._clock = clock.SystemClock()
-        self._jitter = jitter
+        self._elector = elector
+        self._metrics = counters
         self._lose = lose
-        self._leading = threading.Event()
-        self._registry = prometheus_client.CollectorRegistry()
-        self._on_demand = _on_demand(config)
-        shapes = self._on_demand.document.shapes if self._on_demand is not None else ()
-        self._metrics = metrics.Metrics(self._registry, [shape.name for shape in shapes])
-        self._elector = lease.Elector(
-            kube,
-            config.namespace,
-            _LEASE,
-            identity,
-            self._clock,
-            lease.Timings(jitter=jitter),
-        )
-        self._recorder = recorder.EventRecorder(
-            kube, "ration-controller", identity, self._clock, jitter
-        )
-        self._fenced = fenced_writer.FencedWriter(kube, self._elector.term)
-        self._leader = leader.Leader(kube, _LEASE, config.namespace, self._clock)
-        self._recent_events = recent_events.RecentEvents(self._recorder, self._clock)
-        self._reporter = reporter.Reporter(self._recent_events, self._fenced, self._clock)
-        self._stores = stores.empty()
-        self._items = workqueue.WorkQueue[write_pool.WorkItem](
-            self._clock, jitter, write_pool.RETRIES
-        )
+        self.won = threading.Event()
+
+    def run(self, stop: threading.Event) -> None:
+        """Compete for the Lease until `stop` is set."""
+        self._elector.run(stop, self._lead, self._lose)
+
+    def _lead(self, term: lease.Term) -> None:
+        _log.info("leading", holder=term.holder, transitions=term.transitions)
+        self._metrics.leading.set(1)
+        self.won.set()
+
+
+@dataclass(frozen=True, slots=True)
+class App:
+    """Everything a controller process runs."""
+
+    _config: ControllerConfig
+    _kube: client.KubeClient
+    _clock: clock.Clock
+    _jitter: backoff.Jitter
+    _registry: prometheus_client.CollectorRegistry
+    _metrics: metrics.Metrics
+    _on_demand: provisioning_settings.ProvisionerSettings | None
+    _leadership: Leadership
+    _leader: leader.Leader
+    _fenced: fenced_writer.FencedWriter
+    _recorder: recorder.EventRecorder
+    _recent_events: recent_events.RecentEvents
+    _reporter: reporter.Reporter
+    _stores: stores.Stores
+    _items: workqueue.WorkQueue[write_pool.WorkItem]
 
     def run(self) -> int:
         """Until told to stop, or until something essential dies; the exit code."""
@@ -101,24 +102,28 @@ class App:
             self._stores
         )
         life.thread("telemetry", telemetry.run)
-        life.thread("elector", self._elect)
+        life.thread("elector", self._leadership.run)
         life.thread("events", self._recorder.run, interrupt=self._recorder.interrupt)
         life.on_stop("writers", lambda: pool.shutdown(wait=True, cancel_futures=True))
         for name, informer in reflectors.items():
-            follow = lifecycle.start_after(self._leading, informer.run, self._clock)
+            follow = lifecycle.start_after(self._leadership.won, informer.run, self._clock)
             life.thread(f"reflector-{name}", follow, interrupt=informer.interrupt)
         life.thread(
             "decider",
             lifecycle.start_after(
-                self._leading, lambda stop: _decide(stop, reflectors, decider), self._clock
+                self._leadership.won, lambda stop: _decide(stop, reflectors, decider), self._clock
             ),
             interrupt=self._items.shut_down,
         )
-        life.thread("saying", lifecycle.start_after(self._leading, self._reporter.run, self._clock))
-        kept_out = lifecycle.start_after(self._leading, self._unconverted().run, self._clock)
+        life.thread(
+            "saying", lifecycle.start_after(self._leadership.won, self._reporter.run, self._clock)
+        )
+        kept_out = lifecycle.start_after(self._leadership.won, self._unconverted().run, self._clock)
         life.thread("unconverted", kept_out)
         if self._config.label_nodes:
-            labels = lifecycle.start_after(self._leading, self._node_labeler().run, self._clock)
+            labels = lifecycle.start_after(
+                self._leadership.won, self._node_labeler().run, self._clock
+            )
             life.thread("labelling", labels)
         shown = self._page(source)
         for thread in shown.threads() if shown else ():
@@ -138,7 +143,7 @@ class App:
         source: web_source.ReportSource,
     ) -> None:
         sources = scrape.Sources(
-            self._leading.is_set,
+            self._leadership.won.is_set,
             source.nodes,
             lambda: self._stores.reservations.snapshot().values(),
             decider.pending_state,
@@ -150,14 +155,6 @@ class App:
         self._registry.register(
             metric_collector.FigureCollector(scrape.FAMILIES, collector.figures)
         )
-
-    def _elect(self, stop: threading.Event) -> None:
-        self._elector.run(stop, self._lead, self._lose)
-
-    def _lead(self, term: lease.Term) -> None:
-        _log.info("leading", holder=term.holder, transitions=term.transitions)
-        self._metrics.leading.set(1)
-        self._leading.set()
 
     def _decider(
         self, pool: futures.Executor, slices_told: reflector.Reflector[object]
@@ -198,7 +195,7 @@ class App:
         config = self._config
 
         def away() -> None:
-            web_source.require_leader(self._leading.is_set, self._leader.pod)
+            web_source.require_leader(self._leadership.won.is_set, self._leader.pod)
             web_source.require_synced(
                 name for name, informer in reflectors.items() if not informer.synced.is_set()
             )
@@ -222,7 +219,7 @@ class App:
 
     def _telemetry(self, reflectors: dict[str, reflector.Reflector[object]]) -> server.Telemetry:
         def stale() -> str | None:
-            if not self._leading.is_set():
+            if not self._leadership.won.is_set():
                 return None
             return "; ".join(_stale_caches(reflectors)) or None
 
@@ -230,6 +227,42 @@ class App:
         return server.Telemetry(
             host, port, self._registry, health={"caches": stale}, ready={"caches": stale}
         )
+
+
+def build(
+    config: ControllerConfig,
+    kube: client.KubeClient,
+    identity: str,
+    jitter: backoff.Jitter,
+    lose: Callable[[], None],
+) -> App:
+    """Build a controller process. `lose` ends it at once. Raises BadInput."""
+    time, registry = clock.SystemClock(), prometheus_client.CollectorRegistry()
+    on_demand = _on_demand(config)
+    shapes = on_demand.document.shapes if on_demand is not None else ()
+    counters = metrics.Metrics(registry, [shape.name for shape in shapes])
+    timings = lease.Timings(jitter=jitter)
+    elector = lease.Elector(kube, config.namespace, _LEASE, identity, time, timings)
+    fenced = fenced_writer.FencedWriter(kube, elector.term)
+    events = recorder.EventRecorder(kube, "ration-controller", identity, time, jitter)
+    recent = recent_events.RecentEvents(events, time)
+    return App(
+        config,
+        kube,
+        time,
+        jitter,
+        registry,
+        counters,
+        on_demand,
+        Leadership(elector, counters, lose),
+        leader.Leader(kube, _LEASE, config.namespace, time),
+        fenced,
+        events,
+        recent,
+        reporter.Reporter(recent, fenced, time),
+        stores.empty(),
+        workqueue.WorkQueue[write_pool.WorkItem](time, jitter, write_pool.RETRIES),
+    )
 
 
 def _on_demand(config: ControllerConfig) -> provisioning_settings.ProvisionerSettings | None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from driver import clock, errors
 from driver.kube import client
-from driver.kubeletplugin import app, composition
+from driver.kubeletplugin import app, composition, process_parts
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.records import claims_api
 from driver.runtime import logs
@@ -19,12 +19,12 @@ def main(arguments: Sequence[str]) -> int:
         config = PluginConfig.read(arguments)
         logs.configure(config.log_level)
         time = clock.SystemClock()
-        kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
+        kube = client.KubeClient.connect(config.kubeconfig, process_parts.COMPONENT)
         core = composition.build_core(config, claims_api.KubeClaimReader(kube), time)
-        outside = app.ProcessDeps(kube, secrets.SystemRandom().random, time)
-        return app.App(config, core, outside).run()
+        outside = process_parts.ProcessDeps(kube, secrets.SystemRandom().random, time)
+        return app.build(config, core, outside).run()
     except errors.RationError as error:
-        sys.stderr.write(f"{app.COMPONENT}: {error}\n")
+        sys.stderr.write(f"{process_parts.COMPONENT}: {error}\n")
         return 1
 
 

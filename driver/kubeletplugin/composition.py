@@ -34,6 +34,7 @@ from driver.kubeletplugin.nvml.queries import compute_mode, power, process_utili
 from driver.kubeletplugin.nvml.queries import processes as gpu_processes
 from driver.kubeletplugin.plan import mig as parts
 from driver.kubeletplugin.prepare import (
+    claim_request,
     compute_modes,
     executor,
     mig_mode_refusals,
@@ -110,8 +111,10 @@ class _NodeParts:
     mps: mps_client.MpsClient
     smi: nvidia_smi.NvidiaSmi
     slices: time_slices.CachedTimeSlices
+    specs: spec_writer.CdiSpecWriter
     executor: executor.Executor
     locks: locks.Locks
+    recovery: recovery.Recovery
     mps_reconciler: mps_reconcile.MpsReconciler
     pending_mig: pending_mig.PendingMigDisable
     mode_refusals: mig_mode_refusals.ModeRefusals
@@ -123,7 +126,7 @@ class _NodeParts:
             self.gpus.refresh()  # a spec names the minors of now
         except errors.DeviceFault as e:
             _log.info("GPUs not readable yet", error=str(e))
-        report = recovery.recover(self.executor, self.locks)
+        report = self.recovery.recover()
         failed = tuple(f"{uid}: {problem}" for uid, problem in report.failed.items())
         return (*failed, *self._repair_settings())
 
@@ -134,7 +137,7 @@ class _NodeParts:
 
     def repair(self) -> tuple[str, ...]:
         """Restore what was lost since; return what could not be. Raises NodeFault."""
-        return (*recovery.restore_specs(self.executor, self.locks), *self._repair_settings())
+        return (*self.recovery.restore_specs(), *self._repair_settings())
 
     def _repair_settings(self) -> tuple[str, ...]:
         return (
@@ -161,13 +164,15 @@ def build_core(
     """
     node, rules = _build_parts(config, time, observer), _read_offerings(config.offerings)
     session = node.library.session
+    scope = claim_request.NodeScope(config.node_name, config.driver_name, rules)
+    unprepared = tombstones.Tombstones(time)
     preparer = claim_preparer.Preparer(
-        claim_preparer.NodeScope(config.node_name, config.driver_name, rules),
-        reader,
-        node.gpus,
+        claim_request.ClaimRequests(scope, reader, node.gpus, unprepared),
+        node.records,
+        node.specs,
         node.executor,
         node.locks,
-        tombstones.Tombstones(time),
+        unprepared,
     )
     gpu_process_reader = gpu_processes.NvmlProcesses(session)
     list_records, pods_of = node.records.list_records, process_owner.ProcessOwners(config.host_root)
@@ -198,7 +203,11 @@ def build_core(
         ),
         reset_watch.ResetTarget(
             gpu_in_use.GpuUseReader(
-                node.executor, node.gpus, node.mps, _build_probes(session)
+                list_records,
+                node.executor.unaccounted_gpus,
+                node.gpus,
+                node.mps,
+                _build_probes(session),
             ).read,
             nvml_reset.GpuResetter(session, node.reset).reset,
             node.locks,
@@ -254,8 +263,10 @@ def _build_parts(
             mps,
             smi,
             slices,
+            specs,
             claim_executor,
             node_locks,
+            recovery.Recovery(records, specs, claim_executor, node_locks),
             settings,
             mig_disable,
         ),

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from driver import clock
 from driver.kube import client
-from driver.kubeletplugin import app, composition
+from driver.kubeletplugin import app, composition, process_parts
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.records import claims_api
 from driver.runtime import logs
@@ -45,10 +45,12 @@ def main() -> int:
     config = PluginConfig.read(sys.argv[1:])
     logs.configure(config.log_level)
     time = clock.SystemClock()
-    kube = client.KubeClient.connect(config.kubeconfig, app.COMPONENT)
+    kube = client.KubeClient.connect(config.kubeconfig, process_parts.COMPONENT)
     bomb = Bomb(Path(os.environ["RATION_TEST_BOMB"]))
     core = composition.build_core(config, claims_api.KubeClaimReader(kube), time, observer=bomb)
-    return app.App(config, core, app.ProcessDeps(kube, secrets.SystemRandom().random, time)).run()
+    return app.build(
+        config, core, process_parts.ProcessDeps(kube, secrets.SystemRandom().random, time)
+    ).run()
 
 
 if __name__ == "__main__":

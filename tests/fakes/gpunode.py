@@ -17,6 +17,7 @@ from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
 from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks
 from driver.kubeletplugin.prepare import (
+    claim_request,
     compute_modes,
     executor,
     mig_mode_refusals,
@@ -88,6 +89,8 @@ class Process:
     """One plugin process."""
 
     preparer: ports.Preparation
+    records: checkpoint.Checkpoint
+    specs: spec_writer.CdiSpecWriter
     executor: executor.Executor
     locks: locks.Locks
     gpus: discovery.Discovery
@@ -95,8 +98,11 @@ class Process:
     owed: pending_mig.PendingMigDisable | None = None
     left: pending_settings.PendingSettings | None = None
 
+    def recoverer(self) -> recovery.Recovery:
+        return recovery.Recovery(self.records, self.specs, self.executor, self.locks)
+
     def recover(self) -> recovery.RecoveryReport:
-        return recovery.recover(self.executor, self.locks)
+        return self.recoverer().recover()
 
     def mend(self) -> tuple[str, ...]:
         """Make MPS daemons, MIG modes and records agree."""
@@ -208,16 +214,22 @@ class GpuNode:
         )
         known = {**parts.table(), **left.table(), **acts}
         acting = executor.Executor(records, specs, known, watch, left.restore)
-        place = claim_preparer.NodeScope(allocated_claims.NODE, rules=self.rules)
         let_go = tombstones.Tombstones(self.time)
-        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
+        asked = self._requests(gpus, let_go)
+        preparer = claim_preparer.Preparer(asked, records, specs, acting, holding, let_go)
         settings = mps_reconcile.MpsReconciler(
             records.list_records, shares, self.daemons, holding, acting.unaccounted_uids
         )
         settling = pending_mig.PendingMigDisable(
             owed, records.list_records, partitions, gpus.refresh_gpu, holding
         )
-        return Process(preparer, acting, holding, gpus, settings, settling, left)
+        return Process(preparer, records, specs, acting, holding, gpus, settings, settling, left)
+
+    def _requests(
+        self, gpus: discovery.Discovery, let_go: tombstones.Tombstones
+    ) -> claim_request.ClaimRequests:
+        place = claim_request.NodeScope(allocated_claims.NODE, rules=self.rules)
+        return claim_request.ClaimRequests(place, self.reader, gpus, let_go)
 
     def _load(self) -> str:
         return f"{self.boot} {self.driver_load}"

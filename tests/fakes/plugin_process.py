@@ -13,7 +13,7 @@ from driver.api import offerings
 from driver.devices import health as domain
 from driver.devices import model
 from driver.kube import client
-from driver.kubeletplugin import app, composition
+from driver.kubeletplugin import app, composition, process_parts
 from driver.kubeletplugin.config import PluginConfig
 from driver.kubeletplugin.health import reset_policy, reset_watch
 from driver.kubeletplugin.host import locks
@@ -73,9 +73,9 @@ def main() -> int:
         mig_mode_refusals.ModeRefusals(clock.SystemClock()),
     )
     time = fake_clock.Swift() if mode == "swift" else clock.SystemClock()
-    outside = app.ProcessDeps(kube, lambda: 0.5, time)
+    outside = process_parts.ProcessDeps(kube, lambda: 0.5, time)
     try:
-        return app.App(config, core, outside).run()
+        return app.build(config, core, outside).run()
     except errors.RationError as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -14,6 +14,7 @@ from driver.kubeletplugin.nvml import library as nvml
 from driver.kubeletplugin.nvml import mig_instances
 from driver.kubeletplugin.nvml.queries import compute_mode
 from driver.kubeletplugin.prepare import (
+    claim_request,
     compute_modes,
     executor,
     mig_mode_refusals,
@@ -98,10 +99,17 @@ class SimulatedNode:
         acts = {**parting.table(), **self._sharing(records, gpus)}
         acting = executor.Executor(records, specs, acts, watch)
         holding = locks.Locks(self.at.base / "locks", clock.SystemClock(), wait_s=5)
-        place = claim_preparer.NodeScope(allocated_claims.NODE)
+        place = claim_request.NodeScope(allocated_claims.NODE)
         let_go = tombstones.Tombstones(self.time)
-        preparer = claim_preparer.Preparer(place, self.reader, gpus, acting, holding, let_go)
-        return gpunode.Process(preparer, acting, holding, gpus)
+        preparer = claim_preparer.Preparer(
+            claim_request.ClaimRequests(place, self.reader, gpus, let_go),
+            records,
+            specs,
+            acting,
+            holding,
+            let_go,
+        )
+        return gpunode.Process(preparer, records, specs, acting, holding, gpus)
 
     def _sharing(
         self, records: checkpoint.Checkpoint, gpus: discovery.Discovery

@@ -64,7 +64,13 @@ class World:
         for number, one in enumerate(found):
             self._arrange(number, one, plugin.preparer)
         senses = gpu_in_use.GpuProbes(self._signs, self._processes)
-        on = gpu_in_use.GpuUseReader(plugin.executor, plugin.gpus, self.node.daemons, senses)
+        on = gpu_in_use.GpuUseReader(
+            plugin.records.list_records,
+            plugin.executor.unaccounted_gpus,
+            plugin.gpus,
+            self.node.daemons,
+            senses,
+        )
         self.watch = reset_watch.ResetWatch(
             reset_watch.ResetTarget(on.read, self.reset.append, plugin.locks),
             self._ailing,

@@ -47,7 +47,7 @@ class SchedulingCycle:
             return
         yield from self._run_pass(due)
         if waiting and (
-            self._context.view.revision != self._scanned_revision or self._refresh.behind
+            self._context.view.revision != self._scanned_revision or self._refresh.is_behind
         ):
             # Nothing may wake those who wait, and what they were told may be old.
             yield write_pool.WAKE, refresh.REFRESH_S
@@ -72,7 +72,7 @@ class SchedulingCycle:
             return
         complete = self._covers_pending(due)
         if complete:
-            self._refresh.behind = False
+            self._refresh.begin_pass()
         self._order.refresh()
         self._backfill.release()
         placed = False

@@ -1,6 +1,6 @@
 """Use of a GPU, from every source: records, CDI specs, MPS, NVML."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from driver import ids
@@ -8,7 +8,7 @@ from driver.devices import health
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.health import reset_policy
 from driver.kubeletplugin.host import discovery
-from driver.kubeletplugin.prepare import executor
+from driver.kubeletplugin.records import checkpoint
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,16 +20,18 @@ class GpuProbes:
 
 
 class GpuUseReader:
-    """Used by one thread."""
+    """Used by one thread. `unaccounted` returns the GPUs of claims whose record is damaged."""
 
     def __init__(
         self,
-        executor: executor.Executor,
+        list_records: Callable[[], Iterable[checkpoint.Record]],
+        unaccounted: Callable[[], Mapping[ids.ClaimUid, Collection[ids.GpuUuid]]],
         gpus: discovery.Discovery,
         daemons: ports.Daemons,
         probes: GpuProbes,
     ) -> None:
-        self._executor = executor
+        self._list_records = list_records
+        self._unaccounted = unaccounted
         self._gpus = gpus
         self._daemons = daemons
         self._probes = probes
@@ -53,13 +55,8 @@ class GpuUseReader:
 
     def _claim_uids(self, gpu: ids.GpuUuid) -> Iterator[ids.ClaimUid]:
         """Yield claims by record; then, once damaged records are known, by the others' specs."""
-        yield from (
-            record.uid for record in self._executor.records.list_records() if gpu in record.gpus
-        )
-        specs = self._executor.specs
-        yield from (
-            uid for uid in self._executor.unaccounted_uids() if gpu in specs.claim_gpus(uid)
-        )
+        yield from (record.uid for record in self._list_records() if gpu in record.gpus)
+        yield from (uid for uid, gpus in self._unaccounted().items() if gpu in gpus)
 
     def _daemon_keys(self, gpu: ids.GpuUuid) -> Iterator[str]:
         """Yield the GPU's daemons; one whose file cannot be read may be on any GPU."""

@@ -44,8 +44,8 @@ class Executor:
         settle: Settle = _no_settle,
     ) -> None:
         self._settle = settle
-        self.records = records
-        self.specs = specs
+        self._records = records
+        self._specs = specs
         self._acts = acts
         self._watch = observer
 
@@ -55,7 +55,7 @@ class Executor:
         """Make the claim ready. If it fails, nothing of it is left."""
         _check_cancelled(cancelled)
         self._settle(device.gpu for device in plan.devices)
-        record = self.records.write_started(claim, plan)
+        record = self._records.write_started(claim, plan)
         facts: list[checkpoint.Facts] = []
         try:
             return self._execute(record, facts, cancelled)
@@ -64,13 +64,13 @@ class Executor:
             # A step that cannot be undone now stays recorded as started: the next call undoes it.
             with contextlib.suppress(errors.RationError):
                 if started_record != record:
-                    self.records.write_begun(started_record)
+                    self._records.write_begun(started_record)
                 self.undo(started_record)
             raise
 
     def is_in_place(self, record: checkpoint.Record) -> bool:
         """Return whether a completed record is in place, as far as files tell."""
-        return self.records.is_current_boot(record) and self.specs.exists(record.uid)
+        return self._records.is_current_boot(record) and self._specs.exists(record.uid)
 
     def restore(self, record: checkpoint.Record) -> checkpoint.Record:
         """Restore what a completed record says; the caller holds its GPUs.
@@ -78,11 +78,11 @@ class Executor:
         In the boot of its execution the CDI spec or a MIG instance can be missing. After another
         boot hardware settings are gone and device numbers may differ: everything is done anew.
         """
-        if not (self.records.is_current_boot(record) and self.specs.instances_exist(record)):
+        if not (self._records.is_current_boot(record) and self._specs.instances_exist(record)):
             self._settle(record.gpus)
             return self._redo(record)
-        if not self.specs.exists(record.uid):
-            self.specs.write(record)
+        if not self._specs.exists(record.uid):
+            self._specs.write(record)
         return record
 
     def unaccounted_uids(self) -> tuple[ids.ClaimUid, ...]:
@@ -92,9 +92,13 @@ class Executor:
         """
         return tuple(
             uid
-            for uid in self.records.damaged_uids()
-            if self.specs.exists(uid) and self.records.read(uid) is None
+            for uid in self._records.damaged_uids()
+            if self._specs.exists(uid) and self._records.read(uid) is None
         )
+
+    def unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
+        """Return the GPUs of claims with a damaged record, by their CDI specs."""
+        return {uid: self._specs.claim_gpus(uid) for uid in self.unaccounted_uids()}
 
     def undo(self, record: checkpoint.Record) -> None:
         """Undo everything of the claim, done or half done; its record is removed last.
@@ -103,12 +107,12 @@ class Executor:
         response may be built from it.
         """
         if record.steps and record.state is checkpoint.State.COMPLETED:
-            record = self.records.rewrite(
+            record = self._records.rewrite(
                 dataclasses.replace(record, state=checkpoint.State.STARTED)
             )
         self._undo_steps(record)
-        self.specs.remove(record.uid)
-        self.records.remove(record.uid)
+        self._specs.remove(record.uid)
+        self._records.remove(record.uid)
 
     def _execute(
         self,
@@ -121,29 +125,29 @@ class Executor:
             _check_cancelled(cancelled)
             facts.append(self._run_step(step))
         _check_cancelled(cancelled)
-        self.specs.write(dataclasses.replace(record, facts=tuple(facts)))
+        self._specs.write(dataclasses.replace(record, facts=tuple(facts)))
         _check_cancelled(cancelled)
-        return self.records.write_completed(record, facts)
+        return self._records.write_completed(record, facts)
 
     def _redo(self, record: checkpoint.Record) -> checkpoint.Record:
         """Redo a completed record; on failure it stays as it was, for the next time."""
-        self.specs.remove(record.uid)
+        self._specs.remove(record.uid)
         if not record.steps:
             return self._execute(record, [], _never)
         self._undo_steps(record)
-        started = self.records.write_begun(dataclasses.replace(record, facts=()))
+        started = self._records.write_begun(dataclasses.replace(record, facts=()))
         facts: list[checkpoint.Facts] = []
         try:
             return self._execute(started, facts, _never)
         except errors.RationError as problem:
             with contextlib.suppress(errors.RationError):
                 self._undo_steps(_started_steps(started, facts, problem))
-                self.specs.remove(record.uid)
-                self.records.rewrite(record)
+                self._specs.remove(record.uid)
+                self._records.rewrite(record)
             raise
 
     def _undo_steps(self, record: checkpoint.Record) -> None:
-        rebooted = not self.records.is_current_boot(record)
+        rebooted = not self._records.is_current_boot(record)
         for index, step in reversed(list(enumerate(record.steps))):
             facts = record.facts[index] if index < len(record.facts) else steps.NO_ARGUMENTS
             self._run_step(step.inverse(facts, rebooted=rebooted))

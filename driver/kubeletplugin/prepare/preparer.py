@@ -1,41 +1,15 @@
 """Prepares and unprepares claims: the use case behind the kubelet's calls (D8)."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
-from driver import errors, ids, names, reasons
-from driver.api import decode, offerings
+from driver import ids, reasons
 from driver.kubeletplugin import ports
-from driver.kubeletplugin.host import discovery, driver_root, locks
-from driver.kubeletplugin.plan import config as plan_config
+from driver.kubeletplugin.cdi import spec_writer
+from driver.kubeletplugin.host import driver_root, locks
 from driver.kubeletplugin.plan import mig, planner
-from driver.kubeletplugin.prepare import device_resolver, executor
+from driver.kubeletplugin.prepare import claim_request, executor
 from driver.kubeletplugin.records import checkpoint, tombstones
-from driver.resources.dra import claims
-from driver.resources.sharing import allocation_config as sharing
-
-
-@dataclass(frozen=True, slots=True)
-class NodeScope:
-    """Results of `driver` in `pool` (the node's name) are ours.
-
-    `rules` make MIG static on some GPUs: no instance is created there.
-    """
-
-    pool: str
-    driver: str = names.DRIVER
-    rules: offerings.NodeOfferings = offerings.NodeOfferings()  # noqa: RUF009 - frozen
-
-
-@dataclass(frozen=True, slots=True)
-class _ClaimRequest:
-    """A claim's allocation on this node: results and their opaque documents."""
-
-    results: tuple[claims.Result, ...]
-    documents: tuple[decode.Document, ...]
-    located: device_resolver.Located
-    namespace: str
-    pod_claim: str
 
 
 class Preparer:
@@ -46,16 +20,16 @@ class Preparer:
 
     def __init__(
         self,
-        scope: NodeScope,
-        reader: ports.ClaimReader,
-        gpus: discovery.Discovery,
+        requests: claim_request.ClaimRequests,
+        records: checkpoint.Checkpoint,
+        specs: spec_writer.CdiSpecWriter,
         executor: executor.Executor,
         locks: locks.Locks,
         tombstones: tombstones.Tombstones,
     ) -> None:
-        self._scope = scope
-        self._reader = reader
-        self._resolver = device_resolver.DeviceResolver(scope.pool, scope.rules, gpus)
+        self._requests = requests
+        self._records = records
+        self._specs = specs
         self._executor = executor
         self._locks = locks
         self._tombstones = tombstones
@@ -78,14 +52,14 @@ class Preparer:
         """Unprepare from the record alone; returns None once nothing of the claim is left."""
         checkpoint.require_uid(ref.uid)
         with self._locks.claim(ref.uid):
-            record = self._executor.records.read(ref.uid)
+            record = self._records.read(ref.uid)
             if record is not None:
                 with self._locks.gpus(record.gpus):
                     self._executor.undo(record)
             else:
                 # Unknown, or its record was damaged: a spec without a record must not stay.
-                self._executor.specs.remove(ref.uid)
-                self._executor.records.remove(ref.uid)
+                self._specs.remove(ref.uid)
+                self._records.remove(ref.uid)
                 self._tombstones.add(ref.uid)
         return None
 
@@ -96,11 +70,11 @@ class Preparer:
         NodeFault.
         """
         try:
-            self._executor.specs.check_writable()
-            request = self._read_claim(ref)
+            self._specs.check_writable()
+            request = self._requests.read(ref)
             if isinstance(request, ports.Refused):
                 return request
-            self._executor.specs.check_writable(request.located.values())
+            self._specs.check_writable(request.located.values())
             with self._locks.gpus((gpu.uuid for gpu in request.located.values()), wait_s=0.0):
                 plan = self._plan(ref, request)
         except driver_root.DriverNotReady as problem:
@@ -109,7 +83,7 @@ class Preparer:
 
     def _resume(self, ref: ports.ClaimRef) -> ports.Prepared | None:
         """Return the response of a completed record; undo a started one first."""
-        record = self._executor.records.read(ref.uid)
+        record = self._records.read(ref.uid)
         if record is None:
             return None
         if _is_completed(record) and self._executor.is_in_place(record):
@@ -122,7 +96,7 @@ class Preparer:
 
         The record is re-read: another plugin may have changed it until now (rolling update).
         """
-        record = self._executor.records.read(ref.uid)
+        record = self._records.read(ref.uid)
         if record is None:
             return None
         if _is_completed(record):
@@ -134,7 +108,7 @@ class Preparer:
         self, ref: ports.ClaimRef, cancelled: ports.Cancelled
     ) -> ports.Prepared | ports.Refused:
         self._tombstones.wait_settled(ref.uid, cancelled)
-        request = self._read_claim(ref)
+        request = self._requests.read(ref)
         if isinstance(request, ports.Refused):
             return request
         with self._locks.gpus(gpu.uuid for gpu in request.located.values()):
@@ -145,84 +119,27 @@ class Preparer:
                 return plan
             return self._executor.carry_out(ref, plan, cancelled).response()
 
-    def _plan(self, ref: ports.ClaimRef, request: _ClaimRequest) -> planner.Plan | ports.Refused:
+    def _plan(
+        self, ref: ports.ClaimRef, request: claim_request.ClaimRequest
+    ) -> planner.Plan | ports.Refused:
         """Return the claim's plan, or its refusal; the caller holds its GPUs."""
-        other_records = [
-            record for record in self._executor.records.list_records() if record.uid != ref.uid
-        ]
+        other_records = [record for record in self._records.list_records() if record.uid != ref.uid]
         multi_user = planner.multi_user_gpus(
             device for record in other_records for device in record.devices
         )
-        configured = self._resolve_configs(request, multi_user)
+        configured = self._requests.resolve_configs(request, multi_user)
         if isinstance(configured, ports.Refused):
             return configured
         on_for_us = frozenset(
             gpu for record in other_records for gpu in mig.enabled_gpus(record.steps)
         )
-        plan = planner.make_plan(ref.uid, self._executor.specs.kind, configured, on_for_us)
+        plan = planner.make_plan(ref.uid, self._specs.kind, configured, on_for_us)
         intent = replace(plan, pod_claim=request.pod_claim)
         # Records are read by now, and the damaged among them known to be.
-        refused = _conflicts_with_damaged(ref, intent, self._unaccounted_gpus()) or _refuse_overlap(
-            ref, intent, other_records
-        )
+        refused = _conflicts_with_damaged(
+            ref, intent, self._executor.unaccounted_gpus()
+        ) or _refuse_overlap(ref, intent, other_records)
         return intent if refused is None else refused
-
-    def _unaccounted_gpus(self) -> dict[ids.ClaimUid, tuple[ids.GpuUuid, ...]]:
-        """Return the GPUs of claims with a damaged record, by their CDI specs."""
-        acting = self._executor
-        return {uid: acting.specs.claim_gpus(uid) for uid in acting.unaccounted_uids()}
-
-    def _resolve_configs(
-        self, request: _ClaimRequest, multi_user: Mapping[ids.GpuUuid, bool]
-    ) -> tuple[plan_config.ConfiguredGrant, ...] | ports.Refused:
-        grants = self._resolver.grant(request.results, request.located)
-        if isinstance(grants, ports.Refused):
-            return grants
-        return plan_config.resolve_configs(
-            grants, request.results, request.documents, request.namespace, multi_user
-        )
-
-    def _read_claim(self, ref: ports.ClaimRef) -> _ClaimRequest | ports.Refused:
-        claim = self._reader.read(ref)
-        if claim.uid != ref.uid:
-            return _refuse(
-                reasons.Reason.CLAIM_REPLACED,
-                f"claim {claim.key} has UID {claim.uid}, expected {ref.uid}",
-            )
-        if self._tombstones.is_marked(ref.uid) and all(
-            consumer.is_hold for consumer in claim.consumers
-        ):
-            text = f"claim {claim.key} was unprepared on this node, and no pod has reserved it"
-            return _refuse(reasons.Reason.CLAIM_ALREADY_UNPREPARED, text)
-        if claim.allocation is None:
-            return _refuse(
-                reasons.Reason.CLAIM_NOT_ALLOCATED, f"claim {claim.key} has no allocation"
-            )
-        return self._read_allocation(claim, claim.allocation)
-
-    def _read_allocation(
-        self, claim: claims.Claim, allocation: claims.Allocation
-    ) -> _ClaimRequest | ports.Refused:
-        """Return the claim's devices on this node."""
-        results = [result for result in allocation.results if self._is_ours(result)]
-        if not results:
-            return _refuse(
-                reasons.Reason.CLAIM_NOT_ALLOCATED,
-                f"claim {claim.key} has no device of {self._scope.driver} on {self._scope.pool}",
-            )
-        try:
-            by_request = sharing.allocation_configs(allocation, self._scope.driver)
-            documents = tuple(by_request)
-        except errors.BadInput as problem:
-            return ports.Refused(reasons.Reason.CONFIG_INVALID, str(problem), permanent=True)
-        located = self._resolver.locate(result.device.device for result in results)
-        if isinstance(located, ports.Refused):
-            return located
-        return _ClaimRequest(tuple(results), documents, located, claim.namespace, claim.pod_claim)
-
-    def _is_ours(self, result: claims.Result) -> bool:
-        device = result.device
-        return (device.driver, device.pool) == (self._scope.driver, self._scope.pool)
 
 
 def _is_completed(record: checkpoint.Record) -> bool:

@@ -60,7 +60,7 @@ class World:
         ask = self.node.nvml.library
         self.workers = Workers(ask)
         node = activity_watch.ActivitySources(
-            self.node.process().executor.records.list_records,
+            self.node.process().records.list_records,
             users.FakeUsers(ask),
             self.workers,
             lambda pid: (self.pods[pid],) if pid in self.pods else (),

@@ -86,7 +86,7 @@ def test_a_death_while_carrying_out_is_taken_back_by_the_next_start(
     process = node.process(acts=hardware.acts)
     process.recover()
     if number == 9:  # the record was complete
-        assert process.executor.records.read(allocated_claims.UID) is not None
+        assert process.records.read(allocated_claims.UID) is not None
         assert hardware.settings
         return
     assert (hardware.settings, node.files()) == ({}, {})
@@ -123,7 +123,7 @@ def test_a_step_that_fails_is_taken_back_at_once(node: gpunode.GpuNode) -> None:
 def test_facts_are_recorded_by_step(node: gpunode.GpuNode) -> None:
     hardware = Hardware()
     carried_out(node, hardware)
-    record = node.process().executor.records.read(allocated_claims.UID)
+    record = node.process().records.read(allocated_claims.UID)
     assert record is not None
     assert [fact["made"][-1] for fact in record.facts] == ["a", "b"]
 

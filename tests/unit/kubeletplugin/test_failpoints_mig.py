@@ -97,7 +97,7 @@ def test_a_death_while_preparing_is_mended_by_the_next_prepare(
     process = node.process()
     assert isinstance(process.preparer.prepare(ref, gpunode.never), ports.Prepared)
     assert sorted(places(node)) == [(0, 4), (4, 1)]
-    record = process.executor.records.read(ref.uid)
+    record = process.records.read(ref.uid)
     assert record is not None
     assert {fact["uuid"] for fact in record.facts if fact} == {
         one.uuid for one in hardware(node).instances

@@ -28,14 +28,23 @@ class _Recorded:
 
 
 class MessageRefresh:
-    """On the decider's thread. `behind`: messages of an older view were not refreshed."""
+    """On the decider's thread."""
 
     def __init__(self, time: clock.Clock) -> None:
         self._clock = time
         self._recorded: dict[ids.PodUid, _Recorded] = {}
         self._tokens = _BURST
         self._filled = time.monotonic()
-        self.behind = False
+        self._is_behind = False
+
+    @property
+    def is_behind(self) -> bool:
+        """True if messages of an older view were not refreshed since the last pass began."""
+        return self._is_behind
+
+    def begin_pass(self) -> None:
+        """Begin a pass over all pending workloads."""
+        self._is_behind = False
 
     def is_due(self, uid: ids.PodUid, view: cluster_state.ClusterState) -> bool:
         """Return whether to rebuild a pod's message now; True consumes a token."""
@@ -46,7 +55,7 @@ class MessageRefresh:
         self._tokens = min(_BURST, self._tokens + REFRESHES_PER_S * (moment - self._filled))
         self._filled = moment
         if moment - spoken.time < REFRESH_S or self._tokens < 1.0:
-            self.behind = True
+            self._is_behind = True
             return False
         self._tokens -= 1.0
         return True

@@ -12,7 +12,7 @@ from driver.kubeletplugin.cdi import metadata_files, model, spec_writer, store
 from driver.kubeletplugin.cdi.driver import files as driver_files
 from driver.kubeletplugin.host import capabilities, discovery, driver_root, locks
 from driver.kubeletplugin.nvml import library as nvml
-from driver.kubeletplugin.prepare import executor
+from driver.kubeletplugin.prepare import claim_request, executor
 from driver.kubeletplugin.prepare import preparer as claim_preparer
 from driver.kubeletplugin.records import checkpoint, tombstones
 from driver.kubeletplugin.recovery import recovery
@@ -47,8 +47,15 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     claim = allocated_claims.an_allocated_claim(allocated_claims.a_result("gpu-0000-86-00-0"))
     reader.claims[claim.key] = claim
     let_go = tombstones.Tombstones(clock.SystemClock())
-    place = claim_preparer.NodeScope(allocated_claims.NODE)
-    preparer = claim_preparer.Preparer(place, reader, gpus, acting, holding, let_go)
+    place = claim_request.NodeScope(allocated_claims.NODE)
+    preparer = claim_preparer.Preparer(
+        claim_request.ClaimRequests(place, reader, gpus, let_go),
+        records,
+        specs,
+        acting,
+        holding,
+        let_go,
+    )
 
     assert isinstance(preparer.prepare(allocated_claims.a_ref(), gpunode.never), ports.Prepared)
     (path,) = cdi.iterdir()
@@ -56,7 +63,9 @@ def test_a_claim_is_prepared_recovered_and_unprepared(
     (found,) = device["containerEdits"]["deviceNodes"]
     assert (found["path"], found["major"], found["minor"]) == ("/dev/nvidia3", 195, 3)
     path.unlink()
-    assert recovery.recover(acting, holding).restored == [allocated_claims.UID]
+    assert recovery.Recovery(records, specs, acting, holding).recover().restored == [
+        allocated_claims.UID
+    ]
     assert preparer.unprepare(allocated_claims.a_ref()) is None
     assert [*cdi.iterdir(), *(at.base / "claims").iterdir()] == []
 

@@ -41,7 +41,7 @@ def test_a_claim_that_is_deleted_on_the_server_is_released_by_the_thread(
         return plugin.mend()
 
     watched = claim_gc.GcTargets(
-        plugin.executor.records.list_records,
+        plugin.records.list_records,
         claims_api.KubeClaimReader(kube),
         lambda _: "",
         plugin.preparer.unprepare,

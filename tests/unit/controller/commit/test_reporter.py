@@ -92,6 +92,35 @@ def test_a_pod_that_is_gone_is_forgotten() -> None:
     assert not one.write_next()
 
 
+def test_a_pod_and_each_of_its_claims_have_the_event() -> None:
+    told = deciding.Told()
+    one = reporter.Reporter(told, _Hand([]), clock.FakeClock())
+    one.event(objects.pod(), [objects.claim("claim")], reasons.Reason.NO_FIT, "words")
+    assert told.last == {
+        ("Pod", "pod"): (reasons.Reason.NO_FIT, "words"),
+        ("ResourceClaim", "claim"): (reasons.Reason.NO_FIT, "words"),
+    }
+
+
+def test_a_bound_pod_has_the_event_and_no_condition() -> None:
+    told = deciding.Told()
+    one = reporter.Reporter(told, _Hand([]), clock.FakeClock())
+    one.unschedulable(
+        objects.pod(nodeName="node-0"), (), reasons.Reason.POD_BOUND_TO_OTHER_NODE, "words"
+    )
+    assert [line for line in told.lines if line[0] == "Pod"]
+    assert not one.write_next()
+
+
+def test_the_condition_names_the_cause_that_holds_on_every_node() -> None:
+    written: list[str] = []
+    one = reporter.Reporter(deciding.Told(), _Hand(written), clock.FakeClock())
+    cause = reasons.Reason.DEVICE_CLASS_NOT_FOUND, "no such class"
+    one.unschedulable(objects.pod(), (), reasons.Reason.NO_FIT, "words", cause)
+    assert one.write_next()
+    assert written == ["no such class"]
+
+
 def _newer(node: str) -> objects.Raw:
     return {**objects.a_slice(node)["metadata"], "resourceVersion": "1000"}
 

@@ -51,7 +51,7 @@ def test_a_claims_spec_is_the_one_on_file(node: gpunode.GpuNode, name: str) -> N
     if name == "with-hook":
         gpunode.write(node.host / "usr/bin/nvidia-cdi-hook", "")
     process = node.process()
-    written = process.executor.specs.render(a_record(process)).decode()
+    written = process.specs.render(a_record(process)).decode()
     expected = (GOLDEN / f"{name}.json").read_text()
     shown = written.replace(str(node.root), "DRIVER").replace(str(node.told), "TOLD")
     assert shown == expected
@@ -63,7 +63,7 @@ def test_a_claims_spec_has_the_hosts_paths_where_the_plugin_sees_them_elsewhere(
     node.host_seen_at = node.base
     process = node.process()
     for _ in range(2):
-        written = process.executor.specs.render(a_record(process)).decode()
+        written = process.specs.render(a_record(process)).decode()
         assert str(node.base) not in written
         shown = written.replace('"/driver-root', '"DRIVER').replace('"/told', '"TOLD')
         assert shown == (GOLDEN / "without-hook.json").read_text()
@@ -73,7 +73,7 @@ def test_a_second_spec_is_identical_and_a_new_hook_is_in_the_next(
     node: gpunode.GpuNode,
 ) -> None:
     process = node.process()
-    specs, record = process.executor.specs, a_record(process)
+    specs, record = process.specs, a_record(process)
     first = specs.render(record)
     assert specs.render(record) == first
     gpunode.write(node.host / "usr/bin/nvidia-cdi-hook", "")

@@ -38,7 +38,7 @@ class Scraped(World):
 
     def figures(self) -> families.Figures:
         process = self.node.process()
-        records = process.executor.records
+        records = process.records
 
         def all_records() -> object:
             if self.broken:

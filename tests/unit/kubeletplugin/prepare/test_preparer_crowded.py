@@ -17,7 +17,7 @@ def test_the_largest_claim_is_prepared_and_each_request_gets_its_own_device(
     wanted = asked["status"]["allocation"]["devices"]["results"]
     assert [one.request for one in answer.devices] == [one["request"] for one in wanted]
     assert len({one.device for one in answer.devices}) == crowded.RESULTS
-    record = process.executor.records.read(ref.uid)
+    record = process.records.read(ref.uid)
     assert record is not None
     assert record.steps == ()
     spec = json.loads(node.spec_path().read_bytes())

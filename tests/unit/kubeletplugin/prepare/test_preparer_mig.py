@@ -45,7 +45,7 @@ def test_an_instance_is_made_where_the_face_says_and_given_with_what_opens_it(
 def test_the_record_has_the_plan_and_what_became_of_it(node: gpunode.GpuNode) -> None:
     ref = a_claim(node, EIGHTH)
     prepared(node, ref)
-    record = node.process().executor.records.read(ref.uid)
+    record = node.process().records.read(ref.uid)
     assert record is not None
     (made,) = mig_of(node).instances
     assert [step.act for step in record.steps] == ["mig-on", "mig-make"]
@@ -125,7 +125,7 @@ def test_an_instance_made_by_hand_is_given_as_it_is_and_outlives_the_claim(
     made = by_hand(node, "3g.40gb", 4)
     ref = a_claim(node, HALF)
     prepared(node, ref)
-    record = node.process().executor.records.read(ref.uid)
+    record = node.process().records.read(ref.uid)
     assert record is not None
     assert record.steps == ()
     assert len(spec_nodes(node, ref)) == 3

@@ -215,7 +215,7 @@ def test_a_gpu_without_the_knob_is_shared_all_the_same(node: gpunode.GpuNode) ->
     node.slices.lacking.add(uuid(node))
     claim = a_share(1, "ts", configs=interval("Long"))
     assert isinstance(prepare(node, claim), ports.Prepared)
-    record = node.process().executor.records.read(claim.uid)
+    record = node.process().records.read(claim.uid)
     assert record is not None
     assert record.facts == ({"unsupported": "Not Supported"},)
 

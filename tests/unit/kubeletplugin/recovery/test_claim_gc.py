@@ -38,7 +38,7 @@ class World:
         self.process = self.node.process()
         self.reclaim = claim_gc.ClaimCollector(
             claim_gc.GcTargets(
-                self.process.executor.records.list_records,
+                self.process.records.list_records,
                 self.node.reader,
                 lambda record: composition.gpus_in_use(record, self.processes),
                 self.unprepare,
@@ -149,7 +149,7 @@ def test_processes_on_a_shared_gpu_may_be_another_claims(world: World) -> None:
     del world.node.reader.claims[mine.key]
     world.processes.number = 2
     world.look(2)
-    assert [one.uid for one in world.process.executor.records.list_records()] == [other.uid]
+    assert [one.uid for one in world.process.records.list_records()] == [other.uid]
     assert shares.uuid(world.node) in world.node.daemons.desired
 
 

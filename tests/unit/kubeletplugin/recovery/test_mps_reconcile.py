@@ -89,7 +89,7 @@ def test_a_death_at_any_point_of_unprepare_leaves_no_setting_without_a_record(
         shares.prepare(node, claim)
         with pytest.raises(gpunode.Killed):
             node.process(gpunode.DiesAt(number)).preparer.unprepare(ref)
-        if not node.process().executor.records.uids():
+        if not node.process().records.uids():
             assert (shares.board(node).compute_mode, shares.board(node).timeslice) == (0, 0)
             assert not node.daemons.desired
         process = node.process()

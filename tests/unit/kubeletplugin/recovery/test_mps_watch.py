@@ -84,7 +84,7 @@ def world(tmp_path: Path) -> World:
     time = fake_clock.FakeClock()
     said = Said(node)
     registry = prometheus_client.CollectorRegistry()
-    records = node.process().executor.records.list_records
+    records = node.process().records.list_records
     watch = mps_watch.MpsWatch(
         records,
         said,

@@ -5,7 +5,6 @@ import pytest
 
 from driver.kubeletplugin import ports
 from driver.kubeletplugin.records import checkpoint
-from driver.kubeletplugin.recovery import recovery
 from simulator import machine, profile
 from tests.fakes import gpunode, nvml
 from tests.support.builders import allocated_claims
@@ -40,7 +39,7 @@ def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -
 def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
     """What the minute's look does."""
     process = node.process()
-    return recovery.restore_specs(process.executor, process.locks)
+    return process.recoverer().restore_specs()
 
 
 def test_a_spec_that_somebody_removed_is_put_back_and_the_others_are_left_alone(
@@ -79,7 +78,7 @@ def test_a_spec_is_rewritten_only_when_driver_or_toolkit_were_replaced(
     process = node.process()
 
     def look() -> tuple[bytes, int]:
-        assert recovery.restore_specs(process.executor, process.locks) == ()
+        assert process.recoverer().restore_specs() == ()
         return node.spec_path().read_bytes(), node.spec_path().stat().st_mtime_ns
 
     before = look()
@@ -107,7 +106,7 @@ def test_while_a_driver_is_replaced_specs_stay_as_they_are(node: gpunode.GpuNode
 
 def test_what_is_half_done_or_of_another_boot_is_not_put_back(node: gpunode.GpuNode) -> None:
     ref = prepare(node)
-    records = node.process().executor.records
+    records = node.process().records
     record = records.read(ref.uid)
     assert record is not None
     node.spec_path().unlink()

@@ -51,7 +51,7 @@ class World:
         self.registry = prometheus_client.CollectorRegistry()
         self.watch = usage_watch.UsageWatch(
             usage_watch.UsageSources(
-                self.node.process().executor.records.list_records,
+                self.node.process().records.list_records,
                 self.users,
                 lambda pid: (self.pods[pid],) if pid in self.pods else (),
                 self.node.reader,
