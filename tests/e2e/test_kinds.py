@@ -122,12 +122,15 @@ def test_the_api_server_serves_the_kinds_as_they_are_on_file(world: Kinds) -> No
     ("path", "words"),
     [
         ("queue", "A team's share of the GPUs"),
-        ("queue.spec", "What it has before siblings get more than they deserve"),
-        ("queue.spec.limit.models.gpus", "a part as text"),
-        ("queue.spec.reclaim", "LowerPriority: for pods of higher priority"),
-        ("queue.status", "How many of its pods wait"),
-        ("reservation.spec.for", "Who may use it: exactly one of gang, pod, claim, labels, queue"),
-        ("reservation.spec.devices", "as in a ResourceClaim's spec.devices"),
+        ("queue.spec", "Deserved share, which it gets before siblings borrow"),
+        ("queue.spec.limit.models.gpus", "fractions are strings"),
+        ("queue.spec.reclaim", "LowerPriority: pods with a higher priority"),
+        ("queue.status", "Number of its pending pods"),
+        (
+            "reservation.spec.for",
+            "Holder of the devices: exactly one of gang, pod, claim, labels, queue",
+        ),
+        ("reservation.spec.devices", "as in spec.devices of a ResourceClaim"),
     ],
 )
 def test_explain_teaches_the_fields(world: Kinds, path: str, words: str) -> None:

@@ -62,7 +62,7 @@ def test_who_does_not_lead_says_who_does() -> None:
         web_source.require_leader(lambda: False, lambda: "ration-controller-1")
     assert caught.value.leader == "ration-controller-1"
     assert str(caught.value) == ("this replica stands by; ration-controller-1 leads: ask that one")
-    with pytest.raises(ports.NotLeader, match="nobody leads yet"):
+    with pytest.raises(ports.NotLeader, match="no controller leads yet"):
         web_source.require_leader(lambda: False, lambda: "")
     web_source.require_leader(lambda: True, lambda: "x")
 
