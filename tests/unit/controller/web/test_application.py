@@ -206,7 +206,7 @@ def test_an_empty_cluster_says_so_in_words() -> None:
         "/claims": "No claim asks for a GPU yet.",
         "/queues": "There are no queues",
         "/reservations": "There are no reservations.",
-        "/shapes": "Nodes are not asked for",
+        "/shapes": "Node provisioning is disabled",
         "/timeline": "Nothing has happened",
         "/?mode=mig": "No node has a GPU like that.",
         "/claims?name=x": "No claim is called like that.",

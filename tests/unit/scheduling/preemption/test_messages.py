@@ -71,4 +71,4 @@ def test_why_nobody_goes() -> None:
     )
     assert preemption_messages.no_plan_message(
         preemption_types.NoPlan(preemption_types.NoPlanReason.BUDGET_EXCEEDED)
-    ).startswith("Whom to evict")
+    ).startswith("The victim search")
