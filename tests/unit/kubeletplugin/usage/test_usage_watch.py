@@ -276,7 +276,7 @@ def test_two_claims_of_one_pod_are_compared_with_what_they_were_given_together(
     assert world.look(3) == []
     world.process(2, 2)
     assert world.look(2) == [("claim-1", "ShareExceeded"), ("claim-2", "ShareExceeded")]
-    assert "was given 40.0 GiB together with default/claim-2" in world.told.told[-2][3]
+    assert "allocated 40.0 GiB together with default/claim-2" in world.told.told[-2][3]
     assert world.over == 2
 
 

@@ -49,7 +49,7 @@ def test_once_its_node_is_complete_the_pod_is_allocated_and_requests_stop() -> N
     cluster.settle(2.0)
     assert cluster.asked() == []
     assert cluster.has("train")
-    assert "there with 8 GPUs" in cluster.told_of("NodeArrived")[0]
+    assert "is ready with 8 GPUs" in cluster.told_of("NodeArrived")[0]
 
 
 def test_a_node_whose_pool_is_not_complete_is_waited_for() -> None:
