@@ -39,7 +39,7 @@ class Case:
         return self.number.partition(".")[0]
 
     def order(self) -> tuple[int, ...]:
-        """For sorting."""
+        """Return the sort key."""
         return tuple(int(one) for one in re.findall(r"\d+", self.number))
 
 
@@ -78,7 +78,7 @@ def load() -> list[Case]:
 
 
 def chosen(cases: Iterable[Case], words: Iterable[str]) -> Iterator[Case]:
-    """Those of the groups and numbers named; all where none is. Raises LookupError."""
+    """Yield the cases of the groups and numbers named; all where none is. Raises LookupError."""
     known, wanted = list(cases), [one.upper() for one in words]
     for word in wanted:
         if not any(word in {one.number, one.group} for one in known):

@@ -1,4 +1,4 @@
-"""What came of the cases: as a table, as markdown, as JSON; and as it is kept."""
+"""Results of the cases: as a table, as markdown, as JSON; and as stored."""
 
 import dataclasses
 import json
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """Of one case. `detail` is why it failed or was skipped."""
+    """Result of one case. `detail` is why it failed or was skipped."""
 
     number: str
     origin: str
@@ -34,7 +34,7 @@ class Result:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one run: a subject on a line of Kubernetes."""
+    """Report of one run: a subject on a line of Kubernetes."""
 
     subject: str
     kubernetes: str
@@ -42,7 +42,7 @@ class Report:
 
     @property
     def good(self) -> bool:
-        """Whether no case failed."""
+        """Return whether no case failed."""
         return not any(one.outcome is Outcome.FAILED for one in self.results)
 
     def summary(self) -> str:
@@ -72,7 +72,7 @@ class Report:
         return "\n".join((*head, *rows, "", self.summary()))
 
     def document(self) -> dict[str, Any]:
-        """For programs."""
+        """Return the report for programs."""
         return {
             "subject": self.subject,
             "kubernetes": self.kubernetes,

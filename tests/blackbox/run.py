@@ -25,7 +25,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a person asked for; `line` is a line of Kubernetes, None the default.
+    """Options of a run; `line` is a line of Kubernetes, None the default.
 
     `names` are the nodes to use of a cluster that is up; without, the first `nodes` of it.
     """

@@ -12,7 +12,7 @@ def written(here: seat.Seat) -> dict[str, tuple[str, str]]:
 
 
 def settled(here: seat.Seat) -> dict[str, tuple[str, str]]:
-    """As `written`, once nothing has been written for a while."""
+    """Same as `written`, once nothing has been written for a while."""
     before: dict[str, tuple[str, str]] = {}
     while (now := written(here)) != before:
         before = now

@@ -1,4 +1,4 @@
-"""Who is tried: a subject file (TOML), read strictly, with its placeholders filled in.
+"""Subject under test: a subject file (TOML), read strictly, with its placeholders filled in.
 
 `docs/how-to/blackbox.md` says what each key means; `subjects/minimal.toml` is a short one.
 """
@@ -19,7 +19,7 @@ Exactly = Mapping[str, Any]
 
 
 class Feature(StrEnum):
-    """What a driver may offer beyond the least; a case that needs what is not is skipped."""
+    """Optional feature of a driver; a case that needs a missing one is skipped."""
 
     CONFIG = "config"
     CONFIG_MIXED = "config-mixed"
@@ -78,7 +78,7 @@ class Node(_Table):
 
 
 class Plugin(_Table):
-    """How the plugin is started; `instance` is added where two run at once, `broken` to one that
+    """Command of the plugin; `instance` is added where two run at once, `broken` to one that
     cannot start.
     """
 
@@ -89,7 +89,7 @@ class Plugin(_Table):
 
 
 class Device(_Table):
-    """What any pod asks for: one device of `class`, of which a node has `count`.
+    """Request of any pod: one device of `class`, of which a node has `count`.
 
     `look` is a shell command that prints, in a container, a line for each device it has.
     """
@@ -138,7 +138,7 @@ class Health(_Table):
 
 
 class Checkpoint(_Table):
-    """Where the plugin keeps what it prepared: a pattern below {state}."""
+    """Location of the plugin's records: a pattern below {state}."""
 
     files: str
 

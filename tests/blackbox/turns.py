@@ -1,4 +1,4 @@
-"""Which group of cases a node gets next. Pure but for the lock."""
+"""Order in which nodes take groups of cases. Pure but for the lock."""
 
 import threading
 from collections.abc import Iterable
@@ -21,7 +21,7 @@ class Turns:
         self._lock = threading.Lock()
 
     def next(self, last: str = "") -> str | None:
-        """For a node that had `last`; None: nothing is left for it."""
+        """Return the next group for a node that had `last`; None: nothing is left for it."""
         if last in FAILING:
             return None
         with self._lock:

@@ -109,7 +109,7 @@ def say(line: str) -> None:
 
 
 def end(_signal: int, _frame: object) -> None:
-    """As Ctrl-C does: all that was started is ended on the way out."""
+    """End the run as Ctrl-C does: everything that was started is stopped."""
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""What pods ask for, drawn from the seed, and how that is written. Pure."""
+"""Requests of pods, drawn from the seed, and their rendering. Pure."""
 
 import random  # noqa: TID251 - the same every time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ INTERVALS = ("", "Short", "Long")
 
 
 class Form(StrEnum):
-    """How many pods of what a work is.
+    """Form of a workload: how many pods of which kind.
 
     `lone`: a pod with a claim of a template. `named`: with a claim made before it. `twins`: two
     pods of one claim. `gang`: pods that run together or not at all. `admin`: a pod that looks on.

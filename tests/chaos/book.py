@@ -17,7 +17,7 @@ class Broken:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         if self.fault is None:
             return self.words
         return f"fault {self.fault.number} ({self.fault.kind}): {self.words}"
@@ -48,7 +48,7 @@ class Book:
 
     @property
     def faults(self) -> int:
-        """How many were done."""
+        """Return how many were done."""
         return sum(len(one) for one in self.recoveries.values())
 
     @property
@@ -57,7 +57,7 @@ class Book:
         return not self.broken
 
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         lines = [
             f"\nseed {self.seed}: {self.faults} faults in {self.seconds:.0f} s",
             f"{self.pods} pods, {len(self.prepared)} claims prepared",
@@ -79,7 +79,7 @@ class Book:
         return "\n".join(lines)
 
     def figures(self) -> list[record.Figure]:
-        """As every suite's."""
+        """Return the figures in the form of every suite."""
         seed = self.seed
         per_s = len(self.prepared) / self.seconds if self.seconds else 0.0
         total = [

@@ -34,5 +34,5 @@ class Faked:
             file.write(struct.pack("=q", seconds))
 
     def variables(self) -> dict[str, str]:
-        """Of the environment of a process that goes by it."""
+        """Return the environment variables of a process that uses this clock."""
         return {"LD_PRELOAD": str(self._library), "RATION_CLOCK": str(self._file)}

@@ -1,4 +1,4 @@
-"""Which fault comes when, drawn from the seed: the same seed draws the same. Pure.
+"""Schedule of faults, drawn from the seed: the same seed draws the same. Pure.
 
 Faults come out of bags: of each kind a bag has as many as its weight, shuffled by the seed and the
 bag's number. So a run of one bag has met every kind, and fault 300 is drawn without the others.
@@ -18,7 +18,7 @@ PAUSE_S = (0.3, 1.5)
 
 
 class Kind(StrEnum):
-    """What goes wrong."""
+    """Kind of a fault."""
 
     PLUGIN_KILLED = "plugin-killed"
     SUPERVISOR_KILLED = "supervisor-killed"

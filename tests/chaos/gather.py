@@ -53,7 +53,7 @@ class Gatherer:
         return found
 
     def readiness(self) -> dict[str, str]:
-        """As `conditions`, and of ours that run also whether they are ready."""
+        """Same as `conditions`, and of ours that run also whether they are ready."""
         found = self.conditions()
         for side, component in itertools.product(self._world.nodes, world.OURS):
             name = f"{component}.{side.name}"

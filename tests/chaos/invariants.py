@@ -1,4 +1,4 @@
-"""What must hold, as functions of what was seen. Pure.
+"""Invariants as functions of an observation. Pure.
 
 A problem is not yet a breach: while pods come and go, and for a while after a fault, many things
 are under way. Each rule has a patience, and a problem that outlives it is a breach
@@ -25,7 +25,7 @@ LEASE_S = 8.0
 
 
 class Rule(StrEnum):
-    """What is broken, and how many seconds it may be."""
+    """Rule with the seconds that a violation may last."""
 
     patience_s: float
     world: bool
@@ -70,7 +70,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class Baseline:
-    """What the hardware publishes when all is well: devices by node."""
+    """Devices by node that the hardware publishes when healthy."""
 
     devices: Mapping[str, frozenset[str]]
 
@@ -169,7 +169,7 @@ def _too_much(node: str, memory: int, units: list[seen.Unit]) -> Iterator[Proble
 
 
 def specs(node: seen.Node) -> Iterator[Problem]:
-    """What is prepared has its CDI spec, and nothing else has one."""
+    """Yield records without a CDI spec, and specs without a record."""
     done = {one.uid for one in node.held if one.done}
     for uid in sorted(done ^ (node.specs - {one.uid for one in node.held if not one.done})):
         words = "no spec" if uid in done else "a spec and no record"
@@ -241,7 +241,7 @@ def left_over(node: seen.Node) -> Iterator[Problem]:
 
 
 def recorded(world: seen.World, node: seen.Node) -> Iterator[Problem]:
-    """What runs is recorded, and what is recorded is some claim's of this node."""
+    """Yield processes without a record, and records without a claim of this node."""
     running = {
         one.uid: one.name
         for one in world.pods

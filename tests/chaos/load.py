@@ -31,7 +31,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How many pods at once, and how many in all; None: without end."""
+    """Pods at once, and pods in all; None: without end."""
 
     at_once: int
     pods: int | None = None
@@ -39,7 +39,7 @@ class Measure:
 
 @dataclass
 class Counts:
-    """What came of works; `waits_s` are the seconds until their pods ran."""
+    """Counts of finished works; `waits_s` are the seconds until their pods ran."""
 
     made: collections.Counter[str] = field(default_factory=collections.Counter)
     ended: collections.Counter[str] = field(default_factory=collections.Counter)
@@ -86,12 +86,12 @@ class Load:
 
     @property
     def done(self) -> bool:
-        """Whether all pods that were asked for have come and gone."""
+        """Return whether all pods that were asked for have come and gone."""
         enough = self._measure.pods is not None and self.counts.made["pods"] >= self._measure.pods
         return enough and not self._works
 
     def pods(self) -> tuple[seen.Pod, ...]:
-        """Those of the load, as the API has them."""
+        """Return those of the load, as the API has them."""
         return tuple(_seen(one) for one in self._listed())
 
     def _guarded(self, act: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What our processes say: errors by their event, and what no process of ours is to say."""
+"""Log lines of our processes: errors by their event, and lines that must never appear."""
 
 import collections
 import json
@@ -34,7 +34,7 @@ class Lines:
         self._at = 0
 
     def read(self) -> list[str]:
-        """What is new, in whole lines."""
+        """Return what is new, in whole lines."""
         path = self._path()
         if not path.exists():
             return []
@@ -53,7 +53,7 @@ class Logs:
         self._logs = {name: Lines(path) for name, path in paths.items()}
 
     def read(self) -> Told:
-        """Of all of them."""
+        """Return the lines of all logs."""
         told = Told()
         for name, log in self._logs.items():
             judge(name.partition(".")[0], log.read(), told)

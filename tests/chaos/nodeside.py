@@ -48,16 +48,16 @@ class NodeSide:
             self._scars[gpu] = self._scars.get(gpu, frozenset()) | on_it
 
     def expect_registration(self) -> None:
-        """From now on it is registered only once the plugin has said so again."""
+        """Count the plugin as registered only once it has said so again."""
         self._wanted = self._registrations() + 1
 
     def _registrations(self) -> int:
-        """How often the plugin has said that the kubelet has taken it on."""
+        """Return how often the plugin has said that the kubelet has taken it on."""
         self._times += sum(_REGISTERED in line for line in self._log.read())
         return self._times
 
     def held(self) -> tuple[seen.Held, ...]:
-        """What the plugin's records say now."""
+        """Return what the plugin's records say now."""
         found = {}
         for path in (self.root / "state" / "claims").glob("*.json"):
             with contextlib.suppress(FileNotFoundError):

@@ -1,4 +1,4 @@
-"""Which problems have lasted too long: from looks at the world to breaches. Pure."""
+"""Problems that have lasted too long: from observations to breaches. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Breach:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         one = self.problem
         return f"{one.rule}: {one.subject}: {one.words} (for {self.lasted_s:.0f} s)"
 

@@ -40,7 +40,7 @@ _MAY_END_LEADERS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a run is of. `keep` is the folder for what a breach leaves behind."""
+    """Options of a run. `keep` is the folder for the state at a breach."""
 
     seed: int
     found: Iterable[draw.Fault]
@@ -84,7 +84,7 @@ class Run:
 
     @property
     def prepared(self) -> int:
-        """How many claims were seen prepared."""
+        """Return how many claims were seen prepared."""
         return len(self._watch.prepared)
 
     def go(self) -> None:
@@ -138,7 +138,7 @@ class Run:
         )
 
     def _rest(self, seconds: float) -> None:
-        """Of calm; what is wrong meanwhile is seen."""
+        """Pause between faults while problems are still observed."""
         until = self._time.monotonic() + seconds
         while (left := until - self._time.monotonic()) > 0:
             self._time.wait(self._stop, min(left, REST_S))
@@ -172,7 +172,7 @@ class Run:
         return found
 
     def _revive(self) -> None:
-        """As the kubelet would: what ended by itself is started again."""
+        """Restart processes that ended by themselves, as the kubelet would."""
         for name, state in self._gather.conditions().items():
             component, _, node = name.partition(".")
             if state not in {"dead", "stopped"}:

@@ -1,4 +1,4 @@
-"""What a look at the world saw: the API, the nodes' files, their hardware. Pure values."""
+"""Observations: the API, the nodes' files, their hardware. Pure values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _INTERVALS = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What of one GPU a claim has: all of it, memory slices of it, or a share of it.
+    """Part of a GPU that a claim has: all of it, memory slices of it, or a share of it.
 
     `memory` is in bytes, `compute` in percent; both are of a share.
     """
@@ -27,7 +27,7 @@ class Unit:
 
     @property
     def whole(self) -> bool:
-        """Whether nobody else may have any of the GPU."""
+        """Return whether nobody else may have any of the GPU."""
         return not self.slices and not self.sharing
 
 
@@ -51,7 +51,7 @@ class Held:
 
 
 def held(record: Raw) -> Held:
-    """What a record says."""
+    """Return what a record says."""
     devices, steps = record["devices"], record["steps"]
     units = tuple(_unit(one) for one in devices if not one["admin_access"])
     return Held(
@@ -133,7 +133,7 @@ class Pod:
 
 
 def given_up(pod: Raw) -> bool:
-    """Whether the kubelet never starts the container that it has made (kubernetes#118321).
+    """Return whether the kubelet never starts the container that it has made (kubernetes#118321).
 
     The sandbox is gone, and that of a pod that is never restarted is not made again. A person, or
     a Job's deadline, has to delete the pod.

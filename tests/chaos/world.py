@@ -66,7 +66,7 @@ class World:
         self.kube.patch(gvr.NODES, name, body)
 
     def published(self) -> invariants.Baseline:
-        """What all nodes publish now."""
+        """Return what all nodes publish now."""
         found = [slices.parse(one) for one in self.kube.list(gvr.RESOURCE_SLICES).items]
         return invariants.Baseline(
             {
@@ -78,7 +78,7 @@ class World:
         )
 
     def is_ready(self, component: str, node: str) -> bool:
-        """Whether a component of a node says that it can work."""
+        """Return whether a component of a node says that it can work."""
         port = store.running(layout.Layout(ROOT)).ports[f"{component}.{node}"]
         try:
             answer = urllib3.request(

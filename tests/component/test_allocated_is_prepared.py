@@ -1,4 +1,6 @@
-"""What the controller allocates, Prepare does not refuse (invariant 5): both, over one machine.
+"""Tests of what the controller allocates, Prepare does not refuse (invariant 5): both.
+
+Over one machine.
 
 The real allocator decides on what the node publishes, the real Prepare makes it so on a simulated
 machine; claims come and go.

@@ -1,4 +1,4 @@
-"""Who is at work on a GPU: by the real adapter on a simulated machine, and by the fake."""
+"""Tests of who is at work on a GPU: by the real adapter on a simulated machine, and by the fake."""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ WHOLE = str(codes.WHOLE_GPU)
 
 @dataclass
 class World:
-    """Who works on two GPUs, and the machine's faults."""
+    """Workers on two GPUs, and the machine's faults."""
 
     workers: ports.UtilizationSampler
     gpus: tuple[ids.GpuUuid, ids.GpuUuid]
@@ -72,7 +72,7 @@ def simulated(base: Path) -> Iterator[World]:
 
 @pytest.fixture(params=["fake", "simulated"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """Where paths are as short as sockets want."""
+    """Yield a world below a short path, as sockets need."""
     if request.param == "fake":
         yield fake()
         return

@@ -1,4 +1,7 @@
-"""What `hack.kind` gives the chart holds: node parts on workers alone, the image by its digest."""
+"""Tests of the values that `hack.kind` gives the chart: node parts on workers alone.
+
+The image by its digest.
+"""
 
 import os
 import shutil

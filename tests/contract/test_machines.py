@@ -39,7 +39,7 @@ def handles() -> list[object]:
 
 
 def answer(call: Callable[..., object], *arguments: object) -> Any:
-    """What it says, or None where the machine does not have it."""
+    """Return what it says, or None where the machine does not have it."""
     try:
         return call(*arguments)
     except pynvml.NVMLError as e:

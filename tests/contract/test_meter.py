@@ -1,4 +1,7 @@
-"""What GPUs draw and MIG devices use: by the real adapter on a simulated machine, and the fake."""
+"""Tests of what GPUs draw and MIG devices use: by the real adapter on a simulated machine.
+
+And the fake.
+"""
 
 import tempfile
 from collections.abc import Iterator
@@ -22,7 +25,7 @@ GIB = 1 << 30
 
 @pytest.fixture(scope="module")
 def node() -> Iterator[simulated_node.SimulatedNode]:
-    """Where paths are as short as sockets want."""
+    """Yield a node below a short path, as sockets need."""
     with (
         tempfile.TemporaryDirectory(prefix="meter-") as made,
         simulated_node.running(Path(made) / "m", "hgx-h100") as running,

@@ -1,4 +1,4 @@
-"""What monitoring programs read first, through the simulated library's C functions."""
+"""Tests of what monitoring programs read first, through the simulated library's C functions."""
 
 import ctypes
 import os

@@ -150,13 +150,13 @@ def test_nvidia_ctk_names_the_capabilities_of_mig_devices(parted: Path) -> None:
 
 
 def spec_of_all(base: Path) -> Any:
-    """What our plugin writes for a claim on every GPU; devices are named by UUID here."""
+    """Return what our plugin writes for a claim on every GPU; devices are named by UUID here."""
     with worlds.loaded(layout.Layout(base).libraries / "libnvidia-ml.so.1"):
         return spec_of(base, lambda gpu: [planned(gpu, gpu.uuid, steps.Edits((gpu.uuid,)))])
 
 
 def spec_of_parts(base: Path, uuid: str) -> Any:
-    """As above, for a claim on every MIG device of a GPU, that somebody else has made."""
+    """Return the same for a claim on every MIG device of a GPU that somebody else has made."""
 
     def devices(gpu: model.Gpu) -> list[steps.PlannedDevice]:
         if gpu.uuid != uuid or gpu.mig is None:
@@ -198,7 +198,7 @@ def planned(gpu: model.Gpu, name: str, edits: steps.Edits) -> steps.PlannedDevic
 
 
 def nodes(edits: Any) -> set[tuple[Path, int, int]]:
-    """Where on the host, major, minor; theirs leave a minor out that is 0."""
+    """Return where on the host, major, minor; theirs leave a minor out that is 0."""
     return {
         (Path(node["hostPath"]), node["major"], node.get("minor", 0))
         for node in edits["deviceNodes"]

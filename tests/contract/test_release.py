@@ -1,4 +1,4 @@
-"""What `make release` makes fits together: checksums, versions, names."""
+"""Tests that the files of `make release` fit together: checksums, versions, names."""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""What the toolkit's own reader says of our CDI specs: one of each kind that a claim may have."""
+"""Tests of what the toolkit's own reader says of our CDI specs.
+
+One of each kind that a claim may have.
+"""
 
 from pathlib import Path
 

@@ -1,4 +1,7 @@
-"""Who uses how much of a GPU: by the real adapter on a simulated machine, and by the fake."""
+"""Tests of who uses how much of a GPU: by the real adapter on a simulated machine.
+
+And by the fake.
+"""
 
 import tempfile
 from collections.abc import Callable, Iterator
@@ -71,7 +74,7 @@ def simulated(base: Path) -> Iterator[World]:
 
 @pytest.fixture(params=["fake", "simulated"])
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    """Where paths are as short as sockets want."""
+    """Yield a world below a short path, as sockets need."""
     if request.param == "fake":
         yield fake()
         return

@@ -45,7 +45,7 @@ def _build(folder: Path) -> None:
 
 
 def environment(folder: Path) -> dict[str, str]:
-    """What Go builds a program with C in it with; `folder` has what is temporary.
+    """Return what Go builds a program with C in it with; `folder` has what is temporary.
 
     cgo compiles a file that lies there, which takes a header beside it, be it some other program's
     nvml.h, before the module's own.

@@ -30,7 +30,7 @@ class Scenario:
 
 
 def scenarios() -> Iterator[Scenario]:
-    """Those of every file, in order."""
+    """Yield the scenarios of every file, in order."""
     for path in sorted(FILES.glob("*.yaml")):
         for one in yaml.safe_load(path.read_text()):
             yield Scenario(
@@ -112,7 +112,7 @@ class Side:
             self.ground.told(name, "NoFit", 40)
 
     def outcome(self) -> Raw:
-        """What there is now, told alike for both nodes."""
+        """Return what there is now, told alike for both nodes."""
         return {
             "pods": {
                 self._told(one["metadata"]["name"]): one["status"].get("phase")

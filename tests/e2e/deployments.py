@@ -28,7 +28,10 @@ def without(library: str, root: Path) -> Iterator[None]:
 
 
 def apply(field: playground.Playground, *objects: Raw) -> None:
-    """As users do it: what is written with other spaces, the server cannot patch the status of."""
+    """Apply as users do.
+
+    The server cannot patch the status of objects written with other spaces.
+    """
     documents = yaml.safe_dump_all(objects)
     field.cluster.kubectl("apply", "-n", field.namespace, "-f", "-", input=documents)
 
@@ -50,7 +53,7 @@ def a_deployment(template: str, node: str) -> Raw:
 
 
 def evictions(field: playground.Playground) -> list[str]:
-    """What was told on pods that were evicted, one a pod."""
+    """Return what was told on pods that were evicted, one a pod."""
     found = field.kube.list(gvr.EVENTS, namespace=field.namespace).items
     told = {
         one["regarding"]["uid"]: str(one["note"])

@@ -1,4 +1,4 @@
-"""How calls of DRA drivers went, as the kubelets count them themselves.
+"""Calls of DRA drivers, as the kubelets count them themselves.
 
 `dra_operations_duration_seconds` counts what was to be done for a pod: it is an error when no
 plugin is registered, when the call fails, when the answer refuses one claim.
@@ -29,7 +29,7 @@ class Calls:
 
 
 def count(cluster: api.Cluster) -> Calls:
-    """Of all nodes together."""
+    """Return the count of all nodes together."""
     done: collections.Counter[str] = collections.Counter()
     failed: collections.Counter[str] = collections.Counter()
     for node in cluster.nodes():
@@ -46,7 +46,7 @@ def count(cluster: api.Cluster) -> Calls:
 
 
 def metrics(cluster: api.Cluster, where: str) -> Iterator[samples.Sample]:
-    """What a node or a pod tells, through the API server."""
+    """Yield the metrics of a node or a pod, through the API server."""
     text = cluster.kubectl("get", "--raw", f"/api/v1/{where}/proxy/metrics")
     for family in parser.text_string_to_metric_families(text):
         yield from family.samples

@@ -24,7 +24,10 @@ _PATIENCE_S = 5.0
 
 
 class Kubelets:
-    """Of every pod in the namespace that is on a node. `seen` are pods by how they ended."""
+    """Kubelets of every pod in the namespace that is on a node.
+
+    `seen` are pods by how they ended.
+    """
 
     def __init__(self, kube: client.KubeClient, namespace: str, seed: int) -> None:
         self._kube = kube
@@ -88,7 +91,10 @@ class Kubelets:
         self._after(self._between(0.3, 3.0), lambda: self._end(pod))
 
     def _is_prepared(self, pod: Raw) -> bool:
-        """Whether every claim is allocated and reserved for the pod: the kubelet's own check."""
+        """Return whether every claim is allocated and reserved for the pod.
+
+        The kubelet's own check.
+        """
         uid = pod["metadata"]["uid"]
         named = {one["name"]: one for one in pod["spec"].get("resourceClaims", ())}
         made = pod.get("status", {}).get("resourceClaimStatuses", ())

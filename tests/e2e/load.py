@@ -54,7 +54,7 @@ WHOLE_GPUS = (Ask(12, WHOLE), Ask(4, WHOLE, 2), Ask(2, WHOLE, 4), Ask(1, WHOLE, 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """How many claims in all, for how many seconds at least, how many pods at once, and of what."""
+    """Claims in all, least seconds, pods at once, and the kind of claim."""
 
     claims: int
     at_once: int

@@ -93,18 +93,21 @@ class Manifest:
         return self._items("resourceclaims")
 
     def told(self, pod: str) -> Told:
-        """What the event about a pod says."""
+        """Return what the event about a pod says."""
         field = f"--field-selector=reason=Allocated,regarding.kind=Pod,regarding.name={pod}"
         query = ("events.events.k8s.io", field)
         found = playground.until(lambda: self._items(*query), 10, f"an event about {pod}")
         return read(found[-1]["note"])
 
     def said(self, pod: str, container: str) -> str:
-        """What a container printed."""
+        """Return what a container printed."""
         return self.cluster.kubectl("logs", "-n", self.namespace, pod, "-c", container)
 
     def sees(self, pod: str, container: str) -> Any:
-        """What a CUDA program finds in a container that runs, once it took all that it gets."""
+        """Return what a CUDA program finds in a container that runs.
+
+        Once it took all that it gets.
+        """
         where = ("-n", self.namespace, pod, "-c", container)
         program = ("simclient", "--allocate", "max")
         return json.loads(self.cluster.kubectl("exec", *where, "--", *program).splitlines()[0])

@@ -103,7 +103,7 @@ def _document(made: list[Any]) -> str:
 
 
 class Supply:
-    """What Karpenter was asked for and has brought."""
+    """Nodes that Karpenter was asked for and has brought."""
 
     def __init__(self, cluster: api.Cluster, kube: client.KubeClient) -> None:
         self.cluster = cluster
@@ -115,7 +115,7 @@ class Supply:
         return self.kube.list(gvr.NODES, label_selector=NODE_POOL).items
 
     def launched(self) -> int:
-        """How many nodes it began to bring since this was made, by its own log."""
+        """Return how many nodes it began to bring since this was made, by its own log."""
         return self._all_launched() - self._before
 
     def _all_launched(self) -> int:

@@ -72,7 +72,7 @@ class OneGpu:
         self.pods.append(name)
 
     def sees(self, name: str) -> Any:
-        """What the CUDA client in the container says that it has."""
+        """Return what the CUDA client in the container says that it has."""
         self.field.running(name)
         lines = playground.until(
             lambda: self.field.cluster.kubectl(

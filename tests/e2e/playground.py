@@ -1,4 +1,4 @@
-"""What end-to-end tests do with a cluster: a namespace, pods and claims in it, and waiting."""
+"""Actions of end-to-end tests on a cluster: a namespace, pods and claims in it, and waiting."""
 
 import contextlib
 import itertools
@@ -200,7 +200,7 @@ class Playground:
         ]
 
     def reasons(self) -> set[str]:
-        """Of all events of the namespace."""
+        """Return the reasons of all events of the namespace."""
         found = self.kube.list(gvr.EVENTS, namespace=self.namespace).items
         return {one["reason"] for one in found}
 
@@ -209,7 +209,7 @@ class Playground:
         return until(lambda: self.events(name, reason), within_s, f"{reason} about {name}")
 
     def conditions(self, claim: str) -> dict[str, tuple[str, str, str]]:
-        """What is said of a claim's first device, by type: status, reason, message."""
+        """Return what is said of a claim's first device, by type: status, reason, message."""
         devices = self.claim(claim).get("status", {}).get("devices") or [{}]
         return {
             one["type"]: (one["status"], one["reason"], one["message"])

@@ -1,4 +1,4 @@
-"""What the heads of the files in examples/shapes promise, one function a file."""
+"""Promises of the heads of the files in examples/shapes, one function a file."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -23,7 +23,7 @@ def gpus(of: manifest.Manifest, pod: str, container: str) -> list[str]:
 
 
 def the_only(values: Iterable[T]) -> T:
-    """What several are, all of them alike."""
+    """Return what several are, all of them alike."""
     found = set(values)
     assert len(found) == 1, found
     return found.pop()

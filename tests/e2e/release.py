@@ -52,7 +52,7 @@ def a_cluster() -> Iterator[api.Cluster]:
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[api.Cluster]:
-    """Of a module of tests; each names it as its own."""
+    """Yield the cluster of a module of tests; each names it as its own."""
     with a_cluster() as found:
         yield found
 
@@ -74,7 +74,7 @@ def install(*flags: str, of: Path = helm.CHART) -> None:
 
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:
-    """What the release's pods run, by component."""
+    """Return what the release's pods run, by component."""
     text = cluster.kubectl("get", "pods", "-n", helm.NAMESPACE, "--output=json")
     found: dict[str, set[str]] = {}
     for one in json.loads(text)["items"]:
@@ -85,7 +85,7 @@ def images(cluster: api.Cluster) -> dict[str, set[str]]:
 
 
 def helm_says(*words: str) -> str:
-    """What helm printed of the cluster that is up."""
+    """Return what helm printed of the cluster that is up."""
     return grounds.load().helm(*words)
 
 

@@ -115,7 +115,7 @@ class Replicas:
                 between.refuse(before)
 
     def transitions(self) -> int:
-        """How often the Lease has changed hands since it was made."""
+        """Return how often the Lease has changed hands since it was made."""
         return int(self._lease().get("leaseTransitions") or 0)
 
     def holder(self) -> str:
@@ -123,15 +123,15 @@ class Replicas:
         return str(self._lease().get("holderIdentity") or "")
 
     def faults(self) -> dict[str, int]:
-        """How many were met, by name, in all proxies."""
+        """Return how many were met, by name, in all proxies."""
         return _summed(one.faults for one in self.proxies)
 
     def requests(self) -> dict[str, int]:
-        """How many were made, by kind, through all proxies."""
+        """Return how many were made, by kind, through all proxies."""
         return _summed(one.requests for one in self.proxies)
 
     def logs(self, only: str = "*") -> str:
-        """What all replicas wrote, or one of them by its number."""
+        """Return what all replicas wrote, or one of them by its number."""
         found = sorted(self._folder.glob(f"replica-{only}/log"))
         return "".join(path.read_text() for path in found)
 

@@ -48,7 +48,7 @@ def targets(cluster: api.Cluster) -> list[dict[str, Any]]:
 
 
 def configuration(rules: Path, told: Path) -> dict[str, Any]:
-    """What is read, with bounds on what one process may say."""
+    """Return what is read, with bounds on what one process may say."""
     job = {
         "job_name": "ration",
         "sample_limit": 5000,

@@ -1,4 +1,4 @@
-"""What nodes on demand do of all that they may, where no autoscaler is."""
+"""Use of nodes on demand where no autoscaler is."""
 
 from driver import errors, names
 from driver.kube import gvr
@@ -24,7 +24,7 @@ def what_was_learned_is_spoilt(field: playground.Playground) -> None:
 
 
 def learned(field: playground.Playground) -> dict[str, str]:
-    """What is kept of shapes."""
+    """Return what is kept of shapes."""
     try:
         found = field.kube.get(gvr.CONFIG_MAPS, SEEN, helm.NAMESPACE)
     except errors.NotFound:

@@ -1,4 +1,4 @@
-"""What has to stay as it is under a pod while the driver around it is replaced."""
+"""State of a pod that must not change while the driver around it is replaced."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ def slices(field: playground.Playground) -> dict[str, tuple[str, str]]:
 
 
 def of(field: playground.Playground, name: str) -> dict[str, Any]:
-    """Of a pod that runs WORK with one claim of a template."""
+    """Return the state of a pod that runs WORK with one claim of a template."""
     pod = field.running(name)
     (made,) = pod["status"]["resourceClaimStatuses"]
     ready = field.says(made["resourceClaimName"], "Ready", "True")
@@ -53,14 +53,14 @@ def told(field: playground.Playground, name: str) -> list[Any]:
 
 
 def process(proc: Path, pid: int) -> tuple[str, int, str]:
-    """What tells a process from a later one with its pid: name, pid, when it was started."""
+    """Return what tells a process from a later one with its pid: name, pid, when it was started."""
     text = (proc / str(pid) / "stat").read_text()
     head, _, tail = text.rpartition(")")
     return head.partition("(")[2], pid, tail.split()[19]
 
 
 def files(folder: Path, uid: str) -> dict[str, bytes]:
-    """Of a claim, by their names."""
+    """Return the files of a claim, by their names."""
     return {path.name: path.read_bytes() for path in sorted(folder.glob(f"*{uid}*"))}
 
 

@@ -1,4 +1,4 @@
-"""What a claim's devices do is told on the claim, beside what else is said there."""
+"""Tests of the activity that a claim's status reports, beside its other conditions."""
 
 import json
 

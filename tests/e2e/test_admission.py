@@ -1,4 +1,4 @@
-"""What the API server refuses for us."""
+"""Tests of what the API server refuses for us."""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""What a user meets once the chart is installed, on either ground: the local cluster, or kind's.
+"""Tests of what a user meets once the chart is installed, on either ground.
+
+The local cluster, or kind's.
 
 Every way to share a GPU, a node that goes down and comes back, a GPU that fails, `helm test`, a pod
 written for a device plugin. Where kind is the ground, an image that changed under its tag too.
@@ -42,7 +44,7 @@ def at_work(field: playground.Playground, mode: str, node: str, name: str = "") 
 
 
 def sees(field: playground.Playground, name: str) -> Any:
-    """What the CUDA client in a running pod says that it has."""
+    """Return what the CUDA client in a running pod says that it has."""
     field.running(name, BACK_S)
     return standing.told(field, name)[-1]
 
@@ -146,7 +148,10 @@ def taints(field: playground.Playground, node: str) -> dict[str, set[str]]:
 
 
 def helm_test(cluster: api.Cluster, patience: str) -> str:
-    """What `helm test` printed; a CommandFailedError if it does not pass within that time."""
+    """Return what `helm test` printed.
+
+    A CommandFailedError if it does not pass within that time.
+    """
     words = ("test", helm.RELEASE, f"--namespace={helm.NAMESPACE}", f"--timeout={patience}")
     return cluster.helm(*words)
 

@@ -1,4 +1,7 @@
-"""What stops a node, or a part of it, and how its containers come through, each mode at once."""
+"""Tests of what stops a node, or a part of it, and how its containers come through.
+
+Each mode at once.
+"""
 
 import functools
 import os
@@ -106,6 +109,6 @@ def ready(field: playground.Playground) -> bool:
 
 
 def again(field: playground.Playground, mode: str) -> bool:
-    """Whether the container was started anew, and runs."""
+    """Return whether the container was started anew, and runs."""
     status = field.pod(mode)["status"]["containerStatuses"][0]
     return status["restartCount"] > 0 and "running" in status["state"]

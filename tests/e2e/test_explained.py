@@ -72,7 +72,7 @@ KINDS: dict[str, tuple[list[Raw], Reason, str]] = {
 
 @pytest.fixture
 def explain(field: playground.Playground) -> Callable[[str], Raw]:
-    """What `ration explain pod` says, as JSON; it ends with 1 for what waits."""
+    """Return what `ration explain pod` says, as JSON; it ends with 1 for what waits."""
 
     def ask(name: str) -> Raw:
         command = [str(Path(sys.executable).with_name("ration")), "explain", "pod", name]

@@ -39,7 +39,7 @@ class Observer:
         return {one["name"]: one for each in found for one in each["spec"].get("devices") or ()}
 
     def givers(self) -> set[str | None]:
-        """Who gives the devices out; None: nobody does."""
+        """Return who gives the devices out; None: nobody does."""
         return {handing.giver(one) for one in self.devices().values()}
 
     def until_given_by(self, whom: str | None) -> None:
@@ -104,7 +104,7 @@ def a_pod_comes(field: playground.Playground, name: str) -> None:
 
 
 def ours(field: playground.Playground, claim: str) -> bool:
-    """Whether our controller allocated it."""
+    """Return whether our controller allocated it."""
     managers = {one["manager"] for one in field.claim(claim)["metadata"]["managedFields"]}
     return any(manager.startswith("ration-controller") for manager in managers)
 

@@ -73,7 +73,7 @@ def host(tmp_path: Path) -> Path:
 
 
 def do(cluster: api.Cluster, line: str, *more: str) -> str:
-    """What a line of the docs printed, done by a shell in the release's folder."""
+    """Return what a line of the docs printed, done by a shell in the release's folder."""
     tools = {
         helm.program().parent,
         toolchain.programs(cluster.kubernetes)["kubectl"].parent,

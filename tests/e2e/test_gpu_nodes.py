@@ -45,7 +45,7 @@ def hosts(kube: client.KubeClient, component: str) -> set[str]:
 
 
 def published(kube: client.KubeClient, node: str) -> list[Raw]:
-    """What is published for a node."""
+    """Return what is published for a node."""
     mine = f"spec.nodeName={node}"
     found = kube.list(gvr.RESOURCE_SLICES, field_selector=mine).items
     return [device for one in found for device in one["spec"].get("devices") or ()]

@@ -1,4 +1,7 @@
-"""What changes under a running plugin: GPUs that go and come, MIG made by hand, no driver."""
+"""Tests of what changes under a running plugin: GPUs that go and come, MIG made by hand.
+
+No driver.
+"""
 
 import os
 import subprocess

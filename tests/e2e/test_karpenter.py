@@ -196,7 +196,7 @@ def test_a_gang_of_sixteen_gpus_brings_two_nodes_of_eight_and_starts_whole(
 
 
 def slices(supply: on_demand.Supply) -> list[Raw]:
-    """What the nodes of Karpenter's publish."""
+    """Return what the nodes of Karpenter's publish."""
     there = {one["metadata"]["name"] for one in supply.nodes()}
     found = supply.kube.list(gvr.RESOURCE_SLICES).items
     return [one for one in found if one["spec"].get("nodeName") in there]

@@ -73,7 +73,7 @@ class Kinds:
         return found
 
     def refusal(self, kind: kinds.Kind, spec: Spec) -> str:
-        """Why it is not made."""
+        """Return why it is not made."""
         with pytest.raises(CommandFailedError) as refused:
             self.make(kind, "e2e-refused", spec)
         return str(refused.value.output)

@@ -164,7 +164,7 @@ def suspended(field: playground.Playground, job: str) -> bool:
 
 
 def workload(field: playground.Playground, owner: str) -> Raw:
-    """What Kueue keeps of a Job or a pod."""
+    """Return what Kueue keeps of a Job or a pod."""
 
     def found() -> Raw | None:
         every = field.kube.list(WORKLOADS, namespace=field.namespace).items
@@ -196,7 +196,7 @@ def given(field: playground.Playground) -> dict[str, list[tuple[str, str]]]:
 
 
 def held(field: playground.Playground) -> int:
-    """How many GPUs the namespace has; none of them twice."""
+    """Return how many GPUs the namespace has; none of them twice."""
     every = [device for devices in given(field).values() for device in devices]
     assert len(every) == len(set(every))
     return len(every)
@@ -389,7 +389,7 @@ def test_parts_are_charged_by_a_counter_that_the_driver_publishes(
 
 
 def charge(field: playground.Playground, profile: str) -> int:
-    """What the driver publishes that a part of a profile takes of the counter."""
+    """Return what the driver publishes that a part of a profile takes of the counter."""
     devices = [
         device
         for one in field.kube.list(gvr.RESOURCE_SLICES).items

@@ -179,7 +179,7 @@ def test_pods_for_the_device_plugin_are_its_own_where_their_namespace_says_so(
 
 
 def stays(field: playground.Playground) -> bool:
-    """Whether a pod that is made now stays as it is; one that does not is deleted again."""
+    """Return whether a pod that is made now stays as it is; one that does not is deleted again."""
     field.create(asking("served"))
     limits = field.pod("served")["spec"]["containers"][0]["resources"].get("limits", {})
     if "nvidia.com/gpu" in limits:
@@ -192,7 +192,7 @@ def stays(field: playground.Playground) -> bool:
 
 
 def reads(beside: Beside, namespace: str, pod: str) -> int:
-    """How many rounds of reading a stand-in of dcgm-exporter has done."""
+    """Return how many rounds of reading a stand-in of dcgm-exporter has done."""
     text = beside.cluster.kubectl("logs", pod, "-n", namespace, "--tail=1")
     return int(text.split()[1])
 

@@ -108,14 +108,14 @@ class Example:
         return [one["metadata"]["name"] for one in pods if one["status"].get("phase") == "Running"]
 
     def said(self, pod: str, container: str = "main") -> str:
-        """What a container printed."""
+        """Return what a container printed."""
         query = ("logs", "-n", self._namespace, pod, "-c", container)
         return playground.until(
             lambda: self._cluster.kubectl(*query), 20, f"{pod} {container} says what it sees"
         )
 
     def sees(self, pod: str, container: str = "main") -> Any:
-        """What the stand-in for a CUDA program found in a container."""
+        """Return what the stand-in for a CUDA program found in a container."""
         return json.loads(self.said(pod, container).splitlines()[0])
 
     def listed(self, pod: str, container: str = "main") -> list[str]:

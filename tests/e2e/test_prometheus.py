@@ -162,7 +162,7 @@ def test_under_churn_nothing_is_missing_no_alert_fires_and_no_series_is_left(
 
 
 def missing(watch: scraping.Prometheus, since: float) -> list[str]:
-    """What is asked for and was not there once, and what cannot be evaluated."""
+    """Return what is asked for and was not there once, and what cannot be evaluated."""
     found: set[str] = set()
     for asked in expressions.all_asked():
         watch.over(asked.text, since)
@@ -172,13 +172,13 @@ def missing(watch: scraping.Prometheus, since: float) -> list[str]:
 
 
 def alerts(watch: scraping.Prometheus, since: float) -> list[str]:
-    """Those that fired."""
+    """Return those that fired."""
     found = watch.over('ALERTS{alertstate="firing"}', since)
     return sorted({str(one["metric"]) for one in found})
 
 
 def report(watch: scraping.Prometheus, made: int, counts: tuple[float, float, float]) -> None:
-    """What was seen, as a table."""
+    """Print the observations as a table."""
     shown = table.Table(title=f"{made} pods in {CHURN_S:.0f} s")
     for name in ("component", "targets", "series", "scrape s, 99 %"):
         shown.add_column(name)

@@ -1,4 +1,6 @@
-"""What a node holds for claims goes with them: while the API server is away, and without a kubelet.
+"""Tests of what a node holds for claims goes with them: while the API server is away.
+
+And without a kubelet.
 
 The API server is ended and started again, so nothing else may use the cluster meanwhile.
 """
@@ -108,7 +110,7 @@ def test_a_deleted_claim_is_reclaimed_without_a_kubelet_unless_the_api_fails(
 
 
 def end_processes(machine: Path, gpu: str) -> None:
-    """Those that hold memory of a GPU."""
+    """End the processes that hold memory of a GPU."""
     of = machines.load(machine)
     for one in of.board(of.find(gpu)).processes:
         with contextlib.suppress(ProcessLookupError):

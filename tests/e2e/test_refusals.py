@@ -1,4 +1,4 @@
-"""What the plugin says of claims, and what follows: a nudge, an eviction, or nothing."""
+"""Tests of what the plugin says of claims, and what follows: a nudge, an eviction, or nothing."""
 
 import time
 from collections.abc import Iterator

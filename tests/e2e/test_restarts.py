@@ -1,4 +1,7 @@
-"""What must survive: a killed plugin, a restarted kubelet, a controller killed between writes."""
+"""Tests of what must survive: a killed plugin, a restarted kubelet.
+
+A controller killed between writes.
+"""
 
 import pytest
 
@@ -69,7 +72,7 @@ def test_slices_are_back_soon_after_the_kubelet_restarted(field: playground.Play
 def test_a_claim_left_with_only_the_finalizer_is_allocated_by_the_next_leader(
     field: playground.Playground,
 ) -> None:
-    """What a controller killed between its two writes leaves behind."""
+    """Continue after a controller was killed between its two writes."""
     field.cluster.stop("controller-0")
     field.cluster.stop("controller-1")
     field.create(playground.a_claim("half"))

@@ -1,4 +1,4 @@
-"""What the token of one node's plugin may write, and that it is nothing of another node's.
+"""Tests of what the token of one node's plugin may write, and that it is nothing of another node's.
 
 The tokens are of the pods of two nodes, as the kubelet gets them. What a policy refuses is 403;
 what the API server finds out while it validates is 422.
@@ -93,7 +93,7 @@ def allocation(driver: str, node: str) -> Raw:
 
 
 def write(field: playground.Playground, name: str, status: Raw) -> None:
-    """As the administrator."""
+    """Write as the administrator."""
     kind, body = gvr.RESOURCE_CLAIMS, {"status": status}
     field.kube.patch(kind, name, body, namespace=field.namespace, subresource="status")
 
@@ -234,7 +234,7 @@ def test_a_token_without_a_node_writes_no_slice(world: World) -> None:
 
 
 def devices(world: World, name: str, message: str = "forged") -> list[Raw]:
-    """What is said of a claim's devices, with other words."""
+    """Return what is said of a claim's devices, with other words."""
     (entry,) = copy.deepcopy(world.field.claim(name)["status"]["devices"])
     entry["conditions"][0]["message"] = message
     return [entry]

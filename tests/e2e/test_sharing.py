@@ -24,7 +24,10 @@ def node(cluster: api.Cluster, kube: client.KubeClient) -> Iterator[str]:
 
 
 def configuration(field: playground.Playground, others: Iterable[str]) -> Any:
-    """What nobody touched meanwhile: the node, the plugin's process, and the other GPUs' pods."""
+    """Return what nobody touched meanwhile: the node, the plugin's process.
+
+    And the other GPUs' pods.
+    """
     found = field.kube.get(gvr.NODES, NODE)
     spec = (found["metadata"]["labels"], found["spec"])
     containers = {

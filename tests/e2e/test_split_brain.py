@@ -49,7 +49,7 @@ def two(ground: playground.Playground, folder: Path, *choosers: plan.Chooser) ->
 
 
 def refusals(ours: replicas.Replicas, index: int) -> int:
-    """How often the API server told a replica that it does not hold the Lease."""
+    """Return how often the API server told a replica that it does not hold the Lease."""
     return ours.logs(str(index)).count("does not hold the Lease")
 
 

@@ -85,7 +85,7 @@ def at_work(
 
 
 def images(cluster: api.Cluster) -> dict[str, set[str]]:
-    """What the release's pods run, by component, once a rollout is over."""
+    """Return what the release's pods run, by component, once a rollout is over."""
     for one in ROLLED:
         cluster.kubectl("rollout", "status", one, "-n", helm.NAMESPACE, "--timeout=120s")
     query = ("get", "pods", "-n", helm.NAMESPACE, "--output=json")
@@ -99,7 +99,7 @@ def images(cluster: api.Cluster) -> dict[str, set[str]]:
 
 
 class Watch:
-    """What has to be true at every moment between two versions."""
+    """Watch of what has to hold at every moment between two versions."""
 
     def __init__(
         self, field: playground.Playground, passing: passersby.Passersby, pods: list[str]
@@ -111,7 +111,7 @@ class Watch:
         self._pods = {pod: standing.of(field, pod) for pod in pods}
 
     def schemas(self, pods: list[str]) -> set[int]:
-        """Of their records."""
+        """Return the schemas of their records."""
         texts = (text for pod in pods for text in self._pods[pod]["record"].values())
         return {json.loads(text)["record"]["version"] for text in texts}
 

@@ -150,7 +150,7 @@ def next_authority(before: ca.Bundle) -> ca.Bundle:
 
 
 def refused(field: playground.Playground, number: int) -> bool:
-    """Whether the webhook refuses what it must; it is asked on behalf of a dry run."""
+    """Return whether the webhook refuses what it must; it is asked on behalf of a dry run."""
     odd = configured(f"odd-{number}", {"kind": "GpuConfig", "shape": "round"})
     try:
         field.kube.create(gvr.RESOURCE_CLAIMS, odd, field.namespace)

@@ -135,7 +135,7 @@ class Battered:
 
     @property
     def log(self) -> Path:
-        """Of all processes."""
+        """Return the log of all processes."""
         return self._node.own / "plugin.log"
 
     def offered(self) -> list[Path]:
@@ -187,7 +187,7 @@ class Battered:
             assert bool(left) == (call == "prepare"), left
 
     def endure(self, rounds: int, longest_s: float) -> None:
-        """So many rounds of four claims, with kills at moments that nobody chose."""
+        """Run several rounds of four claims, with kills at random moments."""
         for when in moments(rounds, longest_s):
             refs = self.claims()
             self.survive(refs, when)
@@ -225,7 +225,7 @@ class Battered:
         return self._bomb.with_name("bomb.at").read_text()
 
     def again(self, call: str, refs: tuple[ports.ClaimRef, ...]) -> None:
-        """What the kubelet does until every claim is answered without an error."""
+        """Repeat a call as the kubelet does until every claim is answered without an error."""
 
         def errors() -> list[str]:
             entries = self.start_call(call, refs).result().claims

@@ -54,7 +54,7 @@ class ClaimStatus:
             raise _ERRORS[e.code](e.code, e.reason, e.message) from e
 
     def conditions(self, name: str, device: str = "gpu-0") -> dict[str, tuple[str, str, str]]:
-        """Of one device, by type: status, reason, time."""
+        """Return the conditions of one device, by type: status, reason, time."""
         found = claims.parse(self.raw(name)).device_statuses
         return {
             one.type: (one.status, one.reason, one.since)

@@ -47,7 +47,10 @@ def node(base: Path) -> gpunode.GpuNode:
 
 
 def claim(devices: list[str]) -> dict[str, Any]:
-    """As the API server has it: every document is for all requests, and suits whole GPUs only."""
+    """Return a claim as the API server has it: every document is for all requests.
+
+    And suits whole GPUs only.
+    """
     results = [
         {
             "request": f"r{at}",

@@ -209,13 +209,13 @@ class World:
         self.add(patches.strategic(self.pods[name], body))
 
     def waiting_for(self, name: str = "pod") -> pods.PendingCondition | None:
-        """What a pod's condition says, once all that is due is written."""
+        """Return what a pod's condition says, once all that is due is written."""
         while self.saying.write_next():
             continue
         return pods.parse(self.pods[name]).pending
 
     def change_pod(self, name: str, **status: Any) -> None:
-        """What others write of a pod: `node` is its spec.nodeName, the rest its status."""
+        """Change a pod as others do: `node` is its spec.nodeName, the rest its status."""
         pod = self.pods[name]
         node = status.pop("node", None)
         spec = {**pod["spec"], **({"nodeName": node} if node else {})}

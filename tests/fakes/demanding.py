@@ -58,7 +58,7 @@ class Cluster(deciding.World):
         return self.device(f"{name}-gpu") is not None
 
     def settle(self, seconds: float = 1.0) -> None:
-        """As long as it takes to be looked at for nodes, too."""
+        """Settle for as long as the provisioner takes, too."""
         super().settle(seconds)
         super().settle(0.3)
         super().settle(1.2)

@@ -109,5 +109,5 @@ def found(check: str, **other: Any) -> findings.Finding:
 
 
 def states(**other: Any) -> dict[str, str]:
-    """How each check ends."""
+    """Return how each check ends."""
     return {one.check: one.state.value for one in checks.run(healthy(**other))}

@@ -143,7 +143,7 @@ class GpuNode:
 
     @property
     def told(self) -> Path:
-        """What containers are told of their devices."""
+        """Return what containers are told of their devices."""
         return self.base / "told"
 
     @property

@@ -35,7 +35,7 @@ class Unanswered(Exception):
 
 
 def giver(device: Raw) -> str | None:
-    """Who gives this device out to claims, as any reader of its slice would say."""
+    """Return who gives this device out to claims, as any reader of its slice would say."""
     taints: dict[str, str] = {
         taint["key"]: taint.get("value", "") for taint in device.get("taints") or ()
     }
@@ -45,7 +45,7 @@ def giver(device: Raw) -> str | None:
 
 
 class Judge:
-    """What went wrong is in `breaches`: words, or none."""
+    """Judge whose `breaches` hold messages, or none."""
 
     def __init__(self, apart_s: float = APART_S) -> None:
         self._apart_s = apart_s
@@ -112,7 +112,7 @@ class Node:
         return nodes.Node(NODE, "node-uid", labels)
 
     def fail_after(self, writes: int | None) -> None:
-        """From now on so many writes are taken; None: all."""
+        """Accept that many more writes and refuse the rest; None: accept all."""
         self._left = writes
 
     def apply(self, writes: slice_plan.Writes) -> None:
@@ -123,12 +123,12 @@ class Node:
             self._take(one["metadata"]["name"], one)
 
     def wipe(self) -> None:
-        """As a kubelet does when it starts."""
+        """Wipe the slices as a kubelet does when it starts."""
         for name in list(self.objects):
             self._store(name, None)
 
     def allocators(self) -> set[str | None]:
-        """Who gives out devices; None: nobody does, of some."""
+        """Return who gives out devices; None: nobody does, of some."""
         return {
             giver(device)
             for one in self.objects.values()
@@ -156,7 +156,7 @@ class Node:
 
 
 class Plugin:
-    """What a process of the plugin makes of its slices, turn by turn; a new one is a restart."""
+    """Slices of one process of the plugin, step by step; a new one is a restart."""
 
     def __init__(self, on: Node, flag: str = "controller") -> None:
         self._on = on

@@ -1,4 +1,4 @@
-"""What claims held, version by version, and where devices were given out beyond what they have.
+"""Allocations of claims by version, and devices allocated beyond their capacity.
 
 The judge of churn: told of every version of every claim in the server's own order, it keeps who
 holds what and says at which version a device, a capacity or a counter was over-committed.
@@ -71,7 +71,7 @@ class History:
             self._check(version, pool)
 
     def holders(self) -> tuple[str, ...]:
-        """Who holds anything now."""
+        """Return who holds anything now."""
         return tuple(sorted(self._names[uid] for uid in self._held))
 
     def _count(
@@ -100,7 +100,7 @@ class History:
         self._check_counters(version, pool, used)
 
     def _used(self, pool: Pool) -> dict[str, list[tuple[str, claims.Result]]]:
-        """By device of a pool: who has it, one entry a result."""
+        """Return the results by device of a pool, one entry a claim."""
         used: dict[str, list[tuple[str, claims.Result]]] = {}
         for uid, results in self._held.items():
             for one in results:

@@ -55,11 +55,11 @@ class Plugin:
         return stub.NodePrepareResources.future(request, timeout=CALL_S)
 
     def unprepare(self, *claims: ports.ClaimRef) -> dict[str, Any]:
-        """As `prepare`."""
+        """Same as `prepare`."""
         return dict(self.start_unprepare(*claims).result().claims)
 
     def start_unprepare(self, *claims: ports.ClaimRef) -> Any:
-        """As `start_prepare`."""
+        """Same as `start_prepare`."""
         messages, stub = self._dra()
         request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
         return stub.NodeUnprepareResources.future(request, timeout=CALL_S)

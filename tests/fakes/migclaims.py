@@ -47,7 +47,7 @@ def mig_of(node: gpunode.GpuNode, name: str = WHOLE) -> mig.Mig:
 
 
 def by_hand(node: gpunode.GpuNode, profile: str, start: int) -> mig.Instance:
-    """What an administrator does."""
+    """Return what an administrator does."""
     gpu = gpu_of(node)
     assert gpu.mig is not None
     chosen = next(one for one in gpu.mig.profiles if one.name == profile)

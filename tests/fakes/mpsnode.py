@@ -137,7 +137,7 @@ class Node:
         return {processes.PIPE: str(pipe)}
 
     def ask(self, minor: int, command: str) -> str:
-        """What the daemon answers, with nobody in between."""
+        """Return what the daemon answers, with nobody in between."""
         done = subprocess.run(
             [str(self.driver_root / "usr/bin" / daemon_process.CONTROL)],
             env=self.environment(minor),

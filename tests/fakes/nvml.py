@@ -61,7 +61,7 @@ class FakeNvml:
 
     @property
     def library(self) -> library.Library:
-        """What it asks."""
+        """Return what it asks."""
         return self._library
 
     def refresh_gpu(self, gpu: model.Gpu) -> model.Gpu:
@@ -125,7 +125,7 @@ class FakeNvml:
             return None
 
     def _end(self, gpu: model.Gpu) -> str:
-        """Where its NVLinks end: "" without any, a GPU's address, or `_SWITCHES`."""
+        """Return where its NVLinks end: "" without any, a GPU's address, or `_SWITCHES`."""
         ask = self._library
         handle = ask.device_get_handle_by_uuid(gpu.uuid)
         try:

@@ -19,5 +19,5 @@ class Peer:
         self.closed = True
 
     def heard(self, what: str) -> list[tuple[str, ...]]:
-        """What it was told of one kind, without the word for it."""
+        """Return what it was told of one kind, without the word for it."""
         return [words[1:] for words in self.told if words[0] == what]

@@ -101,7 +101,7 @@ def inventory(count: int, brand: str = "NVIDIA") -> model.Inventory:
 
 
 class Gpus:
-    """What a look at the node's GPUs finds, or raises."""
+    """Inventory of the node's GPUs, or the error of reading it."""
 
     def __init__(self, found: model.Inventory) -> None:
         self.found: model.Inventory | errors.DeviceFault = found

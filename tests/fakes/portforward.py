@@ -89,7 +89,7 @@ def _frame(channel: int, payload: bytes) -> bytes:
 
 
 def _payload(connection: socket.socket) -> bytes:
-    """Of the next frame of a client: they are masked."""
+    """Return the payload of a client's next frame: frames are masked."""
     size = _exactly(connection, 2)[1] & 0x7F
     if size == _SHORT:
         (size,) = struct.unpack(">H", _exactly(connection, 2))

@@ -70,7 +70,7 @@ def devices(api: api_server.ApiServer) -> list[dict[str, Any]]:
 
 
 def brand_of(api: api_server.ApiServer) -> str | None:
-    """Of the GPUs as they are published; None between two writes."""
+    """Return the brand of the published GPUs; None between two writes."""
     found = {device["attributes"]["brand"]["string"] for device in devices(api)}
     return str(found.pop()) if len(found) == 1 else None
 
@@ -81,7 +81,7 @@ def until_given_by(api: api_server.ApiServer, whom: str | None) -> None:
 
 
 def breaches(api: api_server.ApiServer) -> list[str]:
-    """What the judge says of all slices ever written, by publishers with a swift clock."""
+    """Return what the judge says of all slices ever written, by publishers with a swift clock."""
     judge = handing.Judge(handing.APART_S / fake_clock.SWIFT)
     for one in api.requests:
         if faults.writes(one) and "resourceslices" in one.path and one.body:

@@ -12,14 +12,14 @@ from tests.support.builders import objects
 
 
 def a_reservation_of(body: dict[str, Any], namespace: str | None, stamp: str) -> dict[str, Any]:
-    """What was sent, as a server keeps it."""
+    """Return what was sent, as a server keeps it."""
     name = body["metadata"]["name"]
     meta = {**objects.meta(name, namespace, creationTimestamp=stamp), **body["metadata"]}
     return {**body, "metadata": meta}
 
 
 def a_pod_of(body: dict[str, Any], stamp: str) -> dict[str, Any]:
-    """What was sent, as a server with the chart's PriorityClasses keeps it."""
+    """Return what was sent, as a server with the chart's PriorityClasses keeps it."""
     made = {
         "uid": objects.uid_of(f"{body['metadata']['name']} {stamp}"),
         "creationTimestamp": stamp,
@@ -118,7 +118,7 @@ class Server:
         return json.loads(json.dumps(self.pods[key]))  # type: ignore[no-any-return]
 
     def change_pod(self, key: str, node: str = "", **status: Any) -> None:
-        """What others write of a pod that was created here: where it is bound, its status."""
+        """Change a created pod as others do: where it is bound, its status."""
         pod = self.pods[key]
         spec = {**pod["spec"], **({"nodeName": node} if node else {})}
         self._keep_pod(key, {**pod, "spec": spec, "status": {**pod["status"], **status}})

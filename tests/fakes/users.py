@@ -1,4 +1,4 @@
-"""Who uses how much of a GPU, over the simulator's machine model and without its C library."""
+"""Users of a GPU's memory, over the simulator's machine model and without its C library."""
 
 from driver import errors, ids
 from driver.kubeletplugin import ports

@@ -30,7 +30,7 @@ class Drawn:
 
 
 def device_classes() -> list[dra_device_classes.DeviceClass]:
-    """Those that are installed, and one that lets namespaces meet."""
+    """Return those that are installed, and one that lets namespaces meet."""
     found = [dra_device_classes.parse(one) for one in helm.usual("DeviceClass")]
     mps = next(one for one in found if one.name == MPS)
     opened = {"apiVersion": names.CONFIG_VERSION, "kind": "GpuConfig", "crossNamespace": True}

@@ -1,4 +1,4 @@
-"""How large caches are, and how long what is in them took."""
+"""Sizes of caches, and the seconds that filling them took."""
 
 import contextlib
 import json
@@ -15,7 +15,7 @@ def sizes(folders: Mapping[str, Path]) -> dict[str, int]:
 
 
 def grown(before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-    """How much each grew, in MiB."""
+    """Return how much each grew, in MiB."""
     return {name: round((size - before.get(name, 0)) / _MIB) for name, size in after.items()}
 
 

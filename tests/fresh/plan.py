@@ -1,4 +1,4 @@
-"""What is run from nothing, and in which environment. Pure."""
+"""Commands run from nothing, with their environment. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Place:
 
     @property
     def toolchain(self) -> Path:
-        """Where a Go that is not the machine's own lies."""
+        """Return where a Go that is not the machine's own lies."""
         return self.root / "toolchain"
 
     def checkout(self, number: int) -> Path:
@@ -61,7 +61,7 @@ class Place:
         return self.root / f"checkout-{number}"
 
     def log(self, number: int, step: str) -> Path:
-        """What a step of a round printed."""
+        """Return what a step of a round printed."""
         return self.root / "logs" / f"{number}-{step}.log"
 
     def caches(self) -> Mapping[str, Path]:

@@ -1,4 +1,4 @@
-"""What the lane ended with when it was last run, in gates/fresh.json."""
+"""Results of the lane's last run, in gates/fresh.json."""
 
 import dataclasses
 import json
@@ -32,7 +32,7 @@ class Round:
 
     @property
     def is_green(self) -> bool:
-        """Whether every step ended well."""
+        """Return whether every step ended well."""
         return all(step.code == 0 for step in self.steps)
 
 
@@ -52,7 +52,7 @@ def keep(result: Result, path: Path = PATH) -> None:
 
 
 def lines(found: Round) -> tuple[str, ...]:
-    """What a round ended with, for people."""
+    """Return what a round ended with, for people."""
     steps = [
         f"  {'ok' if step.code == 0 else f'exit code {step.code}'}  {step.seconds:5d} s  "
         f"{step.command}: {step.last}"

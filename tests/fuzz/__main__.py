@@ -45,7 +45,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _played(name: str, seconds: int, cache: Path) -> bool:
-    """Whether nothing broke one target."""
+    """Return whether nothing broke one target."""
     target = targets.TARGETS[name]
     corpus, seeds, found = cache / "corpus" / name, cache / "seeds" / name, cache / "found" / name
     for folder in (corpus, seeds, found):
@@ -77,7 +77,7 @@ def _played(name: str, seconds: int, cache: Path) -> bool:
 
 
 def _told(name: str, ran: "subprocess.CompletedProcess[str]", inputs: Sequence[Path]) -> None:
-    """What broke, how to see it again, and the line for the regressions."""
+    """Print the failure, how to see it again, and the line for the regressions."""
     words = (ran.stdout + ran.stderr).splitlines()
     why = [line for line in words if re.match(r"\w*(Error|Exception|ERROR)\b|==\d+== ERROR", line)]
     print(f"{name}: BROKEN ({ran.returncode}): {why[0] if why else ' / '.join(words[-5:])}")

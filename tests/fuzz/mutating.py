@@ -77,7 +77,7 @@ def _bent(value: Any, others: Sequence[bytes], chance: random.Random) -> Any:
 
 
 def _like(value: Any, chance: random.Random) -> Any:
-    """What is nearly the same: the type that a lax reader would take for it."""
+    """Return what is nearly the same: the type that a lax reader would take for it."""
     match value:
         case bool():
             return chance.choice((int(value), str(value).lower(), not value))

@@ -1,4 +1,4 @@
-"""Where fuzzing begins: what the decoders take, and what once broke one of them."""
+"""Seeds of fuzzing: accepted inputs of the decoders, and past failures."""
 
 import functools
 import gzip

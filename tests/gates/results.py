@@ -1,4 +1,4 @@
-"""What each command of a gate ended with when it was last run, in results.json beside this file."""
+"""Results of the last run of each command of a gate, in results.json beside this file."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ class Result:
 
 
 def stored(path: Path = PATH) -> dict[str, Result]:
-    """By command; empty where nothing was ever run."""
+    """Return the stored results by command; empty where nothing was ever run."""
     if not path.exists():
         return {}
     found = [Result(**one) for one in json.loads(path.read_text())]

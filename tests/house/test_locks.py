@@ -1,4 +1,7 @@
-"""What is installed is what was locked, byte for byte, and what was locked is what is declared."""
+"""Tests of the locks: the installed is the locked, byte for byte.
+
+And the locked is the declared.
+"""
 
 import re
 import tomllib

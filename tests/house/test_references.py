@@ -63,7 +63,10 @@ def unknown_codes(text: str) -> list[str]:
 
 
 def absent_documents(text: str, there: set[str]) -> list[str]:
-    """What a text cites of documents and pages that are not there, and records by another form."""
+    """Return what a text cites of documents and pages that are not there.
+
+    And records by another form.
+    """
     cited = (page for page in PAGE.findall(text) if page.rpartition("/")[2] not in there)
     return [*MISSPELT.findall(text), *ABSENT.findall(text), *cited]
 
@@ -81,7 +84,7 @@ def remarks(source: str) -> str:
 
 
 def problems(path: Path, text: str, there: set[str]) -> list[str]:
-    """What a file cites that is not there, in the words that stand in it."""
+    """Return what a file cites that is not there, in the words that stand in it."""
     absent = absent_documents(text, there)
     if absent and path.suffix == ".py":
         absent = absent_documents(remarks(text), there)

@@ -15,7 +15,7 @@ _SOME, _ALTERNATIVES, _TOLERATIONS, _SETS, _CONDITIONS = 32, 8, 16, 8, 4
 
 
 def problems(world: scenarios.World) -> list[str]:
-    """What the API server would refuse, and claims in use of what is not there."""
+    """Return what the API server would refuse, and claims in use of what is not there."""
     cluster = world.cluster
     classes = {one["metadata"]["name"] for one in cluster.classes}
     found = [wrong for one in cluster.slices for wrong in _slice(one)]

@@ -17,7 +17,7 @@ _DECIMAL = {
 
 
 def number(text: str) -> Fraction:
-    """What a quantity says: "1500m" is 3/2."""
+    """Return what a quantity says: "1500m" is 3/2."""
     found = _TEXT.fullmatch(text)
     if found is None:
         raise ValueError(text)
@@ -30,7 +30,10 @@ def number(text: str) -> Fraction:
 
 
 def rounded(asked: str | None, capacity: dict[str, object]) -> Fraction | None:
-    """What a request takes of a capacity (KEP-5075); None where its policy does not allow it."""
+    """Return what a request takes of a capacity (KEP-5075).
+
+    None where its policy does not allow it.
+    """
     policy = capacity.get("requestPolicy")
     value = number(str(capacity["value"]))
     if not isinstance(policy, dict):

@@ -1,4 +1,4 @@
-"""Which alternative of each request an allocation answers, read from the names of its results."""
+"""Alternatives that an allocation chose for its requests, read from the names of its results."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,16 +19,16 @@ class Chosen:
 
     @property
     def admin(self) -> bool:
-        """Whether it may use what others use (KEP-5018)."""
+        """Return whether it may use what others use (KEP-5018)."""
         return bool(self.body.get("adminAccess"))
 
     @property
     def everything(self) -> bool:
-        """Whether all matching devices are wanted."""
+        """Return whether all matching devices are wanted."""
         return self.body.get("allocationMode") == "All"
 
     def named(self, names: Sequence[str]) -> bool:
-        """Whether a constraint or a configuration with these names is about it."""
+        """Return whether a constraint or a configuration with these names is about it."""
         return not names or self.request["name"] in names or self.name in names
 
 
@@ -40,7 +40,10 @@ def alternatives(request: Raw) -> list[tuple[str, Raw]]:
 
 
 def read(claim: Raw, allocation: Raw) -> tuple[list[Chosen], list[str]]:
-    """What was chosen for each request that is answered by one alternative, and what is wrong."""
+    """Return what was chosen for each request that is answered by one alternative.
+
+    And what is wrong.
+    """
     results: Sequence[Raw] = allocation["devices"].get("results", ())
     left: dict[str, list[Raw]] = {}
     for result in results:

@@ -48,7 +48,7 @@ def expected(of: layouts.Process, then: layouts.Choice, slices: int) -> float:
 
 
 class Packing:
-    """What GPUs of a kind can hold."""
+    """Capacity of GPUs of a kind."""
 
     def __init__(self, model: base.GpuModel) -> None:
         self._sizes = {part.profile: part.mask.bit_count() for part in model.placements}
@@ -76,7 +76,7 @@ class Packing:
     def _next(
         self, here: Mapping[Counts, float], mix: layouts.Mix
     ) -> Iterator[tuple[Counts, Counts, int, float]]:
-        """Who comes next: what there was, what there is then, the slices asked, the chance."""
+        """Yield the next arrivals: the state before and after, the slices asked, the chance."""
         for counts, chance in here.items():
             asked = sum(n * size for n, size in zip(counts, self._sizes.values(), strict=True))
             for at, (profile, size) in enumerate(self._sizes.items()):
@@ -96,7 +96,7 @@ class Packing:
 
 
 def _full(model: base.GpuModel, profiles: tuple[str, ...]) -> list[Counts]:
-    """What a GPU can hold to which nothing can be added."""
+    """Return what a GPU can hold to which nothing can be added."""
     found = {frozenset[tuple[str, int]]()}
     queue = [*found]
     for held in queue:

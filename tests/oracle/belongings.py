@@ -1,4 +1,4 @@
-"""What an allocation carries beside its devices: flags, copies, configuration, where it is usable.
+"""Attachments of an allocation: flags, copies, configuration, node selection.
 
 K-2 lists what an allocator copies into `status.allocation`.
 """
@@ -26,7 +26,7 @@ def problems(
     picked: list[asked.Chosen],
     allocation: Raw,
 ) -> Iterator[str]:
-    """What is wrong with it."""
+    """Yield what is wrong with it."""
     used = []
     for one in picked:
         for result in one.results:

@@ -1,4 +1,4 @@
-"""Where the reference is known to answer otherwise than the rules say, each by its name.
+"""Deviations of the reference from the rules, each by its name.
 
 One is a bug of 1.37.1 (K-4); the rest are consequences of how it searches: it gives up a node at
 the first error.
@@ -33,7 +33,9 @@ def of_refusal(
     allocations: Sequence[Raw],
     error: oracle.OracleError | None,
 ) -> str:
-    """Why the reference does not allocate on a node what is valid there; empty: nothing known.
+    """Return why the reference does not allocate on a node what is valid there; empty.
+
+    Nothing known.
 
     - cel, timeout: it stopped at an error.
     - all-constraint: a device of an `All` request breaks a constraint: an error, though another
@@ -67,7 +69,7 @@ def _of_admin(world: scenarios.World, picked: Sequence[asked.Chosen]) -> str:
 
 
 def contested(world: scenarios.World, node: str, believed: truth.Truth) -> bool:
-    """Whether a selector of some request fails on a device that is usable on the node."""
+    """Return whether a selector of some request fails on a device that is usable on the node."""
     cluster = world.cluster
     classes = {one["metadata"]["name"]: one for one in cluster.classes}
     devices = list(inventory.Inventory(cluster).on(node, cluster.nodes[node]))

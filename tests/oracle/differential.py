@@ -37,7 +37,7 @@ Ours = Callable[[scenarios.Cluster, Sequence[Raw]], Answer]
 
 
 class Kind(StrEnum):
-    """How two answers stand to each other."""
+    """Relation of two answers."""
 
     AGREE_YES = "agree_yes"
     AGREE_NO = "agree_no"
@@ -61,13 +61,13 @@ class Verdict:
 
     @property
     def bad(self) -> bool:
-        """Whether it is a disagreement."""
+        """Return whether it is a disagreement."""
         return self.kind in BAD
 
 
 @dataclass(frozen=True, slots=True)
 class Judges:
-    """Who is asked: the reference, and Kubernetes' CEL."""
+    """References: kube-scheduler's allocator, and Kubernetes' CEL."""
 
     reference: reference.Reference
     believed: truth.Truth
@@ -131,7 +131,7 @@ def _of_no(
 
 @dataclass(slots=True)
 class Tally:
-    """What a run saw."""
+    """Counts of a run."""
 
     kinds: Counter[str]
     bad: dict[int, Verdict]
@@ -140,7 +140,7 @@ class Tally:
     fits: int = 0
 
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         mean = sum(self.micros) / max(len(self.micros), 1)
         lines = [f"{kind}: {count}" for kind, count in self.kinds.most_common()]
         lines.append(f"fits: {self.fits} of {self.kinds.total()}")

@@ -21,7 +21,7 @@ TOLERATIONS: tuple[Raw, ...] = (
 
 
 class Asking:
-    """What one scenario's users know: the drivers, the classes."""
+    """Drivers and classes that one scenario's users know."""
 
     def __init__(
         self, chance: random.Random, drivers: Sequence[str], *, lists: bool, crowd: bool

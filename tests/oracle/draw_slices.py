@@ -32,7 +32,7 @@ class Fleet:
 
 @dataclass(slots=True)
 class _Pool:
-    """What one pool is made of, before it is cut into slices."""
+    """Pool before it is cut into slices."""
 
     driver: str
     name: str

@@ -125,7 +125,7 @@ def seated(forest: Forest) -> tuple[scheduler.SimulatedScheduler, engine.QueueEn
 
 
 def course(forest: Forest, seed: int, since: float, until: float) -> dict[str, float]:
-    """How far each leaf's average use is from its exact share, in GPUs.
+    """Return how far each leaf's average use is from its exact share, in GPUs.
 
     At first one leaf has every GPU; all that others want waits since then.
     """

@@ -1,4 +1,4 @@
-"""What one simulated GPU would take beside what is on it: the judge of the faces.
+"""Model of one simulated GPU's remaining capacity: the judge of the faces.
 
 Instances are made and destroyed on the simulated machine itself, by its own rules; the other modes
 are what D1 says of them: a GPU is whole for one, or shared in one way, or cut.
@@ -15,7 +15,7 @@ _FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a claim takes of a shared GPU: bytes, percent, and one of its shares."""
+    """Share of a GPU that a claim takes: bytes, percent, and one of its shares."""
 
     memory: int
     compute: int
@@ -40,7 +40,7 @@ class Gpu:
         return self._idle and not self._stuck_in_mig()
 
     def fits_share(self, sharing: faces.Sharing, asked: Share, offered: int) -> bool:
-        """Whether the GPU has that much left in that mode."""
+        """Return whether the GPU has that much left in that mode."""
         if self.whole is not None or self.instances or self._stuck_in_mig():
             return False
         if self.shares and self.sharing is not sharing:
@@ -51,7 +51,7 @@ class Gpu:
         return memory <= total and compute <= _FULL and len(self.shares) < offered
 
     def fits_profile(self, profile_id: int) -> bool:
-        """Whether the machine would make one more instance of it, anywhere."""
+        """Return whether the machine would make one more instance of it, anywhere."""
         if self.gpu.product.mig is None or self.whole is not None or self.shares:
             return False
         if not self.of.board(self.gpu).mig and not self.gpu.resetless:

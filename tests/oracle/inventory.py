@@ -1,4 +1,4 @@
-"""What a cluster offers on a node, read from its raw slices (KEP-4381, 4815, 5055)."""
+"""Devices of a node, read from raw slices (KEP-4381, 4815, 5055)."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,12 +22,12 @@ class Placed:
 
     @property
     def shared(self) -> bool:
-        """Whether several may use it at once."""
+        """Return whether several may use it at once."""
         return bool(self.raw.get("allowMultipleAllocations"))
 
     @property
     def near(self) -> Raw:
-        """What says from which nodes it can be used: the device or its slice."""
+        """Return what says from which nodes it can be used: the device or its slice."""
         spec = self.slice["spec"]
         return self.raw if spec.get("perDeviceNodeSelection") else spec
 
@@ -51,7 +51,7 @@ class Pool:
         }
 
     def reaches(self, node: str, labels: scenarios.Labels) -> bool:
-        """Whether any slice of it is for the node."""
+        """Return whether any slice of it is for the node."""
         return any(
             any(near_enough(one, node, labels) for one in part["spec"].get("devices", ()))
             if part["spec"].get("perDeviceNodeSelection")
@@ -128,7 +128,7 @@ def _twice(names: Iterable[str]) -> bool:
 
 
 def near_enough(near: Raw, node: str, labels: scenarios.Labels) -> bool:
-    """Whether nodeName, allNodes or nodeSelector admit the node."""
+    """Return whether nodeName, allNodes or nodeSelector admit the node."""
     if "nodeName" in near:
         return bool(near["nodeName"] == node)
     if near.get("allNodes"):

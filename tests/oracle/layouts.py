@@ -102,7 +102,7 @@ def ours(model: base.GpuModel, score: streams.Score, layout: Layout, profile: st
 
 
 def alike(model: base.GpuModel, score: streams.Score | None = None) -> dict[Layout, int]:
-    """By state a number, the same for those that are one.
+    """Return a number by state, the same for equivalent states.
 
     The same may come of both, at the same rates; with a score, the same is chosen in both and
     stands alike. Parts are split until that is so.
@@ -166,7 +166,7 @@ def _rows(found: Sequence[set[int]]) -> Ints:
 
 @dataclass(frozen=True)
 class Process:
-    """So many GPUs, each by itself on its node, and what comes; `load` 1 asks all memory."""
+    """Arrivals on that many GPUs, each alone on its node; `load` 1 asks all memory."""
 
     of: Gpu
     sizes: Mapping[str, int]
@@ -181,7 +181,7 @@ class Process:
 
     @property
     def rate(self) -> float:
-        """How many come in the time that one stays."""
+        """Return how many come in the time that one stays."""
         return self.load * self.gpus * max(self.sizes.values()) / self.mean
 
     def solve(self, then: Choice) -> Bounds:
@@ -206,7 +206,9 @@ class Process:
                 return Bounds(least * scale, most * scale)
 
     def _accepted(self, profile: str, values: Floats) -> Floats:
-        """What the best way to take one in leads to, with its slices; less than all for none.
+        """Return what the best way to take one in leads to, with its slices.
+
+        Less than all for none.
 
         Of equal GPUs: what holds for the first holds for each.
         """

@@ -9,7 +9,7 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def problems(allocation: dict[str, Any]) -> Iterator[str]:
-    """What is too long or written in a way the server refuses."""
+    """Yield what is too long or written in a way the server refuses."""
     devices = allocation["devices"]
     results = devices.get("results", ())
     if len(results) > RESULTS:

@@ -54,7 +54,7 @@ def draw(seed: int) -> Case:
 
 
 def cost(entered: Sequence[tuple[int, int, int]]) -> int:
-    """Of the nodes that are entered."""
+    """Return the cost of the nodes that are entered."""
     return (
         BLOCK * len({b for b, _, _ in entered})
         + RACK * len({(b, r) for b, r, _ in entered})

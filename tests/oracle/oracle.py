@@ -113,7 +113,7 @@ class Oracle(conversation.Conversation):
     """
 
     def allocate(self, scenario: Scenario) -> Answer:
-        """What the scheduler's allocator answers; OracleError if it cannot."""
+        """Return what the scheduler's allocator answers; OracleError if it cannot."""
         try:
             return parse_answer(json.loads(self.ask(scenario.line())))
         except conversation.Ended as e:

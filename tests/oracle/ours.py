@@ -24,12 +24,12 @@ BOUNDED = settings.Settings(ranking.parse_policies("pack"))
 
 
 def decide(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
-    """Where ours puts the claims and what it would write; or why it does not."""
+    """Return where ours puts the claims and what it would write; or why it does not."""
     return _decide(cluster, asked, BARE)
 
 
 def within_budget(cluster: scenarios.Cluster, asked: Sequence[Raw]) -> differential.Answer:
-    """As it decides in a cluster, where a search may end without an answer."""
+    """Return the answer as in a cluster, where a search may end without one."""
     return _decide(cluster, asked, BOUNDED)
 
 

@@ -16,7 +16,7 @@ Told = oracle.Allocated | oracle.Unallocated | oracle.OracleError
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What each node answers, and the microseconds that each took."""
+    """Answers of each node, and the microseconds that each took."""
 
     nodes: Mapping[str, Told]
     micros: tuple[int, ...]
@@ -56,7 +56,7 @@ class Reference(conversation.Conversation):
         return scenarios.World(cluster, draft.claims), _answers(cluster, told)
 
     def answers(self, world: scenarios.World) -> Answers:
-        """What every node answers about a world as it is."""
+        """Return what every node answers about a world as it is."""
         return _answers(world.cluster, self._told(world.cluster, world.claims, ()))
 
     def _told(
@@ -85,7 +85,7 @@ class Reference(conversation.Conversation):
 
 @dataclass(frozen=True, slots=True)
 class Remains:
-    """What is left, as the reference counts it. Names are driver/pool and driver/pool/device.
+    """Remaining counters by the reference. Names are driver/pool and driver/pool/device.
 
     `consumed` maps a shared device in use to its capacities' consumption, `counters` a pool to
     what its counter sets have available: quantities as Kubernetes writes them.
@@ -103,7 +103,10 @@ class Ledger(conversation.Conversation):
         super().__init__(path, "remains")
 
     def remains(self, cluster: scenarios.Cluster) -> Remains:
-        """What the allocated claims leave. Raises OracleError where the allocator disagrees."""
+        """Return what the allocated claims leave.
+
+        Raises OracleError where the allocator disagrees.
+        """
         document = {
             "slices": cluster.slices,
             "allocated": cluster.allocated,

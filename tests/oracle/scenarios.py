@@ -18,7 +18,7 @@ Labels = Mapping[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """What is there: raw objects of resource.k8s.io/v1; `nodes` maps a name to its labels.
+    """Cluster as raw objects of resource.k8s.io/v1; `nodes` maps a name to its labels.
 
     `allocated` are claims with their `status.allocation`.
     """

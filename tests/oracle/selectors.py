@@ -27,13 +27,13 @@ Verdict = bool | Refused | Failed
 
 
 class Selectors(conversation.Conversation):
-    """As kube-scheduler of the pinned version evaluates selectors, all gates of it on."""
+    """Evaluator of selectors by kube-scheduler of the pinned version, with all gates on."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(path, "selectors")
 
     def matches(self, expression: str, device: Mapping[str, Any], driver: str) -> Verdict:
-        """Of a `Device` of resource.k8s.io/v1, as its slice has it."""
+        """Return the verdict on a `Device` of resource.k8s.io/v1, as its slice has it."""
         told = self._told(expression, device, driver)
         match told:
             case {"refused": str(why)}:

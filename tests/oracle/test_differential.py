@@ -170,7 +170,7 @@ def a_claim(name: str, **body: Any) -> Raw:
 
 
 def given(device: str, **more: Any) -> Raw:
-    """What would be written for one device of the node."""
+    """Return what would be written for one device of the node."""
     one = {"request": "r0", "driver": GPU, "pool": "node-a", "device": device, **more}
     term = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["node-a"]}]}
     return {"devices": {"results": [one]}, "nodeSelector": {"nodeSelectorTerms": [term]}}

@@ -1,4 +1,4 @@
-"""What the reference refuses nobody could allocate, but for its known deviations; and back."""
+"""Tests that nobody could allocate what the reference refuses, but for its deviations; and back."""
 
 from collections import Counter
 

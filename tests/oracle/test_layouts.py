@@ -85,7 +85,9 @@ def test_of_a_batch_as_much_memory_has_room_as_at_all_could(mix: str, gpus: int)
 def test_seeing_a_batch_beforehand_places_more_of_it_never_more_than_the_best(
     mix: str, load: float
 ) -> None:
-    """Of two GPUs, in the mean of all batches; the best knows the mix, and when the batch ends.
+    """Compare on two GPUs, in the mean of all batches; the best knows the mix.
+
+    And when the batch ends.
 
     At load 1 not even it gets 98 % of what could have room with the batch seen beforehand.
     """
@@ -98,7 +100,7 @@ def test_seeing_a_batch_beforehand_places_more_of_it_never_more_than_the_best(
 
 
 def share_of_batches(mix: str, load: float, gpus: int) -> float:
-    """Of what the best that sees the whole batch accepts."""
+    """Return the share of what the best accepts that sees the whole batch."""
     ours = best = 0
     packing = batches.Packing(streams.model())
     for seed in range(BATCHES):

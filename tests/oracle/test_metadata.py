@@ -1,4 +1,4 @@
-"""What containers are told of their devices, read by Kubernetes' own library for that."""
+"""Tests of what containers are told of their devices, read by Kubernetes' own library for that."""
 
 import json
 import subprocess

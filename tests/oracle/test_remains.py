@@ -1,4 +1,4 @@
-"""What the reference says is left is what plain counting says, and its allocator confirms it."""
+"""Tests that the reference's remaining counters equal plain counting and its allocator's answer."""
 
 from collections.abc import Iterator
 from fractions import Fraction

@@ -215,7 +215,7 @@ def reference(built: Path) -> Iterator[selectors.Selectors]:
 
 
 def ours(expression: str) -> selectors.Verdict | selector.UnusableSelector:
-    """What the allocator makes of the device in a slice."""
+    """Return what the allocator makes of the device in a slice."""
     return answered(
         expression, selector_match.cel_device(DRIVER, slices.parse_device(DEVICE, "device"))
     )

@@ -107,7 +107,7 @@ def a_world(devices: list[Raw], *claims: Raw, sets: str = "", **more: Any) -> sc
 
 
 def allocated(world: scenarios.World, judging: differential.Judges) -> list[Raw]:
-    """What the reference gives, found right."""
+    """Return what the reference gives, found right."""
     told = judging.reference.answers(world).fitting
     assert told, "the reference allocates nothing"
     found = copy.deepcopy(list(told["node-a"]))

@@ -1,4 +1,4 @@
-"""Whether selectors match devices, as Kubernetes' own CEL says; what was asked is remembered."""
+"""Matches of selectors by Kubernetes' own CEL, cached."""
 
 import json
 from typing import Any

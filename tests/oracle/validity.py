@@ -22,7 +22,10 @@ def problems(
     allocations: Sequence[Raw],
     believed: truth.Truth,
 ) -> list[str]:
-    """What is wrong with these `status.allocation`, one a claim, for one node; nothing: empty."""
+    """Return what is wrong with these `status.allocation`, one a claim, for one node.
+
+    Nothing: empty.
+    """
     if len(allocations) != len(claims):
         return [f"{len(allocations)} allocations for {len(claims)} claims"]
     found: list[str] = []
@@ -52,7 +55,7 @@ class Judge:
         self.devices = {one.id: one for one in self._known.on(node, self._labels)}
 
     def of_claim(self, claim: Raw, picked: list[asked.Chosen]) -> Iterator[str]:
-        """What is wrong within one claim."""
+        """Yield the problems within one claim."""
         for one in picked:
             yield from self._count(one)
             for result in one.results:
@@ -81,7 +84,7 @@ class Judge:
             yield f"{one.name} gets {len(given)} devices, all are {len(every)}"
 
     def selectable(self, body: Raw, device: inventory.Placed) -> bool:
-        """Whether class, request and capacity asked for admit the device."""
+        """Return whether class, request and capacity asked for admit the device."""
         chosen = [*self._classes[body["deviceClassName"]]["spec"].get("selectors", ())]
         chosen += body.get("selectors", ())
         return self._offers(body, device) and all(
@@ -90,7 +93,7 @@ class Judge:
 
     @staticmethod
     def _offers(body: Raw, device: inventory.Placed) -> bool:
-        """Whether the device, were nobody on it, has the capacity that is asked."""
+        """Return whether the device, were nobody on it, has the capacity that is asked."""
         requested = body.get("capacity", {}).get("requests", {})
         has = device.raw.get("capacity", {})
         if not set(requested) <= set(has):
@@ -137,7 +140,7 @@ class Judge:
             yield f"distinctAttribute {name}: a value is there twice"
 
     def together(self, chosen: list[list[asked.Chosen]]) -> Iterator[str]:
-        """What is wrong between the claims, and with those allocated before."""
+        """Yield the problems between the claims, and with those allocated before."""
         fresh = [
             result for picked in chosen for one in picked for result in one.results if not one.admin
         ]
@@ -182,7 +185,7 @@ class Judge:
 def counters_left(
     known: inventory.Inventory, pool: inventory.Pool, used: set[inventory.Id]
 ) -> Mapping[tuple[str, str], Fraction]:
-    """What devices in use leave, by counter set and counter; each draws once."""
+    """Return what devices in use leave, by counter set and counter; each draws once."""
     left = {
         (name, counter): amounts.number(one["value"])
         for name, counters in pool.sets.items()
@@ -234,7 +237,7 @@ def _consumed(one: asked.Chosen, device: inventory.Placed, result: Raw) -> Itera
 
 
 def tolerated(taint: Raw, tolerations: Sequence[Raw]) -> bool:
-    """Whether a taint keeps nobody with these tolerations away (KEP-5055)."""
+    """Return whether a taint keeps nobody with these tolerations away (KEP-5055)."""
     if taint["effect"] not in {"NoSchedule", "NoExecute"}:
         return True
     return any(

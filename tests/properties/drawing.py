@@ -79,7 +79,7 @@ def cut(draw: st.DrawFn, node: str) -> list[Raw]:
 
 @st.composite
 def slices_of(draw: st.DrawFn, node: str) -> list[Raw]:
-    """What a node publishes."""
+    """Return what a node publishes."""
     return draw(st.one_of(gpus(node), shared(node), cut(node)))
 
 
@@ -94,7 +94,7 @@ def fabrics(draw: st.DrawFn) -> list[Raw]:
 
 @st.composite
 def bodies(draw: st.DrawFn) -> Raw:
-    """What a request, or an alternative, asks."""
+    """Return what a request, or an alternative, asks."""
     body: Raw = {
         "deviceClassName": snapshots.ANY,
         "count": draw(st.sampled_from([1, 1, 1, 1, 2, 3])),
@@ -161,7 +161,7 @@ class Written:
 def written(
     view: snapshot.Snapshot, asked: allocator_types.Workload, placement: allocator_types.Placement
 ) -> Written:
-    """What a decision makes of the claims."""
+    """Return what a decision makes of the claims."""
     made = allocation_result.build_allocations(view, asked, placement, STAMP)
     reserved = {"resource": "pods", "name": asked.pod.name, "uid": asked.pod.uid}
     found = []
@@ -217,7 +217,7 @@ def shown(view: snapshot.Snapshot) -> object:
 
 
 def stored(view: snapshot.Snapshot) -> object:
-    """What is known of volumes."""
+    """Return what is known of volumes."""
     held = view.storage
     return (
         dict(held.claims),

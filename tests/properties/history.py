@@ -41,7 +41,7 @@ Event = Put | Flight
 
 @dataclass(slots=True)
 class World:
-    """What there is, and a picture that was told of every change."""
+    """Objects, and a cluster state that was told of every change."""
 
     view: cluster_state.ClusterState = field(
         default_factory=lambda: cluster_state.ClusterState(names.DRIVER)

@@ -248,7 +248,7 @@ def waiting(dice: random.Random) -> list[allocator_types.Workload]:
 
 
 def together(world: World) -> list[tuple[holders.DeviceHolder, ...]]:
-    """What goes together: by gang, else alone."""
+    """Return what goes together: by gang, else alone."""
     view = world.view
     every = {
         one.key: one for name in view.nodes for one in world.there.people(view).node_holders(name)
@@ -260,7 +260,7 @@ def together(world: World) -> list[tuple[holders.DeviceHolder, ...]]:
 
 
 def is_legal(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
-    """As the law is written, said in another way."""
+    """Return whether the policy allows it, written independently."""
     gone = [one.pod for party in leaving for one in party]
     for party in leaving:
         if not all(_may(world, one.pod, max(each.pod.priority for each in party)) for one in party):
@@ -290,7 +290,7 @@ def _in_surplus(
 
 
 def stays(pod: pods.Pod) -> bool:
-    """Whether its owner has it on its node again."""
+    """Return whether its owner has it on its node again."""
     return pod.owner is not None and pod.owner.kind == "DaemonSet"
 
 
@@ -322,7 +322,7 @@ def cost(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> Cos
 
 
 def least(world: World) -> Cost | None:
-    """What the cheapest set costs that may go and does; None: there is none.
+    """Return what the cheapest set costs that may go and does; None: there is none.
 
     Where a set does not do, no set does that it holds: fewer gone leave no more room.
     """
@@ -350,7 +350,7 @@ def least(world: World) -> Cost | None:
 
 
 def does(world: World, leaving: Sequence[Sequence[holders.DeviceHolder]]) -> bool:
-    """Whether all members fit once these are gone."""
+    """Return whether all members fit once these are gone."""
     view = world.there.without([one for party in leaving for one in party])
     if len(world.members) == 1:
         nodes = view.nodes.values()

@@ -1,4 +1,7 @@
-"""What is told of a device's work is never too idle, whatever it does and whenever we restart."""
+"""Tests of what is told of a device's work is never too idle.
+
+Whatever it does and whenever we restart.
+"""
 
 import datetime as dt
 from typing import TYPE_CHECKING

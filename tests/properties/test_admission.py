@@ -84,7 +84,7 @@ class Drawing:
         self._random = random.Random(seed)  # noqa: S311 - no secret
 
     def classes(self) -> dict[str, device_classes.DeviceClass]:
-        """Those that are installed; some bring a document of their own."""
+        """Return those that are installed; some bring a document of their own."""
         return {
             name: replace(one, configs=(*one.configs, *self._of_class()))
             for name, one in CLASSES.items()
@@ -206,7 +206,7 @@ def _is_of(face: faces.Face, device_class: str) -> bool:
 def of_classes(
     claim: Raw, known: dict[str, device_classes.DeviceClass]
 ) -> list[claims.AllocatedConfig]:
-    """What classes bring into an allocation, each for the request that names it."""
+    """Return what classes bring into an allocation, each for the request that names it."""
     return [
         claims.AllocatedConfig(from_class=True, requests=(one["name"],), opaque=opaque)
         for one in claim["spec"]["devices"]["requests"]
@@ -215,7 +215,10 @@ def of_classes(
 
 
 def refused_by_plugin(claim: Raw, known: dict[str, device_classes.DeviceClass]) -> bool:
-    """What Prepare says of an allocation to such devices that takes the configuration over."""
+    """Return what Prepare says of an allocation to such devices that takes the.
+
+    Configuration over.
+    """
     brought = of_classes(claim, known)
     brought += [
         claims.AllocatedConfig(
@@ -249,7 +252,7 @@ def test_the_webhook_refuses_what_the_plugin_refuses_and_nothing_else() -> None:
 
 
 def test_of_each_document_alone_the_webhook_says_what_the_plugin_says() -> None:
-    """Of claims, templates and classes, whatever else they are: nothing but the reading of it."""
+    """Compare claims, templates and classes by the reading of their documents alone."""
     seen: collections.Counter[bool] = collections.Counter()
     for seed in range(DOCUMENTS):
         (entry, *_) = Drawing(seed).claim()["spec"]["devices"]["config"]

@@ -78,7 +78,7 @@ def test_equal_views_give_equal_answers(
 def scenes(
     draw: st.DrawFn, most: int = 4
 ) -> tuple[list[drawing.Raw], list[allocator_types.Workload]]:
-    """What is published, and pods that ask one after the other."""
+    """Return what is published, and pods that ask one after the other."""
     asking = [draw(drawing.workloads(number)) for number in range(draw(st.integers(1, most)))]
     return draw(drawing.published()), asking
 

@@ -61,7 +61,7 @@ class Days:
         self.world.settle()
 
     def start(self, tick: int) -> None:
-        """What has got devices runs from now on."""
+        """Start the workload that has got devices."""
         self.world.settle()
         moment = self.world.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")
         for name, lasts in [*self.lasts.items()]:

@@ -74,7 +74,7 @@ def places(value: Any) -> Iterator[tuple[Raw, str]]:
 
 
 def lax(value: Any) -> list[Any]:
-    """What a lax reader would take for the value."""
+    """Return what a lax reader would take for the value."""
     match value:
         case bool():
             return [int(value), str(value).lower(), float(value), None if value else "no"]

@@ -30,7 +30,7 @@ def moved(world: populated.World) -> defrag.DefragInput:
 def settled(
     world: populated.World, node: nodes.Node, leaving: Sequence[holders.DeviceHolder]
 ) -> list[ids.NodeName | None]:
-    """Where those who leave go in a picture made anew, by key; None: nowhere."""
+    """Return where those who leave go in a picture made anew, by key; None: nowhere."""
     view = world.without(leaving)
     asked = step_budget.workload_query(view, world.asked, snapshots.DECIDING)
     assert asked is not None

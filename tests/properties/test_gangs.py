@@ -109,7 +109,7 @@ def renamed(asked: allocator_types.Workload, name: str) -> allocator_types.Workl
 
 
 def free_of_others(view: cluster_state.ClusterState, seat: gang_types.MemberPlacement) -> None:
-    """What a seat takes for itself nobody else has."""
+    """Assert that nobody else has the devices of a placement."""
     for pick in seat.placement.assignments:
         if not pick.result.admin_access and not pick.shared:
             assert not view.holders(pick.device)

@@ -1,4 +1,4 @@
-"""What the health of GPUs never does, whatever is reported and in whatever order."""
+"""Tests of what the health of GPUs never does, whatever is reported and in whatever order."""
 
 import functools
 
@@ -46,7 +46,7 @@ def after(
 
 
 def recovery(gpu: ids.GpuUuid, way: str) -> list[health.Observation]:
-    """How a GPU shows that it was made anew."""
+    """Return how a GPU shows that it was made anew."""
     before = PollResult("lost") if way == "away" else PollResult(recovery=1)
     return [health.Polled(gpu, before), health.Polled(gpu, WELL), health.Watched(gpu)]
 

@@ -100,7 +100,7 @@ def picture_of(state: State, node: nodes.Node) -> cluster_state.ClusterState:
 
 
 def of_state(state: State, *, was_complete: bool) -> dict[str, str]:
-    """What is to be there, said once more in other words."""
+    """Return what is to be there, said once more in other words."""
     found = dict(state.said)
     if state.pool == "whole" or (state.pool == "partial" and was_complete):
         found[names.POOL_COMPLETE] = "true"

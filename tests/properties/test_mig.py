@@ -1,4 +1,4 @@
-"""What MIG never does, whatever is asked of it."""
+"""Tests of what MIG never does, whatever is asked of it."""
 
 import itertools
 from collections.abc import Callable

@@ -28,7 +28,10 @@ def wanted(devices: int, mib: int, percentage: int, shm_gib: int) -> reconcile_p
 
 @dataclass
 class Daemon:
-    """As the real one: defaults bind servers that start later, sizes are shown in whole GiB."""
+    """Daemon like the real one: defaults bind servers that start later.
+
+    Sizes are shown in whole GiB.
+    """
 
     shape: reconcile_policy.DaemonShape
     shm_bytes: int | None

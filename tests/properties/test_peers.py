@@ -1,4 +1,4 @@
-"""What a node is said to answer because another did, it answers itself."""
+"""Tests that a result borrowed from an equivalent node equals the node's own."""
 
 import json
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def test_the_picture_is_that_of_what_there_is_whatever_came_before(
 @settings(max_examples=75)
 @given(st.lists(history.events, max_size=15), st.randoms(use_true_random=False))
 def test_the_order_of_changes_leaves_no_trace(told: list[history.Event], chance: object) -> None:
-    """Of each object the last word, told in another order."""
+    """Apply only the last change of each object, in another order."""
     world = history.beginning()
     for event in told:
         world.tell(event)

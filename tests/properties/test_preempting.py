@@ -1,4 +1,4 @@
-"""Who goes for whom: held against trying every set of pods on small clusters."""
+"""Tests of who goes for whom: held against trying every set of pods on small clusters."""
 
 import datetime as dt
 from collections import Counter
@@ -21,7 +21,7 @@ BLOCK = 50
 
 
 def check(world: ruled.World, most: int = ENOUGH) -> str:
-    """What came of it."""
+    """Return what came of it."""
     view = world.view
     before, mark = drawing.shown(view), view.revision
     found = planning.make_plan(world.ask, world.right, world.book, step_budget.StepBudget(most))
@@ -135,5 +135,5 @@ def gone_by(
     ends: dict[ids.Key, dt.datetime | None],
     moment: dt.datetime,
 ) -> list[list[holders.DeviceHolder]]:
-    """Who has ended then."""
+    """Return who has ended then."""
     return [[one for one in people if (end := ends[one.key]) is not None and end <= moment]]

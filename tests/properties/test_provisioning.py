@@ -1,4 +1,4 @@
-"""Which nodes are asked for, whatever waits."""
+"""Tests of which nodes are asked for, whatever waits."""
 
 import itertools
 

@@ -1,4 +1,7 @@
-"""What a quarantine never does, whatever a GPU goes through and whenever the plugin restarts."""
+"""Tests of what a quarantine never does.
+
+Whatever a GPU goes through and whenever the plugin restarts.
+"""
 
 import tempfile
 from pathlib import Path

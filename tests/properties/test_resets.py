@@ -26,7 +26,7 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """What there is of one GPU; `face` is a claim's, None where no claim has any."""
+    """State of one GPU; `face` is a claim's, None where no claim has any."""
 
     action: health.RecoveryAction
     face: str | None
@@ -104,7 +104,7 @@ class World:
         return len(self.machine.board(self.machine.find(gpu)).processes)
 
     def _ailing(self) -> dict[ids.GpuUuid, list[health.Ailment]]:
-        """As the health watch has it, of GPUs that ask for anything."""
+        """Return GPUs that request anything, as the health watch has them."""
         uuids = (ids.GpuUuid(gpu.uuid) for gpu in self.machine.gpus)
         asking = {gpu: self._signs(gpu).recovery_action for gpu in uuids}
         return {

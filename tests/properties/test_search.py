@@ -122,7 +122,7 @@ def agree(problem: search.Problem, picks: Sequence[Pick], claim: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is published, who came before, and who asks now."""
+    """Published devices, earlier claims, and the request."""
 
     published: list[drawing.Raw]
     earlier: allocator_types.Workload

@@ -62,7 +62,7 @@ _expressions = st.recursive(
 
 
 def read_of(reads: frozenset[str], device: selector.Device) -> dict[str, object]:
-    """What a device has of it, under full names."""
+    """Return what a device has of it, under full names."""
     found: dict[str, object] = {
         "driver": device.driver,
         "allowMultipleAllocations": device.allow_multiple,

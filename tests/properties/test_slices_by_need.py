@@ -37,7 +37,7 @@ MACHINES = ("hgx-h100", "dgx-a100", "a30", "l4", "mixed", "hgx-h200", "rtx-pro-6
 
 @dataclass(frozen=True)
 class Need:
-    """What a claim asks; an empty amount is not asked, nor is isolation that is None."""
+    """Request of a claim; an empty amount is not requested, nor is isolation that is None."""
 
     memory: str
     compute: str
@@ -142,7 +142,7 @@ class World:
         return (pick.result.consumed[names.CAP_MEMORY] if pick.shared else capacity).units
 
     def rivals(self, need: Need, namespace: str) -> Iterator[int]:
-        """What claims take that name a mechanism of the same isolation, and a product.
+        """Yield the amounts of claims that name a mechanism of the same isolation, and a product.
 
         Of MIG's profiles the smallest one that does.
         """

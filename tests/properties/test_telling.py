@@ -1,4 +1,4 @@
-"""What waiting pods are told, after any history, is what a fresh controller would tell."""
+"""Tests that messages of pending pods equal those of a fresh controller, after any history."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,7 @@
-"""Who is told of over-use, whatever claims, pods and processes there are, and whatever fails."""
+"""Tests of who is told of over-use, whatever claims, pods and processes there are.
+
+And whatever fails.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -42,7 +45,7 @@ class Process:
 
 @dataclass(frozen=True)
 class Look:
-    """What there is to see, by pid, `times` in a row, and who cannot be asked about."""
+    """Observation by pid, `times` in a row, and the processes that cannot be read."""
 
     processes: tuple[Process, ...]
     silent: frozenset[ports.ClaimRef] = frozenset()
@@ -127,7 +130,7 @@ class World:
         return {name for _, name, _, _ in self.told.told[before:]}
 
     def over(self, gpu: ids.GpuUuid) -> set[str]:
-        """Those that truly do, by name: with all the claims that their pods link them to."""
+        """Return those that truly do, by name: with all the claims that their pods link them to."""
         here = {ref: one for ref, one in self.there.items() if gpu in one.given}
         found: set[str] = set()
         for ref, one in here.items():

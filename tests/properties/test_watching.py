@@ -25,7 +25,7 @@ Step = tuple[str, Any]
 
 @dataclass
 class Server:
-    """What there is, and all that happened; versions are counted as etcd does."""
+    """Objects and all events; versions are counted as etcd does."""
 
     version: int = 1
     there: dict[str, int] = field(default_factory=dict)
@@ -140,7 +140,7 @@ def steps(*kinds: st.SearchStrategy[str]) -> st.SearchStrategy[list[list[Step]]]
 
 
 def followed(source: Source) -> dict[str, int]:
-    """What the cache holds at the end, by name, as versions."""
+    """Return what the cache holds at the end, by name, as versions."""
     time = clock.FakeClock()
     target: store.Store[int] = store.Store()
     handed: dict[ids.Key, int] = {}

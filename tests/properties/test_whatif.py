@@ -1,4 +1,4 @@
-"""Which pods would have to go: held against trying every set of pods on small clusters."""
+"""Tests of which pods would have to go: held against trying every set of pods on small clusters."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

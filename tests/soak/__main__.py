@@ -61,7 +61,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _end(_signal: int, _frame: object) -> None:
-    """As Ctrl-C does: all that was started is ended on the way out."""
+    """End the run as Ctrl-C does: everything that was started is stopped."""
     raise KeyboardInterrupt
 
 

@@ -1,4 +1,4 @@
-"""What lanes and troubles do, drawn from the seed: the same seed draws the same. Pure."""
+"""Schedule of lanes and troubles, drawn from the seed: the same seed draws the same. Pure."""
 
 import random  # noqa: TID251 - the same every time
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ CLAIMS = (1, 1, 1, 2, 3)
 
 
 class Face(StrEnum):
-    """As what a GPU is given."""
+    """Face in which a GPU is allocated."""
 
     WHOLE = "whole"
     MPS = "mps"
@@ -23,7 +23,7 @@ class Face(StrEnum):
 
 
 class Trouble(StrEnum):
-    """What goes wrong."""
+    """Kind of a fault."""
 
     PLUGIN_KILLED = "plugin killed"
     SUPERVISOR_KILLED = "supervisor killed"
@@ -61,7 +61,7 @@ class Break:
 
 
 def pods(seed: int, lane: int) -> Iterator[Pod]:
-    """Those of one lane, without end."""
+    """Yield the pods of one lane, without end."""
     numbers = random.Random(f"{seed}/{lane}")  # noqa: S311 - no secret
     while True:
         faces = tuple(numbers.choices(list(Face), k=numbers.choice(CLAIMS)))

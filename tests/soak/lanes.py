@@ -33,7 +33,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """What all lanes share; `lock` is of the room."""
+    """State shared by all lanes; `lock` is of the room."""
 
     node: battering.Battered
     room: room.Room
@@ -65,7 +65,7 @@ class Lane:
             self._ground.book.breach(f"{self._name}: {type(error).__name__}: {error}")
 
     def _one(self, pod: draw.Pod) -> bool:
-        """Whether there is a next one."""
+        """Return whether there is a next one."""
         devices = self._take(pod)
         if not devices:
             self._pause(RETRY_S)
@@ -118,7 +118,7 @@ class Lane:
                 self._ground.book.breach(f"{ref.name}: record and spec there: {found}, not {there}")
 
     def _insist(self, act: Callable[[], Answer], what: str) -> Answer:
-        """As the kubelet: again and again."""
+        """Repeat the call as the kubelet does."""
         time = self._ground.time
         deadline = time.monotonic() + WITHIN_S
         while True:

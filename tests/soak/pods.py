@@ -48,7 +48,7 @@ SHORT_LIVES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How many pods, a fault so often, all drawn by the seed."""
+    """Options: how many pods, a fault how often, all drawn by the seed."""
 
     seed: int
     pods: int
@@ -57,7 +57,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """How far the load is: pods so far, and whether all have gone; and how a rush is made."""
+    """Progress of the load: pods so far, and whether all have gone; and how a rush is made."""
 
     made: Callable[[], int]
     done: Callable[[], bool]
@@ -131,7 +131,7 @@ class Soak:
             self.sampler.look(time.monotonic() - began, self._of().prepared)
 
     def growths(self) -> list[verdict.Growth]:
-        """What became of each process."""
+        """Return what became of each process."""
         return [
             one
             for who, taken in self.sampler.taken.items()
@@ -140,12 +140,12 @@ class Soak:
 
 
 def _pid(cluster: api.Cluster, component: str, node: str | None) -> int:
-    """Of none that runs: one that no process has."""
+    """Return a pid that no process has."""
     return cluster.pid(component, node) or _NOBODY
 
 
 def _pid_of(cluster: api.Cluster, who: Callable[[], str]) -> int:
-    """Of the controller that has a part now: one that takes the lead is warm only later."""
+    """Return the pid of the leading controller: one that takes the lead is warm only later."""
     try:
         name = who()
     except errors.ApiError:  # nobody knows, for a moment

@@ -1,4 +1,4 @@
-"""What became of a run: words, figures, and whether it was good."""
+"""Report of a run: messages, figures, and whether it passed."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from tests.soak import ledger, run, verdict
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one run."""
+    """Report of one run."""
 
     book: ledger.Ledger
     asked: run.Asked
@@ -35,7 +35,7 @@ class Report:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         book = self.book
         lines = [
             f"\nseed {self.asked.seed}, {self.seconds:.0f} s, {self.server}",
@@ -51,7 +51,7 @@ class Report:
         return "\n".join(lines)
 
     def figures(self) -> list[record.Figure]:
-        """As every suite's."""
+        """Return the figures in the form of every suite."""
         book, seed = self.book, self.asked.seed
         where = "stand-in API server" if "stand-in" in self.server else "real API server"
         kills = sum(book.troubles[one] for one in ("plugin killed", "supervisor killed"))
@@ -71,7 +71,7 @@ class Report:
 
 
 def figure(growth: verdict.Growth, seed: int) -> record.Figure:
-    """Of what grew, or did not."""
+    """Return the figure of a growth."""
     return record.Figure(
         f"{growth.name}, grown",
         growth.unit,

@@ -1,4 +1,4 @@
-"""Which devices of a node are free: what an allocator knows, in as few words. Pure."""
+"""Free devices of a node, with the least that an allocator has to know. Pure."""
 
 import random  # noqa: TID251 - numbers are handed in
 import re
@@ -13,7 +13,7 @@ _NAME = re.compile(r"(gpu(?:-\w+){4})(?:-(mps|ts|mig-\dg(\d+)gb-(\d)))?")
 
 
 class Room:
-    """Of a GPU one face at a time; its MIG placements do not overlap."""
+    """State of a GPU with one face at a time; its MIG placements do not overlap."""
 
     def __init__(self, devices: Iterable[str]) -> None:
         self._offered: dict[str, dict[draw.Face, list[str]]] = {}
@@ -27,7 +27,7 @@ class Room:
 
     @property
     def gpus(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self._offered)
 
     def take(self, face: draw.Face, numbers: random.Random) -> str | None:
@@ -60,7 +60,7 @@ def _face(device: str) -> draw.Face:
 
 
 def _go_together(one: str, other: str) -> bool:
-    """Whether two devices of one GPU can be given out at once."""
+    """Return whether two devices of one GPU can be given out at once."""
     face = _face(one)
     if face is not _face(other) or face is draw.Face.WHOLE:
         return False

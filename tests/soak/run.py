@@ -20,7 +20,7 @@ CLEAN_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How much of what: a trouble every so many seconds, 0 for none."""
+    """Options: a trouble every so many seconds, 0 for none."""
 
     cycles: int
     rate: float
@@ -29,7 +29,7 @@ class Asked:
 
     @property
     def sample_s(self) -> float:
-        """How often to look."""
+        """Return how often to look."""
         if not self.rate:
             return USUAL_S
         return min(LONGEST_S, max(SHORTEST_S, self.cycles / self.rate / SAMPLES))

@@ -1,4 +1,4 @@
-"""What a process has, from /proc."""
+"""Samples of a process, from /proc."""
 
 import contextlib
 from collections.abc import Callable

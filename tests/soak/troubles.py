@@ -1,4 +1,4 @@
-"""What breaks, one thing after the other, each over within seconds."""
+"""Troubles, one after the other, each over within seconds."""
 
 import threading
 
@@ -98,7 +98,7 @@ class Troubles:
         self._node.restart_kubelet()
 
     def _rush(self, _gpu: str) -> None:
-        """Of claims that nobody made the API server tells late."""
+        """Announce claims late that the API server lists although nobody made them."""
         with self._api.late():
             calls = rush.start(self._node.plugin)
             self._wait()  # until the last call is in

@@ -1,4 +1,4 @@
-"""Whether what was sampled stays flat: slopes by least squares, and how far they can be told. Pure.
+"""Verdict on samples: slopes by least squares, and their uncertainty. Pure.
 
 What is judged is the second half of a run, and of that only what the process did after its first
 WARM_UP cycles. The bound of memory is 1 MiB an hour at five claims a second, that is a MiB in
@@ -28,7 +28,7 @@ EXACT = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process has at one moment: MiB, open files, threads, after so many cycles."""
+    """Sample of a process at one moment: MiB, open files, threads, after so many cycles."""
 
     at_s: float
     cycles: int
@@ -39,7 +39,7 @@ class Sample:
 
 
 class Says(StrEnum):
-    """What a slope says."""
+    """Interpretation of a slope."""
 
     FLAT = "flat"
     GROWS = "grows"
@@ -61,7 +61,7 @@ class Growth:
 
     @property
     def says(self) -> Says:
-        """What follows."""
+        """Return what follows."""
         if self.samples < FEWEST:
             return Says.UNTOLD
         if self.grown - ERRORS * self.error > self.allowed:
@@ -71,7 +71,7 @@ class Growth:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return (
             f"{self.name}: {self.says}: {self.grown:+.2f} {self.unit} (error {self.error:.2f}) "
             f"over {self.cycles} cycles, allowed {self.allowed:.2f}; "
@@ -80,7 +80,7 @@ class Growth:
 
 
 def judged(samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Sample]:
-    """Those of the second half, of the process that lived last, once it was warm."""
+    """Return those of the second half, of the process that lived last, once it was warm."""
     if not samples:
         return []
     last = samples[-1]

@@ -27,7 +27,7 @@ def workload(*open_claims: claims.Claim, **pod_spec: Any) -> allocator_types.Wor
 
 
 def decide(view: snapshot.Snapshot, *open_claims: claims.Claim, **pod_spec: Any) -> Answer:
-    """As the controller decides."""
+    """Decide as the controller does."""
     return dra_allocator.allocate(view, workload(*open_claims, **pod_spec), snapshots.DECIDING)
 
 
@@ -42,13 +42,13 @@ def refused(answer: Answer) -> allocator_types.Unschedulable:
 
 
 def refusal(answer: Answer) -> allocator_types.NodeRejection:
-    """Why the only node does not do."""
+    """Return why the only node does not do."""
     (found,) = refused(answer).rejections
     return found
 
 
 def counts(answer: Answer) -> dict[reasons.Reason, int]:
-    """Why the devices of the only node do not do."""
+    """Return why the devices of the only node do not do."""
     return dict(refusal(answer).device_reasons)
 
 
@@ -78,13 +78,13 @@ def offered(
     way: allocator_requests.SubRequest,
     judge: candidates.DeviceFilter = OURS,
 ) -> candidates.RequestCandidates:
-    """What node-a has for a way."""
+    """Return what node-a has for a way."""
     spots = candidates.node_devices(view, view.nodes[NODE])
     return candidates.find_candidates(way, spots, view.reachable_pools(NODE), judge)
 
 
 def problem(view: snapshot.Snapshot, *open_claims: claims.Claim) -> search.Problem:
-    """What is searched on node-a, by the API's rules alone."""
+    """Return what is searched on node-a, by the API's rules alone."""
     spots = candidates.node_devices(view, view.nodes[NODE])
     found = wants(view, *open_claims)
     return search.Problem(

@@ -71,7 +71,7 @@ MOMENTS = (
 
 
 def explained(pod: ids.Key) -> model.Explanation | None:
-    """Of one that waits and one that runs."""
+    """Return the explanation of a pending and of a running pod."""
     return {"nlp/big": WAITS, "vision/train": PLACED}.get(pod)
 
 

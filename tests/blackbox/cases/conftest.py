@@ -1,4 +1,4 @@
-"""What cases work with, and how they tell what came of them."""
+"""Fixtures of the cases and the report of their results."""
 
 from collections.abc import Generator, Iterator
 from pathlib import Path
@@ -79,7 +79,7 @@ _BAD = pytest.StashKey[list[tuple[str, str]]]()
 
 @pytest.fixture(scope="session")
 def told() -> session.Session:
-    """What this process was told to do."""
+    """Return what this process was told to do."""
     found = session.Session.found()
     assert found is not None
     return found
@@ -99,7 +99,7 @@ def kube(cluster: api.Cluster) -> client.KubeClient:
 
 @pytest.fixture(scope="session")
 def tried(told: session.Session) -> subject.Subject:
-    """Who is tried."""
+    """Return who is tried."""
     return subject.read(Path(told.subject))
 
 

@@ -32,12 +32,12 @@ def ask(field: room.Room, neighbour: seat.Seat, name: str) -> tuple[str, str]:
 
 
 def devices(field: room.Room, pod: str) -> set[str]:
-    """What it has of both; the minimal driver's look shows the neighbour's too."""
+    """Return what it has of both; the minimal driver's look shows the neighbour's too."""
     return set(field.has(pod))
 
 
 def good(of: seat.Seat, method: str, claim: str) -> bool:
-    """Whether a call for the claim ended well."""
+    """Return whether a call for the claim ended well."""
     return any(one.is_good() for one in of.proxy.records.calls(method, claim))
 
 

@@ -15,7 +15,7 @@ ENDS = "sleep 2; true"
 
 
 def is_free(field: room.Room, claim: str) -> bool:
-    """Whether the claim is allocated and reserved no more."""
+    """Return whether the claim is allocated and reserved no more."""
     status = field.ground.claim(claim).get("status", {})
     return not status.get("reservedFor") and not status.get("allocation")
 

@@ -32,7 +32,7 @@ def configured(here: seat.Seat, field: room.Room, configs: subject.Configs) -> I
 
 
 def shown(field: room.Room, configs: subject.Configs, pod: str, container: str = "main") -> str:
-    """Which configurations a container shows."""
+    """Return which configurations a container shows."""
     lines = field.environment(pod, container)
     both = {"one": configs.one.shows, "other": configs.other.shows}
     return " ".join(name for name, line in both.items() if line in lines)

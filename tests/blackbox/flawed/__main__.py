@@ -60,7 +60,7 @@ class FlawedServer(api.Server):
 
 
 def main() -> int:
-    """As the minimal driver's."""
+    """Run the minimal driver with its flaw."""
     parser = minimal.parser()
     parser.add_argument("--flaw", type=Flaw, choices=list(Flaw), action="append", default=[])
     given = parser.parse_args()

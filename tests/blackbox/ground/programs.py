@@ -33,7 +33,7 @@ class Places:
 
     @property
     def cdi(self) -> Path:
-        """What the node's containerd reads."""
+        """Return what the node's containerd reads."""
         return self.where.node(self.node).cdi
 
     @property
@@ -43,7 +43,7 @@ class Places:
 
     @property
     def work(self) -> Path:
-        """For all else: a letter, as a subject's own sockets may lie deep in it."""
+        """Return a folder with a one-letter name: a subject's own sockets may lie deep in it."""
         return self.where.node(self.node).root / self.name[0]
 
     @property
@@ -52,7 +52,7 @@ class Places:
         return self.where.node(self.node).config / f"{self.name}.kubeconfig"
 
     def words(self, **more: str) -> Mapping[str, str]:
-        """What stands for the placeholders of a subject's commands."""
+        """Return what stands for the placeholders of a subject's commands."""
         return {
             "python": sys.executable,
             "node": self.node,
@@ -129,7 +129,7 @@ class Programs:
         act(self.places.where, self._key("plugin", instance), self.places.node)
 
     def runs(self, instance: str = "") -> bool:
-        """Whether the plugin's process lives."""
+        """Return whether the plugin's process lives."""
         return self._runs(self._key("plugin", instance))
 
     def log(self, instance: str = "") -> str:

@@ -17,7 +17,7 @@ _nudges = itertools.count(1)
 
 
 class Room:
-    """What a case works with; `ground` is its namespace."""
+    """Workspace of a case; `ground` is its namespace."""
 
     def __init__(self, seat: seats.Seat, ground: playground.Playground) -> None:
         self.seat = seat
@@ -93,7 +93,7 @@ class Room:
         }
 
     def init_container(self, name: str, *claims: str) -> Raw:
-        """For `initContainers=`: looks and ends."""
+        """Return an entry of `initContainers` that lists its devices and ends."""
         return self._container(name, claims, None, "true")
 
     def running(self, name: str, within_s: float = 60) -> Raw:
@@ -139,7 +139,7 @@ class Room:
         until(all_run, within_s, f"{', '.join(names)} run")
 
     def has(self, name: str, container: str = "main") -> list[str]:
-        """What the look of a container printed: a line for each device."""
+        """Return what the look of a container printed: a line for each device."""
         return self._shown(name, container)[0]
 
     def environment(self, name: str, container: str = "main") -> list[str]:
@@ -158,7 +158,7 @@ class Room:
         return looked.split(), shown.splitlines()
 
     def uid(self, claim: str) -> str:
-        """Of a claim."""
+        """Return the uid of a claim."""
         return str(self.ground.claim(claim)["metadata"]["uid"])
 
     def made_for(self, pod: str) -> str:
@@ -171,7 +171,7 @@ class Room:
         return until(made, 20, f"a claim is made for {pod}")
 
     def results(self, claim: str) -> list[Raw]:
-        """What a claim was given."""
+        """Return what a claim was given."""
         found = self.ground.claim(claim).get("status", {}).get("allocation") or {}
         return list(found.get("devices", {}).get("results", ()))
 

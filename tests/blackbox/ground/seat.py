@@ -69,13 +69,13 @@ class Seat:
         return self.kube.list(gvr.RESOURCE_SLICES, field_selector=chosen).items
 
     def devices(self) -> dict[str, Raw]:
-        """By name, of all slices."""
+        """Return the devices of all slices by name."""
         return {
             one["name"]: one for found in self.slices() for one in found["spec"].get("devices", ())
         }
 
     def is_whole(self) -> bool:
-        """Whether there are devices, and each pool has as many slices as it says."""
+        """Return whether there are devices, and each pool has as many slices as it says."""
         found = [one["spec"]["pool"] for one in self.slices()]
         pools = {(one["name"], one["generation"], one["resourceSliceCount"]) for one in found}
         counted = [(one["name"], one["generation"]) for one in found]
@@ -99,7 +99,7 @@ class Seat:
         return self.programs.log()
 
     def registrations(self) -> int:
-        """How often the kubelet has told the plugin that it is accepted."""
+        """Return how often the kubelet has told the plugin that it is accepted."""
         return len(
             [one for one in self.proxy.records.calls("NotifyRegistrationStatus") if one.code]
         )
@@ -169,7 +169,7 @@ class Seat:
             assert now == first, f"{now} instead of {first}"
 
     def metrics(self) -> list[samples.Sample]:
-        """What the node's kubelet tells."""
+        """Return what the node's kubelet tells."""
         return list(kubelet_calls.metrics(self.cluster, f"nodes/{self.node}"))
 
     def cdi_files(self, uid: str) -> list[str]:

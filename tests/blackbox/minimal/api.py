@@ -1,4 +1,4 @@
-"""What the minimal driver asks of the API server: claims, and its own slice."""
+"""Client of the minimal driver: reads claims and writes its own slice."""
 
 import json
 import logging
@@ -38,7 +38,7 @@ class Server:
         self._node = node
 
     def devices_of(self, namespace: str, name: str, uid: str) -> list[Given]:
-        """What a claim was given of this driver's. Raises Refused."""
+        """Return what a claim was given of this driver's. Raises Refused."""
         claim = self.claim(namespace, name)
         if claim["metadata"]["uid"] != uid:
             raise Refused(f"claim {namespace}/{name} is another one now, not {uid}")

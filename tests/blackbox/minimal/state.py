@@ -1,4 +1,4 @@
-"""What the minimal driver keeps: one file a claim, and the CDI spec that is made of it."""
+"""State of the minimal driver: one file a claim, and the CDI spec that is made of it."""
 
 import contextlib
 import json

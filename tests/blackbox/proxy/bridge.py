@@ -13,7 +13,7 @@ REGISTRY, PLUGINS = "plugins_registry", "plugins"
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What the kubelet may not see of any plugin; `versions` are of services, as GetInfo says."""
+    """Features of plugins hidden from the kubelet; `versions` are of services, as GetInfo says."""
 
     service: bool = False
     registration: bool = False
@@ -22,7 +22,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where the kubelet finds a plugin. The names are short: a socket's path has little room."""
+    """Plugin as the kubelet finds it. The names are short: a socket's path has little room."""
 
     kubelet: Path
     name: str

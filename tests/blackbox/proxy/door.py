@@ -28,7 +28,7 @@ class Door:
         self._open: set[socket.socket] = set()
 
     def is_open(self) -> bool:
-        """Whether it lets anyone in."""
+        """Return whether it lets anyone in."""
         return self._listener is not None
 
     def open(self) -> None:
@@ -104,7 +104,7 @@ def _end(one: socket.socket) -> None:
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens there."""
+    """Return whether somebody listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

@@ -1,4 +1,4 @@
-"""What may happen to a call on its way: it fails, waits, is held, or its connection is cut."""
+"""Faults of a call on its way: it fails, waits, is held, or its connection is cut."""
 
 import threading
 from dataclasses import dataclass, field
@@ -65,12 +65,15 @@ class Faults:
         self._planned: list[_Planned] = []
 
     def plan(self, method: str, fault: Fault, times: int = ALWAYS, claim: str = "") -> None:
-        """For the next calls of `method`; `claim`: only those with a claim of that name."""
+        """Plan a fault for the next calls of `method`; `claim`.
+
+        Only those with a claim of that name.
+        """
         with self._lock:
             self._planned.append(_Planned(method, fault, times, claim))
 
     def take(self, method: str, claims: tuple[wire.Claim, ...]) -> Fault | None:
-        """What happens to this call."""
+        """Return what happens to this call."""
         named = {one.name for one in claims}
         with self._lock:
             for one in self._planned:

@@ -64,7 +64,7 @@ class Proxy:
             return self._folder / str(self._insides)
 
     def bridges(self) -> list[bridge.Bridge]:
-        """Of the plugins that are there."""
+        """Return the bridges of the plugins that are there."""
         with self._lock:
             return list(self._bridges.values())
 
@@ -105,7 +105,10 @@ class Proxy:
             one.cut()
 
     def info(self) -> wire.Info:
-        """What the one plugin that is there says of itself. Raises grpc.RpcError, LookupError."""
+        """Return what the one plugin that is there says of itself. Raises grpc.RpcError.
+
+        LookupError.
+        """
         found = self.bridges()
         if not found:
             raise LookupError("no plugin has a registration socket")

@@ -1,4 +1,4 @@
-"""What the proxy reads of the kubelet's messages: protobuf's wire format, and five of its messages.
+"""Decoder of the kubelet's messages: protobuf's wire format, and five of its messages.
 
 Field numbers are those of pluginregistration v1 and of the DRA service, the same in v1 and v1beta1.
 Pure: bytes in, values out.
@@ -25,7 +25,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Info:
-    """What a plugin says of itself in GetInfo."""
+    """Description of a plugin in GetInfo."""
 
     type: str
     name: str
@@ -120,7 +120,7 @@ def _raw(field: Field) -> bytes:
 
 
 def claims(request: bytes) -> tuple[Claim, ...]:
-    """Of a NodePrepareResources or NodeUnprepareResources request."""
+    """Return the claims of a NodePrepareResources or NodeUnprepareResources request."""
     found = []
     for number, kind, value in fields(request):
         if number == 1 and kind == _BYTES and isinstance(value, bytes):
@@ -138,7 +138,7 @@ def request(*asked: Claim) -> bytes:
 
 
 def refused(answer: bytes, method: str) -> Mapping[str, str]:
-    """By UID what the plugin says is wrong with a claim, "" where nothing is."""
+    """Map the UID of each claim to its error, "" for none."""
     number = 2 if method == "NodePrepareResources" else 1
     found: dict[str, str] = {}
     for at, kind, entry in fields(answer):
@@ -151,7 +151,7 @@ def refused(answer: bytes, method: str) -> Mapping[str, str]:
 
 
 def cdi_ids(answer: bytes) -> Mapping[str, tuple[str, ...]]:
-    """By UID the CDI devices that a NodePrepareResources answer names."""
+    """Map UIDs to the CDI devices that a NodePrepareResources answer names."""
     found: dict[str, tuple[str, ...]] = {}
     for at, kind, entry in fields(answer):
         if at != 1 or kind != _BYTES or not isinstance(entry, bytes):

@@ -5,14 +5,14 @@ from tests.chaos.never import NEVER
 
 
 class Deaths:
-    """Of our processes and of Kubernetes'."""
+    """Deaths of our processes and of Kubernetes'."""
 
     def __init__(self, of: world.World) -> None:
         self._world = of
         self._cluster = of.cluster
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.PLUGIN_KILLED: self._on_node("plugin"),

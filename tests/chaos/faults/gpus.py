@@ -1,4 +1,4 @@
-"""What GPUs, their driver library and MPS do."""
+"""Faults of GPUs, their driver library and MPS."""
 
 from driver import names
 from simulator import codes, control
@@ -18,7 +18,7 @@ class Gpus:
         self._world = of
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.XID_FATAL: self._fatal,
@@ -32,7 +32,7 @@ class Gpus:
         }
 
     def clear_quarantine(self, fault: draw.Fault) -> None:
-        """What a person does with a GPU that failed three times in a day: here that is usual."""
+        """Clear the quarantine as a person would: three failures a day are usual here."""
         words = f"all,{fault.number}"
         body = {"metadata": {"annotations": {names.CLEAR_QUARANTINE: words}}}
         for node in self._world.nodes:
@@ -71,7 +71,7 @@ class Gpus:
         control.send(base, "slow", "*", "0")
 
     def _end_mps(self, fault: draw.Fault) -> None:
-        """Of the GPU, or of the next one that has a daemon."""
+        """End the MPS daemon of the GPU, or of the next one that has one."""
         side = self._side(fault)
         running = side.look().running
         for step in range(draw.GPUS):

@@ -1,4 +1,4 @@
-"""What happens between our processes and the API server: the fault proxies' plans."""
+"""Faults between our processes and the API server: the fault proxies' plans."""
 
 from collections.abc import Mapping
 
@@ -25,13 +25,13 @@ _LIES: plan.FrameOdds = (
 
 
 class Network:
-    """Of the proxies."""
+    """Network of the proxies."""
 
     def __init__(self, of: world.World) -> None:
         self._world = of
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.API_REFUSES: lambda one: self._for_all(one, _everything(_CONFLICTS)),

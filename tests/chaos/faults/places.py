@@ -1,4 +1,4 @@
-"""What happens to nodes and what is on them: full disks, wiped folders, stepped clocks, reboots."""
+"""Faults of nodes: full disks, wiped folders, stepped clocks, reboots."""
 
 from tests.chaos import disks, draw, faults, world
 from tests.chaos.never import NEVER
@@ -7,13 +7,13 @@ HOUR_S = 3600
 
 
 class Places:
-    """Of nodes."""
+    """Places of nodes."""
 
     def __init__(self, of: world.World) -> None:
         self._world = of
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.STATE_FULL: lambda one: self._fill(one, "state"),
@@ -33,7 +33,7 @@ class Places:
             path.unlink(missing_ok=True)
 
     def _step(self, fault: draw.Fault, seconds: int) -> None:
-        """Of a node's plugin and supervisor, or of both controllers."""
+        """Step the clocks of a node's plugin and supervisor, or of both controllers."""
         names = ("controllers", *(one.name for one in self._world.nodes))
         stepped = self._world.clocks[names[fault.seed % len(names)]]
         stepped.step(seconds)

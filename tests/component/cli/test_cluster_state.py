@@ -1,4 +1,4 @@
-"""What commands see of an API server."""
+"""Tests of what commands see of an API server."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a command of `ration` imports: that is what it costs to start it."""
+"""Tests of the imports of `ration` commands: they are what starting one costs."""
 
 import json
 import subprocess

@@ -68,7 +68,7 @@ def a_set(release: str, checksum: str, name: str = "etcd") -> versions.ToolSet:
 
 
 def fetch(tools: versions.ToolSet, out: Path) -> list[str]:
-    """What was reported on the way."""
+    """Return what was reported on the way."""
     told: list[str] = []
     releases.fetch(tools, out, lambda _, text: told.append(text))
     return told

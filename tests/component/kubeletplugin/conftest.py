@@ -62,7 +62,7 @@ def preparation() -> fake_preparation.Preparation:
 
 @pytest.fixture
 def deadline_s() -> float:
-    """How long a call may take; a test that wants less says so."""
+    """Return how long a call may take; a test that wants less says so."""
     return 40.0
 
 
@@ -86,7 +86,7 @@ def tools(
 
 @pytest.fixture
 def devices() -> list[health_stream.DeviceHealth]:
-    """What the plugin knows of its devices' health; a test changes it."""
+    """Return what the plugin knows of its devices' health; a test changes it."""
     return [health_stream.DeviceHealth("node-a", "gpu-0", healthy=True)]
 
 
@@ -104,7 +104,7 @@ def streams(
 
 @pytest.fixture
 def workers() -> int:
-    """How many calls are served at once."""
+    """Return how many calls are served at once."""
     return 32
 
 

@@ -270,7 +270,7 @@ def compute_mode(base: Path, minor: int) -> int:
 
 
 def set_compute_mode(base: Path, minor: int, mode: int) -> None:
-    """As an administrator does."""
+    """Set the compute mode as an administrator does."""
     libraries = {"LD_LIBRARY_PATH": str(layout.Layout(base).libraries)}
     command = [sys.executable, "-c", SET_MODE, str(minor), str(mode)]
     subprocess.run(command, env={**os.environ, **libraries}, check=True)

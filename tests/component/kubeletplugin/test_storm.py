@@ -39,7 +39,7 @@ def core(node: mpsnode.Node, reader: gpunode.FakeReader) -> Iterator[composition
 
 
 def devices(gpus: tuple[model.Gpu, ...]) -> Iterator[str]:
-    """Which device each claim was given, 64 of them."""
+    """Yield the device of each claim, 64 of them."""
     for number in PARTS:
         found = faces.offered_faces(gpus[number], faces.Offering())
         yield from (

@@ -1,4 +1,7 @@
-"""What the plugin lives among changes under it: the CDI folder, the toolkit, the driver's files."""
+"""Tests of what the plugin lives among changes under it: the CDI folder, the toolkit.
+
+The driver's files.
+"""
 
 import json
 import os
@@ -33,7 +36,10 @@ def errors_of(entries: Any) -> list[str]:
 
 @contextmanager
 def read_only(folder: Path) -> Iterator[None]:
-    """As a mount, which stops root too; where none may be made, a file is in the folder's place."""
+    """Mount read-only, which stops root too; without that right.
+
+    Put a file in the folder's place.
+    """
     mounting = ["mount", "--bind", str(folder), str(folder)]
     if subprocess.run(mounting, check=False, capture_output=True).returncode:
         aside = folder.rename(folder.with_name("aside"))

@@ -1,4 +1,4 @@
-"""Who a process is, by the real /proc."""
+"""Tests of who a process is, by the real /proc."""
 
 import os
 import subprocess

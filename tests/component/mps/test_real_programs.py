@@ -35,7 +35,10 @@ def search(real: nvidia_roots.Node) -> driver_search.Search:
 
 
 def defaults(node: mpsnode.Node, real: nvidia_roots.Node) -> list[str]:
-    """What the daemon shows; it serves one shell at a time, and the supervisor's are many."""
+    """Return what the daemon shows; it serves one shell at a time.
+
+    And the supervisor's are many.
+    """
     key = node.uuid(0)
     place = daemon_process.DaemonPaths(
         node.layout.pipe(key), node.layout.log(key), node.own / "s/shm/k/shm"

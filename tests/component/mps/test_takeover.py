@@ -203,7 +203,7 @@ def test_a_second_supervisor_waits_for_the_first(alone: mpsnode.Node) -> None:
 
 
 def page(of: mpsnode.Node, path: str) -> str:
-    """What the second supervisor serves there; nothing while it does not serve."""
+    """Return what the second supervisor serves there; nothing while it does not serve."""
     ports = re.findall(r'"metrics_port": (\d+)', of.logs())
     if len(ports) < 2:
         return ""

@@ -1,4 +1,6 @@
-"""What a tenant, root in its container, can do to the node through a daemon's pipe directory.
+"""Tests of what a tenant, root in its container.
+
+Can do to the node through a daemon's pipe directory.
 
 The attacks write to the directory as root on the node does: containers have it read-only, and are
 stopped earlier.
@@ -125,7 +127,7 @@ def test_no_other_user_of_the_node_gets_to_the_socket_or_the_shared_memory(
 def test_a_server_of_another_user_gets_to_the_socket_by_its_path(
     node: mpsnode.Node, minor: int
 ) -> None:
-    """As nvidia-cuda-mps-server does, which the daemon starts as its clients' user."""
+    """Connect as nvidia-cuda-mps-server does, which the daemon starts as its clients' user."""
     socket = pipe(node, minor) / "control"
     below = f"{node.driver_root}{socket}"  # the daemon's file system is the driver's
     (pid,) = node.daemons(minor)

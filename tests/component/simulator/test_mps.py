@@ -113,7 +113,10 @@ def test_a_limit_by_uuid_does_not_bind(gpu: Gpu) -> None:
 
 
 def test_a_limit_shows_as_free_memory_and_no_limit_as_the_whole_gpu(gpu: Gpu) -> None:
-    """So cudaMemGetInfo was seen to on r615; what sizes itself by the total takes too much."""
+    """Match cudaMemGetInfo as observed on r615.
+
+    A program that sizes itself by the total takes too much.
+    """
     gpu.daemon()
     gpu.say("set_default_device_pinned_mem_limit 0 5G")
     (device,) = gpu.once()["devices"]
@@ -361,7 +364,7 @@ def test_in_a_container_a_client_has_the_mig_device_it_can_open(gpu: Gpu) -> Non
 
 
 def capability_nodes(gpu: Gpu) -> list[Path]:
-    """Of this GPU's instances."""
+    """Return the capability nodes of this GPU's instances."""
     nodes = layout.Layout(gpu.base).capability_nodes
     return [path for path in nodes.iterdir() if int(path.name.removeprefix("nvidia-cap")) > 2]
 

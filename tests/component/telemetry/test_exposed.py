@@ -86,6 +86,6 @@ def families(text: str) -> set[str]:
 
 
 def led(text: str) -> bool:
-    """What only a leader knows: the fleet, and how old its caches are."""
+    """Return what only a leader knows: the fleet, and how old its caches are."""
     free = 'dra_gpu_fleet_gpus{mode="free",modelName=""} 2.0'
     return free in text and 'dra_gpu_controller_cache_age_seconds{cache="pods"}' in text

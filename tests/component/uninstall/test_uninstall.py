@@ -1,4 +1,4 @@
-"""What the chart's hooks run, against an API server in memory."""
+"""Tests of what the chart's hooks run, against an API server in memory."""
 
 import dataclasses
 import subprocess

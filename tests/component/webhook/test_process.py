@@ -63,7 +63,7 @@ class Webhook:
             return str(found.read().decode())
 
     def ask(self, path: str, obj: Raw, kind: tuple[str, str, str], **more: Any) -> Raw:
-        """As the API server asks: by the Service's name, believing caBundle."""
+        """Ask as the API server does: by the Service's name, believing caBundle."""
         trusted = self._folder / "ca.pem"
         trusted.write_bytes(believed(self.api))
         names = dict(zip(("group", "version", "kind"), kind, strict=True))
@@ -140,7 +140,7 @@ def made(api: api_server.ApiServer) -> list[Raw]:
 
 
 def refused(one: Webhook) -> float:
-    """How many reviews a replica has refused; other tests ask the same replicas."""
+    """Return how many reviews a replica has refused; other tests ask the same replicas."""
     series = 'dra_gpu_admission_requests_total{verdict="refused",webhook="validate"} '
     (line,) = [line for line in one.page("metrics").splitlines() if line.startswith(series)]
     return float(line.removeprefix(series))

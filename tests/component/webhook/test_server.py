@@ -94,7 +94,7 @@ def test_it_answers_posts_health_and_nothing_else(running: Running) -> None:
 
 
 def test_a_thousand_requests_across_rotations_all_succeed(running: Running) -> None:
-    """Of four clients, two of which keep their connections; twenty certificates."""
+    """Run four clients, two of which keep their connections; twenty certificates."""
     failures: list[str] = []
     done = threading.Semaphore(0)
 

@@ -21,7 +21,7 @@ _CONFIG = {"extensions": [{"name": "optional"}, {"name": "strings"}]}
 
 @dataclass(frozen=True)
 class Request:
-    """Who asks for what; `object` is None of a deletion."""
+    """Request with its user; `object` is None of a deletion."""
 
     user: str
     operation: str
@@ -51,7 +51,7 @@ class Request:
 
 
 def refusals(policy: rendered.Object, asked: Request) -> list[str]:
-    """What a policy says against a request; [] where nothing, or where it is none of its."""
+    """Return what a policy says against a request; [] where nothing, or where it is none of its."""
     spec, told = policy["spec"], asked.told()
     if not all(_value(one["expression"], told) for one in spec.get("matchConditions", ())):
         return []

@@ -1,4 +1,4 @@
-"""What the chart renders to, and whether Kubernetes would take it."""
+"""Objects that the chart renders, validated against Kubernetes' schemas."""
 
 import functools
 import json

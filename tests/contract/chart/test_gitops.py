@@ -1,4 +1,7 @@
-"""What Argo CD and Flux ask of a chart: they render it far from the cluster, again and again."""
+"""Tests of what Argo CD and Flux ask of a chart: they render it far from the cluster.
+
+Again and again.
+"""
 
 import json
 from typing import Any

@@ -1,4 +1,7 @@
-"""What the pods may do beyond an ordinary one, each with its reason; whatever else is refused."""
+"""Tests of what the pods may do beyond an ordinary one, each with its reason.
+
+Whatever else is refused.
+"""
 
 from collections.abc import Iterator
 from typing import Any

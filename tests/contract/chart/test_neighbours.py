@@ -32,7 +32,7 @@ def folder(chart: str) -> Path:
 
 @functools.cache
 def objects(chart: str) -> list[rendered.Object]:
-    """What a chart makes, hooks too, in the namespace that ours has."""
+    """Return what a chart makes, hooks too, in the namespace that ours has."""
     text = helm.template(rendered.NEWEST, release=chart, hooks=True, chart=folder(chart))
     return helm.objects(text)
 

@@ -33,7 +33,7 @@ def installed(*values: str) -> list[rendered.Object]:
 
 
 def told(policy: str, asked: judging.Request, *values: str) -> list[str]:
-    """What a policy of the chart says against a request of the controller's."""
+    """Return what a policy of the chart says against a request of the controller's."""
     found = rendered.one(installed(*values), "ValidatingAdmissionPolicy", f"ration-{policy}")
     return judging.refusals(found, asked)
 

@@ -50,7 +50,7 @@ def pods(found: list[rendered.Object]) -> dict[str, str]:
 
 
 def policies(found: list[rendered.Object]) -> dict[str, Any]:
-    """By what their names end in."""
+    """Return the policies by the suffix of their names."""
     return {
         x["metadata"]["name"].rpartition("-")[2]: x
         for x in found

@@ -18,7 +18,7 @@ POLICY = "helm.sh/hook-delete-policy"
 
 
 def hooks(*flags: str, event: str = "") -> list[rendered.Object]:
-    """What is there only while it is uninstalled, in the order in which Helm makes it."""
+    """Return what is there only while it is uninstalled, in the order in which Helm makes it."""
     found = [
         x
         for x in rendered.objects(*flags)
@@ -40,7 +40,7 @@ def jobs(*flags: str) -> dict[str, list[str]]:
 
 
 def told(*flags: str) -> dict[str, dict[str, Any]]:
-    """What each command makes of its flags."""
+    """Return what each command makes of its flags."""
     commands = typer.main.get_command(leaving.app).commands  # type: ignore[attr-defined]
     return {
         name: commands[name].make_context(name, list(given)).params

@@ -283,7 +283,7 @@ def affinity(component: str, *flags: str) -> Any:
 
 
 def said_by(terms: list[Any], labels: dict[str, str]) -> bool:
-    """Whether a node with these labels meets a term, as the API defines both operators."""
+    """Return whether a node with these labels meets a term, as the API defines both operators."""
     expressions = [term["matchExpressions"] for term in terms]
     return any(
         all(

@@ -1,4 +1,7 @@
-"""What Ration says to a control daemon, and what comes back; no GPU is needed before a client."""
+"""Tests of what Ration says to a control daemon, and what comes back.
+
+No GPU is needed before a client.
+"""
 
 import pytest
 

@@ -37,7 +37,7 @@ class Handle:
         return isinstance(other, Handle) and self.address == other.address
 
     def __hash__(self) -> int:
-        """By the address too."""
+        """Include the address."""
         return hash(self.address)
 
 
@@ -114,7 +114,7 @@ def raw(argument: object) -> object:
 
 
 def plain(value: Any) -> Any:
-    """What pynvml returns, as the fake would."""
+    """Return what pynvml returns, as the fake would."""
     if isinstance(value, ctypes._Pointer):
         return Handle(ctypes.cast(value, ctypes.c_void_p).value, value)
     if isinstance(value, ctypes.Structure):

@@ -1,4 +1,4 @@
-"""What NVML tells of GPUs, whoever is asked."""
+"""Tests of what NVML tells of GPUs, whoever is asked."""
 
 import itertools
 from collections.abc import Callable
@@ -27,7 +27,7 @@ def handles(nvml: Any) -> list[Any]:
 
 
 def answer(call: Callable[..., Any], *arguments: object) -> Any:
-    """What it says, or None where the machine does not have it."""
+    """Return what it says, or None where the machine does not have it."""
     try:
         return call(*arguments)
     except codes.NvmlError as e:

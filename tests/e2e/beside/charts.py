@@ -86,7 +86,7 @@ def kinds(chart: str) -> list[Path]:
 
 
 def operands(namespace: str, owner: Raw, *names: str) -> list[Raw]:
-    """What the operator makes for these parts of its ClusterPolicy, which owns it all."""
+    """Return what the operator makes for these parts of its ClusterPolicy, which owns it all."""
     found = []
     for name in names:
         for path in sorted((folder("assets") / OPERANDS[name]).glob("*.yaml")):

@@ -184,7 +184,10 @@ def operator() -> None:
 
 
 def operators_change(labels: Labels) -> Patch:
-    """What the operator changes of a node's labels. One that says something is left as it is."""
+    """Return what the operator changes of a node's labels.
+
+    One that says something is left as it is.
+    """
     discovered = any(labels.get(name) == "true" for name in DISCOVERED)
     present = labels.get(PRESENT) == "true"
     change: Patch = {}

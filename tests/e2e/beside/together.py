@@ -53,7 +53,7 @@ class Beside:
         return dict(self.kube.get(gvr.NODES, node)["metadata"]["labels"])
 
     def allocatable(self, node: str) -> int:
-        """How many `nvidia.com/gpu` a node's kubelet has to give."""
+        """Return how many `nvidia.com/gpu` a node's kubelet has to give."""
         status = self.kube.get(gvr.NODES, node)["status"]
         return int(status["allocatable"].get("nvidia.com/gpu", "0"))
 
@@ -75,7 +75,7 @@ class Beside:
         return self.hosts(helm.NAMESPACE, **{"app.kubernetes.io/component": "kubeletplugin"})
 
     def readiness(self, node: str) -> str:
-        """What the readiness of a node's plugin says."""
+        """Return what the readiness of a node's plugin says."""
         (pod,) = (
             one["metadata"]["name"]
             for one in self.pods(helm.NAMESPACE, **{"app.kubernetes.io/component": "kubeletplugin"})
@@ -91,7 +91,7 @@ class Beside:
         return [device for one in found for device in one["spec"].get("devices") or ()]
 
     def notes(self, node: str, reason: str) -> list[str]:
-        """What events of that reason say about a node."""
+        """Return what events of that reason say about a node."""
         found = self.kube.list(gvr.EVENTS, namespace="default").items
         return [
             str(one.get("note"))
@@ -100,7 +100,7 @@ class Beside:
         ]
 
     def doctor(self, node: str) -> list[Raw]:
-        """What `ration doctor` has found of a node."""
+        """Return what `ration doctor` has found of a node."""
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "driver.cli", "doctor", "--output=json"),
@@ -128,7 +128,7 @@ class Beside:
         self.label(OURS, *(f"nvidia.com/gpu.deploy.{operand}=false" for operand in AWAY))
 
     def is_discovered(self, node: str) -> bool:
-        """Whether the operator knows by Node Feature Discovery that a node has GPUs."""
+        """Return whether the operator knows by Node Feature Discovery that a node has GPUs."""
         labels = self.labels(node)
         return {labels.get(program.DISCOVERED[0]), labels.get(program.PRESENT)} == {"true"}
 
@@ -139,7 +139,7 @@ class Beside:
 
 
 def is_ready(pod: Raw) -> bool:
-    """Whether a pod is ready."""
+    """Return whether a pod is ready."""
     conditions = pod["status"].get("conditions", ())
     return any(one["type"] == "Ready" and one["status"] == "True" for one in conditions)
 

@@ -52,7 +52,7 @@ def apply(
 
 
 def managed(owners: Owners) -> list[Object]:
-    """As `metadata.managedFields` tells of fields that are in no list (KEP-555)."""
+    """Same as `metadata.managedFields` tells of fields that are in no list (KEP-555)."""
     return [
         {"manager": who, "operation": "Apply", "fieldsType": "FieldsV1", "fieldsV1": _tree(paths)}
         for who, paths in sorted(owners.items())
@@ -91,7 +91,7 @@ def _key(item: Object, keys: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _at(value: Json, path: Path) -> Json:
-    """What is at a path; of a keyed item that is there, `...`."""
+    """Return what is at a path; of a keyed item that is there, `...`."""
     for step in path:
         value = _step(value, step)
         if value is None:

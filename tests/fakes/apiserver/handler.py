@@ -158,7 +158,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return store.update(place.kind, place.key, change, place.subresource)
 
     def _apply(self, request: faults.Request, place: target.Target, body: Object) -> Object:
-        """What is not there is made by its own resource, not by a subresource of it."""
+        """Return what is not there is made by its own resource, not by a subresource of it."""
         if not request.field_manager:
             raise rules.Refusal(400, "BadRequest", "fieldManager is required for apply patch")
         force = request.query.get("force") == "true"
@@ -209,7 +209,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def _answered_at(request: faults.Request, texts: Mapping[str, str]) -> str:
-    """What a pod says at a path: `.../log?container=main`, `.../log?container=main&previous`."""
+    """Return what a pod says at a path: `.../log?container=main`.
+
+    `.../log?container=main&previous`.
+    """
     asked = f"?container={request.query['container']}" if "container" in request.query else ""
     at = f"{request.path}{asked}{'&previous' if 'previous' in request.query else ''}"
     if at not in texts:

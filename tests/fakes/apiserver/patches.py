@@ -1,4 +1,4 @@
-"""How patches change an object: merge, strategic merge, JSON patch. Pure; inputs are not changed.
+"""Patches of an object: merge, strategic merge, JSON patch. Pure; inputs are not changed.
 
 Strategic merge knows the merge keys of the lists we patch (`patchMergeKey` in the API's types);
 every other list is replaced as a whole, as the server does for lists without one.

@@ -1,4 +1,4 @@
-"""What the API server refuses and keeps from change, for the objects we write. Pure."""
+"""Validation and immutability of the API server, for the objects we write. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ class Refusal(Exception):
 
 
 def written(plural: str, subresource: str, old: Object, new: Object) -> Object:
-    """What of `new` a write to the main resource or to its status really changes."""
+    """Return what of `new` a write to the main resource or to its status really changes."""
     if plural not in HAS_STATUS:
         return new
     if subresource == "status":
@@ -41,7 +41,7 @@ def written(plural: str, subresource: str, old: Object, new: Object) -> Object:
 
 
 def _without_freed(old: Object, status: Object) -> Object:
-    """What was said of devices that the claim has lost goes with them."""
+    """Return what was said of devices that the claim has lost goes with them."""
     before = old.get("status", {}).get("devices") or []
     has = _allocated(status)
     kept = [one for one in status["devices"] or [] if _device(one) in has or one not in before]

@@ -12,7 +12,7 @@ _IN = re.compile(r"(\S+) in \((.*)\)")
 
 
 def matches(obj: Object, field_selector: str, label_selector: str) -> bool:
-    """Whether both selectors, "" for none, choose the object."""
+    """Return whether both selectors, "" for none, choose the object."""
     labels = obj["metadata"].get("labels") or {}
     return all(_field(obj, t) for t in _terms(field_selector)) and all(
         _label(labels, t) for t in _terms(label_selector)

@@ -30,7 +30,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Apply:
-    """What a manager applies; with `force` it takes fields from others."""
+    """Configuration that a manager applies; with `force` it takes fields from others."""
 
     body: Object
     manager: str
@@ -38,7 +38,7 @@ class Apply:
 
 
 class Storage:
-    """What etcd and the registry do."""
+    """Storage as of etcd and the registry."""
 
     def __init__(self) -> None:
         self.changed = threading.Condition()

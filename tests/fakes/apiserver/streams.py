@@ -80,7 +80,7 @@ class Stream:
                 self._frame("BOOKMARK", {**self._place.typed(), **mark})
 
     def _changes(self) -> tuple[list[storage.Change] | None, int]:
-        """What is new, and the version up to which that is all; None after the 410 frame."""
+        """Return what is new, and the version up to which that is all; None after the 410 frame."""
         store: storage.Storage = self._state.storage
         try:
             return store.since(self._place.kind, self._version), store.version

@@ -74,7 +74,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where clients ask."""
+        """Return where clients ask."""
         return f"http://127.0.0.1:{self._listener.server_address[1]}"
 
     def kubeconfig(self, folder: Path, token_file: Path | None = None) -> Path:
@@ -116,7 +116,7 @@ class FaultProxy:
         return number, fault
 
     def frame_fault(self, watch: int, frame: int, *, bookmark: bool) -> plan.FrameFault | None:
-        """What happens to a frame."""
+        """Return what happens to a frame."""
         fault = self._chooser.of_frame(watch, frame, bookmark=bookmark)
         self.count(fault, " bookmark" if bookmark else "")
         return fault

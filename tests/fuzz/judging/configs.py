@@ -18,7 +18,7 @@ def check(data: bytes) -> None:
 
 
 def written(found: v1alpha1.Document) -> dict[str, object]:
-    """As a person would write it in our words."""
+    """Return it as a person would write it in our words."""
     shown: dict[str, object] = found.model_dump(mode="json", exclude_none=True)
     assert shown["apiVersion"] == names.CONFIG_VERSION
     return shown

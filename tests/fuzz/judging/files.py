@@ -15,7 +15,7 @@ LIMITS = allow.Limits("DRIVER", "/var/lib/ration/mps", "/usr/bin/nvidia-cdi-hook
 
 
 def record(data: bytes) -> None:
-    """As it stands, and with the checksum that would make it one of ours."""
+    """Check the bytes as they are, and with the checksum that would make them one of ours."""
     digest = hashlib.sha256(data).hexdigest().encode()
     for written in (data, b'{"record":' + data + b',"sha256":"' + digest + b'"}\n'):
         with tempfile.TemporaryDirectory() as folder:
@@ -52,7 +52,7 @@ def spec(data: bytes) -> None:
 
 
 def assert_harmless(found: model.Spec) -> None:
-    """What the allow-list is for, said once more and otherwise."""
+    """Assert the purpose of the allow-list, independently of its code."""
     for edits in found.all_edits:
         for node in edits.deviceNodes:
             assert node.path.startswith("/dev/nvidia")

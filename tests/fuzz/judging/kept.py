@@ -1,4 +1,4 @@
-"""What is kept of a shape's nodes, compressed; as it stands, and with any document inside."""
+"""Judge of observed shapes, compressed; as stored, and with any document inside."""
 
 import gzip
 

@@ -27,7 +27,10 @@ PARSERS: Mapping[str, _Parse] = {
 
 
 def check(data: bytes) -> None:
-    """By the kind that it says, or by each: the API server gives to each reader its own kind."""
+    """Check by the kind that it says, or by each.
+
+    The API server gives to each reader its own kind.
+    """
     try:
         obj = json_decode.decode(data)
     except ValueError:
@@ -42,7 +45,7 @@ def check(data: bytes) -> None:
 
 
 def _same(found: object) -> None:
-    """What is written of what was read reads the same."""
+    """Assert that a written value reads the same."""
     match found:
         case slices.Slice():
             for device in found.devices:

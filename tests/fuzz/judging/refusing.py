@@ -1,4 +1,4 @@
-"""What an error of ours has to be, whatever was read."""
+"""Judge of our errors, for any input."""
 
 import contextlib
 import json

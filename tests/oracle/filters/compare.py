@@ -30,7 +30,7 @@ class Disagreement:
     ours: str
 
     def __str__(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return f"{self.pod} on {self.node}: {self.plugin}: {self.theirs!r}, ours {self.ours!r}"
 
 
@@ -45,7 +45,7 @@ class Tally:
     bad: dict[int, list[Disagreement]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         lines = [f"{self.pods} pods, {self.judged} judgements of a filter about a node"]
         lines += [f"{plugin}: {self.refused[plugin]} refusals" for plugin in PLUGINS]
         lines += [f"deviation {name}: {count}" for name, count in sorted(self.excused.items())]

@@ -1,4 +1,4 @@
-"""What our filters say of a raw cluster, plugin by plugin."""
+"""Results of our filters on a raw cluster, plugin by plugin."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -61,7 +61,7 @@ def _store(made: cluster_state.ClusterState, drawn: drawing.Cluster) -> None:
 
 
 def answers(drawn: drawing.Cluster) -> Sequence[Refusals]:
-    """Of each pod to place."""
+    """Return the rejections of each pod to place."""
     view = shown(drawn)
     return [_answer(view, pods.parse(raw)) for raw in drawn.incoming]
 
@@ -131,7 +131,7 @@ def _words(refusal: allocator_types.NodeRejection | None) -> str:
 
 
 def facade(drawn: drawing.Cluster) -> Sequence[Mapping[str, str]]:
-    """Of each pod to place, by node the first thing that the whole of our filters says."""
+    """Return for each pod to place, by node, the first rejection of all our filters."""
     view = shown(drawn)
     found = []
     for raw in drawn.incoming:

@@ -28,7 +28,7 @@ class Disagreement:
     plugins: Mapping[str, Scores]
 
     def __str__(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return f"{self.pod}: {self.theirs}, ours {self.ours}, by plugin {self.plugins}"
 
 
@@ -42,7 +42,7 @@ class Tally:
     bad: dict[int, list[Disagreement]] = field(default_factory=dict)
 
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         lines = [f"{self.pods} pods with a choice, {self.nodes} scores of nodes"]
         lines += [f"{plugin}: tells nodes apart for {self.telling[plugin]}" for plugin in PLUGINS]
         lines += [str(entry) for several in [*self.bad.values()][:5] for entry in several[:5]]

@@ -64,7 +64,7 @@ def disk(draw: pieces.Draw) -> Raw:
 
 
 def claims(draw: pieces.Draw, sizes: Sizes, nodes: Sequence[str]) -> list[Raw]:
-    """Of every namespace the same names; the first ones are bound, more often than not."""
+    """Return claims with the same names in every namespace; the first ones are mostly bound."""
     made = []
     for space in _SPACES:
         for number in range(_CLAIMS):
@@ -124,7 +124,7 @@ def own_claims(
 
 
 def volumes(draw: pieces.Draw, sizes: Sizes, bound: Sequence[Raw]) -> list[Raw]:
-    """Those that claims are bound to, but for some, and a few that are free."""
+    """Return those that claims are bound to, but for some, and a few that are free."""
     names = [one["spec"]["volumeName"] for one in bound if "volumeName" in one["spec"]]
     made = [volume(draw, sizes, name) for name in names if draw.chance(0.95)]
     unbound = [one for one in bound if "volumeName" not in one["spec"]]
@@ -212,7 +212,7 @@ def drivers(draw: pieces.Draw) -> list[Raw]:
 
 
 def csi_nodes(draw: pieces.Draw, nodes: Sequence[str]) -> list[Raw]:
-    """What drivers say of nodes; of some nothing."""
+    """Return what drivers say of nodes; of some nothing."""
     made = []
     for name in nodes:
         entries = [_csi_driver(draw, name, driver) for driver in _DRIVERS if draw.chance(0.7)]

@@ -69,7 +69,7 @@ def member(name: str, gpus: int = 1, cpu: str = "1", **spec: Any) -> allocator_t
 
 
 def alike(count: int, gpus: int = 1) -> list[allocator_types.Workload]:
-    """So many members that only their names tell apart."""
+    """Return members that differ only by name."""
     return [member(f"worker-{at:03}", gpus) for at in range(count)]
 
 
@@ -94,7 +94,7 @@ def unseated(answer: Answer) -> gang_types.GangUnschedulable:
 
 
 def where(answer: Answer) -> dict[str, int]:
-    """How many members are on each node."""
+    """Return how many members are on each node."""
     return dict(Counter(str(one.node) for one in seated(answer).placements))
 
 

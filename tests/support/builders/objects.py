@@ -166,7 +166,7 @@ def a_claim(
 
 
 def a_share(device: str, number: int = 1, **amounts: str) -> Raw:
-    """What a result says of a share of a device."""
+    """Return what a result says of a share of a device."""
     identity = f"5c7d1f6e-0000-4000-8000-{number:012}"
     return {"device": device, "shareID": identity, "consumedCapacity": amounts}
 

@@ -15,7 +15,7 @@ NOON = 1_800_000_000.0
 
 
 def some(gpus: float, product: str = "") -> queue_resources.Amounts:
-    """So many whole GPUs as those of `snapshots.fleet`."""
+    """Return the amounts of whole GPUs like those of `snapshots.fleet`."""
     count = round(gpus * queue_resources.FULL)
     models = {product: count} if product and count else {}
     return queue_resources.Amounts(count, round(gpus * 80 * GIB), round(gpus * 100), models)

@@ -68,7 +68,7 @@ def view(
 
 
 def reasons_of(shown: cluster_state.ClusterState, pod: pods.Pod) -> dict[str, reasons.Reason]:
-    """By node, why it refuses the pod; a node that takes it is left out."""
+    """Map each rejecting node to its reason; nodes that take the pod are left out."""
     asked = allocator_types.Workload(pod, ())
     refusals = {
         name: filters.rejection(shown, node, asked) for name, node in sorted(shown.nodes.items())

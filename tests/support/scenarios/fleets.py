@@ -120,7 +120,7 @@ def _running(node: str) -> Raw:
 
 
 def _waits(reason: str, message: str) -> Raw:
-    """By the controller's word, kube-scheduler having found no place before."""
+    """Return a pending status of the controller, after kube-scheduler found no node."""
     condition = {
         "type": names.CONDITION_ALLOCATED,
         "status": "False",
@@ -217,7 +217,7 @@ def _work() -> list[Raw]:
 
 
 def _line() -> list[Raw]:
-    """What waits."""
+    """Return what waits."""
     big = (
         "No node fits. gpu-1: 1 of 9 devices fit, 8 lacking (5 CountersTaken, 2 DeviceTainted); "
         "gpu-2: 8 of 9 devices fit, 1 lacking. Needs 9 GPUs of one node; no node has more than 8"
@@ -276,7 +276,7 @@ def _teams() -> list[Raw]:
 
 @functools.cache
 def _classes() -> list[Raw]:
-    """As the chart installs them."""
+    """Return the classes as the chart installs them."""
     return [{"apiVersion": "resource.k8s.io/v1", **one} for one in helm.usual("DeviceClass")]
 
 
@@ -358,7 +358,7 @@ def a_reading(found: Iterable[Raw] | None = None) -> catalog.Reports:
 
 
 def explained() -> catalog.Reports:
-    """As `a_reading`, with why pods wait worked out of it."""
+    """Same as `a_reading`, with why pods wait worked out of it."""
     known = raw()
     caches = dump.read(known).caches
     working_out = local_explanation.LocalExplainer(names.DRIVER, caches, AT)

@@ -60,7 +60,7 @@ def a_pod_alone(name: str, at: float = 0.0, **spec: Any) -> replay.Task:
 
 
 def devices(found: scheduler.Answer | None) -> list[str]:
-    """What a pod got, by name."""
+    """Return what a pod got, by name."""
     assert isinstance(found, scheduler.BoundPod), found
     return [one.device.device for one in found.placement.assignments]
 
@@ -68,7 +68,7 @@ def devices(found: scheduler.Answer | None) -> list[str]:
 def run(
     at: scheduler.SimulatedScheduler, *tasks: replay.Task, rule: replay.ReplayRule | None = None
 ) -> dict[str, replay.TaskFate]:
-    """What became of each pod, by name."""
+    """Return what became of each pod, by name."""
     report = replay.Replay(at, rule).run(tasks)
     return {one.task.pod.name: one for one in report.fates}
 

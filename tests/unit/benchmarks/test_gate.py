@@ -1,4 +1,4 @@
-"""Whether a figure fell since the stored run."""
+"""Tests of whether a figure fell since the stored run."""
 
 import pytest
 

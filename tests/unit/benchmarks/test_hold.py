@@ -1,4 +1,4 @@
-"""What the figures that must hold under load are made of."""
+"""Tests of what the figures that must hold under load are made of."""
 
 import collections
 import json

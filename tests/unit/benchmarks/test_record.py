@@ -1,4 +1,4 @@
-"""What a suite stores of two samples."""
+"""Tests of what a suite stores of two samples."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What the minimal driver keeps of claims, and what it refuses."""
+"""Tests of what the minimal driver keeps of claims, and what it refuses."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What came of the cases, as it is told and kept."""
+"""Tests of the results of the cases, as reported and stored."""
 
 import json
 from pathlib import Path

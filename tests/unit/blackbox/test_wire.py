@@ -1,4 +1,4 @@
-"""What the proxy reads off the wire is what protobuf wrote."""
+"""Tests that the proxy reads off the wire what protobuf wrote."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What dashboards and alerts ask for is there: metrics, labels, pages."""
+"""Tests that dashboards and alerts ask for existing metrics, labels and pages."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""What the commands say of themselves."""
+"""Tests of what the commands say of themselves."""
 
 import pytest
 import typer.main

@@ -1,4 +1,4 @@
-"""What is printed before any command is loaded."""
+"""Tests of what is printed before any command is loaded."""
 
 import pytest
 import typer.core

@@ -69,7 +69,7 @@ RECORDED: dict[str, Words] = {
 
 
 def printed(words: list[str], folder: Path) -> str:
-    """What a pipe gets; where files lie and which Python runs is nobody's business."""
+    """Return what a pipe gets; where files lie and which Python runs is nobody's business."""
     answer = RUN.invoke(app, words)
     text = answer.output.replace(str(folder), "FOLDER").replace(str(ROOT), "ROOT")
     text = re.sub(r"\b3\.\d+\.\d+\b", "PYTHON", text)

@@ -1,4 +1,4 @@
-"""What the how-to prints is what the commands print."""
+"""Tests that the how-to prints what the commands print."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What became of nodes that were asked for, in figures."""
+"""Tests of what became of nodes that were asked for, in figures."""
 
 import prometheus_client
 import pytest

@@ -94,7 +94,7 @@ def test_the_status_that_is_shown_is_written_so() -> None:
 
 
 def cell(raw: Any, path: str) -> str:
-    """What kubectl prints of a field, or of a condition by its type."""
+    """Return what kubectl prints of a field, or of a condition by its type."""
     steps = path.replace('[?(@.type=="Accepted")]', ".Accepted").strip(".").split(".")
     for step in steps:
         if isinstance(raw, list):

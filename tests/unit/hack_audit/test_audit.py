@@ -1,4 +1,4 @@
-"""What PyPI says of a pin, and what it says nothing of."""
+"""Tests of what PyPI says of a pin, and what it says nothing of."""
 
 from pathlib import Path
 from typing import Any

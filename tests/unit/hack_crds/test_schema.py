@@ -73,12 +73,12 @@ def test_a_column_shows_a_field_that_there_is(kind: kinds.Kind) -> None:
 
 def test_null_and_references_are_gone_and_the_nearer_description_holds() -> None:
     class Inner(crd.Strict):
-        """Of the inner."""
+        """Model inside another."""
 
         long_name: crd.Name | None = None
 
     class Outer(crd.Strict):
-        """Of the outer."""
+        """Model around another."""
 
         inner: Annotated[Inner | None, pydantic.Field(description="Nearer.")] = None
         many: tuple[Inner, ...] = ()

@@ -1,4 +1,4 @@
-"""What is said where Docker, or what it does, fails."""
+"""Tests of what is said where Docker, or what it does, fails."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What `hack.kind up` does, decided from what there is."""
+"""Tests of what `hack.kind up` does, decided from what there is."""
 
 import dataclasses
 from pathlib import Path

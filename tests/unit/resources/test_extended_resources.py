@@ -50,7 +50,7 @@ def claims_of(pod: Raw) -> dict[str, list[str]]:
 
 
 def exactly(pod: Raw) -> Raw:
-    """What the one template of a pod asks, as the allocator reads it."""
+    """Return what the one template of a pod asks, as the allocator reads it."""
     (template,) = extended_resources.convert(pod).templates
     (one,) = template.spec["devices"]["requests"]  # type: ignore[index]
     return dict(one["exactly"])

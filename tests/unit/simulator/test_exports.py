@@ -1,4 +1,4 @@
-"""What the simulated NVML exports, by driver."""
+"""Tests of what the simulated NVML exports, by driver."""
 
 import pytest
 

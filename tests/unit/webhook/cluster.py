@@ -1,4 +1,4 @@
-"""What the webhook knows in these tests: the classes that are installed, GPUs of 80Gi."""
+"""Cluster facts of the webhook in these tests: the installed classes, GPUs of 80Gi."""
 
 from driver import names
 from driver.resources.dra import device_classes

@@ -1,4 +1,4 @@
-"""What a pod's two webhooks ask is read once."""
+"""Tests that objects that a pod's two webhooks need are read once."""
 
 from driver.webhook import read_cache
 from tests.fakes import clock

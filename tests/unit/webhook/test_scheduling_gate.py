@@ -1,4 +1,4 @@
-"""Which new pods wait behind our scheduling gate for the controller's first answer."""
+"""Tests of which new pods wait behind our scheduling gate for the controller's first answer."""
 
 from typing import Any
 

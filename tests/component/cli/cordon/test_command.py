@@ -69,7 +69,7 @@ def ration(api: api_server.ApiServer, tmp_path: Path) -> Ration:
 
 
 def without_rules(api: api_server.ApiServer) -> None:
-    """As Kubernetes 1.36."""
+    """Forget device taint rules, as Kubernetes 1.36."""
     gone = faults.Answer(404, "NotFound")
     api.faults.add(gone, lambda one: "devicetaintrules" in one.path, times=99)
 
@@ -242,7 +242,7 @@ def test_eviction_takes_what_would_be_made_again_and_leaves_the_rest(
     occupied(api)
 
     def end() -> None:
-        """As the kubelet, and kube-controller-manager after it."""
+        """End the pod as the kubelet and kube-controller-manager do."""
         pod = None
         while not over.wait(0.05):
             pod = api.read(gvr.PODS, "web", "default")

@@ -45,7 +45,7 @@ def ration(api: api_server.ApiServer, tmp_path: Path) -> Ration:
 
 
 def refuse(api: api_server.ApiServer, verb: str, plural: str, group: str) -> None:
-    """As the API server does where a role lacks it."""
+    """Refuse as the API server does where a role lacks the verb."""
     words = (
         f'{plural}.{group} is forbidden: User "ann" cannot {verb} resource "{plural}" in API '
         f'group "{group}" at the cluster scope'

@@ -1,4 +1,4 @@
-"""From a fault of a simulated GPU, by unmodified pynvml, to whoever is told of it."""
+"""Tests from a fault of a simulated GPU, by unmodified pynvml, to the reported event."""
 
 import threading
 from collections.abc import Iterator

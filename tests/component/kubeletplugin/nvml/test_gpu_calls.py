@@ -84,7 +84,7 @@ def test_gpus_that_are_read_at_once_are_each_their_own(world: World) -> None:
 
 
 def test_a_handle_of_a_gpu_is_had_beside_one_that_hangs_before_it(world: World) -> None:
-    """By UUID the search would come by the sick one."""
+    """Search by UUID, which would come by the sick one."""
     session = world.library.session
     session.close()
     world.hang()

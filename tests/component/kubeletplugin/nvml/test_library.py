@@ -102,7 +102,7 @@ def test_instances_that_exist_are_seen_with_their_places(adapter: nvml.NvmlLibra
 def test_a_part_of_a_wide_instance_is_not_taken_for_the_whole_of_it(
     adapter: nvml.NvmlLibrary,
 ) -> None:
-    """As by `nvidia-smi mig -cgi 1g.20gb -cci 0`: all its slices, not all its multiprocessors."""
+    """Make it as `nvidia-smi mig -cgi 1g.20gb -cci 0` does: all slices, not all multiprocessors."""
     adapter.inventory()
     fourth = pynvml.nvmlDeviceGetHandleByIndex(3)
     assert pynvml.nvmlDeviceSetMigMode(fourth, 1) == pynvml.NVML_SUCCESS

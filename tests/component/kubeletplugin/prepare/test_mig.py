@@ -207,7 +207,7 @@ def test_a_gpu_that_moves_with_its_mode_is_given_by_its_new_minor(
 
 
 def deaths(node: simulated_node.SimulatedNode) -> tuple[int, int]:
-    """How many acts prepare and unprepare of a claim are."""
+    """Return how many acts prepare and unprepare of a claim are."""
     ref, watch = a_claim(node, "0-mig-1g23gb-5"), gpunode.DiesAt()
     prepare(node.process(watch), ref)
     count = len(watch.passed)

@@ -115,7 +115,7 @@ class Reuse:
         return ports.ClaimRef(claim.namespace, claim.name, uid)
 
     def free(self, ref: ports.ClaimRef, *, deleted: bool) -> None:
-        """What the API does at once when a pod is force-deleted."""
+        """Free the claim as the API does at once when a pod is force-deleted."""
         key = f"{ref.namespace}/{ref.name}"
         gone: claims.Claim = self._reader.claims.pop(key)
         if not deleted:

@@ -23,7 +23,7 @@ def test_a_rolling_update_fails_no_call_and_writes_no_slice(
     stop = threading.Event()
 
     def ask() -> None:
-        """As the kubelet does: of the plugin that registered last."""
+        """Call the plugin that registered last, as the kubelet does."""
         while not stop.wait(0.02):
             entries = battered.plugin.prepare(*refs)
             answers.extend(entries[ref.uid].error for ref in refs)
@@ -69,7 +69,10 @@ def test_a_version_too_old_for_a_record_leaves_the_kubelet_to_the_serving_one(
 
 
 def shared(api: api_server.ApiServer) -> bool | None:
-    """Whether there are shares among the published devices; None while there are no devices."""
+    """Return whether there are shares among the published devices.
+
+    None while there are no devices.
+    """
     found = [one.get("allowMultipleAllocations", False) for one in publishing.devices(api)]
     return any(found) if found else None
 

@@ -12,7 +12,7 @@ FAST = backoff.Pace(base_s=0.01, max_s=0.01)
 
 
 class Node:
-    """What each round of recovery leaves undone, or raises."""
+    """Node with the leftovers, or the error, of each round of recovery."""
 
     def __init__(self, *rounds: tuple[str, ...] | errors.NodeFault) -> None:
         self._rounds = list(rounds)

@@ -1,4 +1,4 @@
-"""What the plugin says of claims, over real HTTP, beside what the kubelet is answered."""
+"""Tests of what the plugin says of claims, over real HTTP, beside what the kubelet is answered."""
 
 import threading
 from collections.abc import Iterator

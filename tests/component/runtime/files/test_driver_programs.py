@@ -53,7 +53,10 @@ def unmount(place: Path) -> None:
 
 
 def run(root: Path, script: str, **shown: Path) -> str:
-    """What a shell in the root prints; `shown` are folders of ours, by the name of a variable."""
+    """Return what a shell in the root prints; `shown` are folders of ours.
+
+    By the name of a variable.
+    """
     sh = str(shutil.which("sh"))
     program = driver_programs.Program(root, sh, {"PATH": "/usr/bin:/bin"})
     places = {str(path): path for path in shown.values()}
@@ -83,7 +86,7 @@ def test_a_folder_of_ours_has_its_path_there_too(root: Path, tmp_path: Path) -> 
 def test_a_mount_of_ours_is_shown_over_the_folder_that_the_root_has_there(
     made: Path, tmp_path: Path
 ) -> None:
-    """As a pod's mounts, which may not have come back to it by way of the host."""
+    """Mount as a pod's mounts, which may not have come back to it by way of the host."""
     pipe = tmp_path / "pipe"
     pipe.mkdir()
     seen = made / tmp_path.relative_to("/")

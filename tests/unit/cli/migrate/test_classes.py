@@ -1,4 +1,4 @@
-"""What the classes of a plan choose, and what the webhook makes of pods by its flags."""
+"""Tests of what the classes of a plan choose, and what the webhook makes of pods by its flags."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""What is asked of a controller is what is read without one: one model, two sources."""
+"""Tests that a controller's reports equal those read without one: one model, two sources."""
 
 import json
 from collections.abc import Callable

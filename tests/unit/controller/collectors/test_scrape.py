@@ -1,4 +1,4 @@
-"""What a scrape of the controller says of a cluster whose decider runs without threads."""
+"""Tests of what a scrape of the controller says of a cluster whose decider runs without threads."""
 
 import ast
 from collections.abc import Callable, Iterator, Sequence

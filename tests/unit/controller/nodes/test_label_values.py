@@ -1,4 +1,4 @@
-"""What a node's slices say of its GPUs, as GPU feature discovery's labels."""
+"""Tests of what a node's slices say of its GPUs, as GPU feature discovery's labels."""
 
 from driver.controller.nodes import label_values
 from driver.resources.dra import slices

@@ -1,4 +1,7 @@
-"""What a scrape of the plugin says, of claims that were prepared on a machine in memory."""
+"""Tests of what a scrape of the plugin says.
+
+Of claims that were prepared on a machine in memory.
+"""
 
 from pathlib import Path
 
@@ -57,7 +60,7 @@ class Scraped(World):
         return scrape.ScrapeSource(names.DRIVER, "node-1", sources, time).figures()
 
     def claim_is(self, family: families.Family) -> dict[str, float]:
-        """By the claim's name."""
+        """Return the samples by the claim's name."""
         place = family.labels.index(CLAIM)
         return {labels[place]: value for labels, value in self.figures()[family.name].items()}
 

@@ -19,7 +19,7 @@ class World:
     load: str = "load-1"
 
     def modes(self) -> compute_modes.PersistentComputeModes:
-        """As a process that has just started."""
+        """Return the modes of a process that has just started."""
         return compute_modes.PersistentComputeModes(self.knob, self.folder, lambda: self.load)
 
     @property

@@ -1,4 +1,4 @@
-"""Which devices a MIG mode that stays keeps back, and for how long."""
+"""Tests of which devices a MIG mode that stays keeps back, and for how long."""
 
 from dataclasses import replace
 

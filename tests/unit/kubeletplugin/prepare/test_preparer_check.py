@@ -11,7 +11,7 @@ ODD = {"apiVersion": "resource.ration.dev/v1alpha1", "kind": "GpuConfig", "shape
 
 
 def asked(node: gpunode.GpuNode, ref: ports.ClaimRef) -> reasons.Reason | None:
-    """What a look says, which is what Prepare would say, and leaves no trace."""
+    """Return what a look says, which is what Prepare would say, and leaves no trace."""
     before = node.files()
     answer = node.process().preparer.check(ref)
     assert node.files() == before

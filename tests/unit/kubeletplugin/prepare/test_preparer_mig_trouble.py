@@ -1,4 +1,4 @@
-"""What fails, is busy, is lost or moves while MIG devices are made and taken back."""
+"""Tests of what fails, is busy, is lost or moves while MIG devices are made and taken back."""
 
 import pytest
 

@@ -100,7 +100,7 @@ def test_an_older_driver_serves_one_mps_user_at_a_time(
 def test_a_claim_that_says_nothing_of_users_disturbs_no_server_that_runs(
     node: gpunode.GpuNode,
 ) -> None:
-    """As one that was there before an upgrade, when a share had one user at a time."""
+    """Start with a server from before an upgrade, when a share had one user at a time."""
     prepare(node, a_share(1, configs=several_users(asked=False)))
     prepare(node, a_share(2))
     assert not node.daemons.desired[uuid(node)].multi_user

@@ -17,7 +17,7 @@ class Ends(threading.Event):
 
 
 class Looks:
-    """What each look finds; `stop` is set when there is nothing more to find."""
+    """Results of each check; `stop` is set when there is nothing more to find."""
 
     def __init__(self, *found: pool_builder.Problem | errors.RationError | None) -> None:
         self.found = list(found)

@@ -71,7 +71,7 @@ class Server:
 
 
 def _allocated(group: slice_builder.Group) -> slice_builder.Group:
-    """As devices are that somebody allocates."""
+    """Return devices as if allocated."""
     devices = tuple(
         dataclasses.replace(one, attributes={**one.attributes, names.ATTR_ALLOCATOR: "controller"})
         for one in group.devices

@@ -14,7 +14,7 @@ from tests.support.node import shares
 
 
 class Processes:
-    """How many are on every GPU; a GPU that cannot be read says so."""
+    """Numbers of processes by GPU; a GPU that cannot be read says so."""
 
     def __init__(self) -> None:
         self.number = 0

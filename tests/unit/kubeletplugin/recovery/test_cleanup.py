@@ -50,7 +50,7 @@ def spec(place: cleanup.NodePaths, uid: str) -> Path:
 
 
 def used(place: cleanup.NodePaths) -> None:
-    """What a plugin and a supervisor leave that had one claim prepared, another taken back."""
+    """Leave what a plugin and a supervisor leave with one claim prepared, another taken back."""
     state = place.state_dir
     write(
         state / "allocator",

@@ -60,7 +60,7 @@ class World:
         return [event[2] for event in fresh]
 
     def stay(self, *holders: mps_files.Holder) -> list[str]:
-        """As long as no single command takes."""
+        """Stay longer than any single command takes."""
         self.look(*holders)
         self.time.advance(mps_holders.STAYS_S)
         return self.look(*holders)

@@ -70,7 +70,7 @@ class World:
         return self.registry.get_sample_value("dra_gpu_plugin_mps_daemons_failing")
 
     def look(self) -> list[tuple[str, str]]:
-        """Who is told what."""
+        """Return who is told what."""
         before = len(self.told.told), len(self.told.good_news)
         self.watch.check()
         fresh = (*self.told.told[before[0] :], *self.told.good_news[before[1] :])

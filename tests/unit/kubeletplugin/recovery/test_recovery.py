@@ -38,7 +38,7 @@ def test_specs_that_were_wiped_are_back_without_the_api(node: gpunode.GpuNode) -
 
 
 def put_back(node: gpunode.GpuNode) -> tuple[str, ...]:
-    """What the minute's look does."""
+    """Return what the minute's look does."""
     process = node.process()
     return recovery.restore_specs(process.executor, process.locks)
 

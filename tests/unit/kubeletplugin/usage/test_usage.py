@@ -26,7 +26,7 @@ def uses(
     pods: Mapping[ports.ClaimRef, set[ids.PodUid]],
     *there: usage.PodProcess,
 ) -> dict[ports.ClaimRef, usage.ClaimUse]:
-    """By claim; `given` in GiB."""
+    """Return the usage by claim; the amount is in GiB."""
     sizes = {claim: gib * GIB for claim, gib in given.items()}
     theirs = {claim.uid: found for claim, found in pods.items()}
     return {use.claim: use for use in usage.claim_uses(GPU, sizes, there, theirs)}

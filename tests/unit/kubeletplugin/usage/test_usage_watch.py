@@ -95,7 +95,7 @@ class World:
         self.pods[pid] = pod
 
     def look(self, times: int = 1) -> list[tuple[str, str]]:
-        """Who is told what."""
+        """Return who is told what."""
         before = len(self.told.told), len(self.told.good_news)
         for _ in range(times):
             self.time.advance(EVERY_S)

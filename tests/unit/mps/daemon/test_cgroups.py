@@ -1,4 +1,7 @@
-"""Where the daemons' own cgroup lies, as a supervisor in a pod or outside of any sees it."""
+"""Tests of where the daemons' own cgroup lies.
+
+As a supervisor in a pod or outside of any sees it.
+"""
 
 from pathlib import Path
 

@@ -60,7 +60,7 @@ def test_a_server_that_has_ended_is_none() -> None:
 
 
 def test_a_daemon_that_tells_no_status_has_no_trouble_by_that() -> None:
-    """As 535 answers."""
+    """Use the answers of 535."""
     reply = 'Unknown command "get_server_status"\n40.0\n20G\n123\n'
     server = control.parse_server(reply, 7, 1)
     assert server == control.Server(7, "", control.Limits("40.0", ("20G",)), (123,))

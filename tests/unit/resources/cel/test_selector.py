@@ -56,7 +56,7 @@ def test_an_unknown_attribute_is_a_run_time_error() -> None:
 
 
 def test_a_version_is_never_equal_to_a_string() -> None:
-    """As in Kubernetes, where it is a semver."""
+    """Compare as in Kubernetes, where it is a semver."""
     assert answer('device.attributes["gpu.ration.dev"].driverVersion == "580.105.8"') is False
     failed = answer('device.attributes["gpu.ration.dev"].driverVersion > "580"')
     assert isinstance(failed, selector.EvaluationFailure)

@@ -18,7 +18,7 @@ def made(*found: objects.Raw) -> dra_pools.Pool:
 
 
 def problem(*found: objects.Raw) -> str | None:
-    """What is wrong with what node-a reaches; None where it reaches nothing."""
+    """Return what is wrong with what node-a reaches; None where it reaches nothing."""
     share = dra_pools.node_share(made(*found), NODE)
     return None if share is None else share.problem
 
@@ -125,7 +125,7 @@ def test_a_node_that_no_device_names_does_not_reach_the_pool() -> None:
 
 
 def test_a_duplicate_device_name_invalidates_the_pool_for_every_reaching_node() -> None:
-    """As with kube-scheduler: slices are looked at whole."""
+    """Validate as kube-scheduler does: slices are looked at whole."""
     devices = [objects.a_device("x", nodeName=name) for name in ("node-a", "node-b")]
     raw = objects.a_far_slice(devices, perDeviceNodeSelection=True)
     assert (reached(raw), problem(raw)) == (["x"], "names device x twice")

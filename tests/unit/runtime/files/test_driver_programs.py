@@ -1,4 +1,7 @@
-"""Where a program of the driver is, and which file system it belongs to, by what is there."""
+"""Tests of where a program of the driver is, and which file system it belongs to.
+
+By what is there.
+"""
 
 from pathlib import Path
 

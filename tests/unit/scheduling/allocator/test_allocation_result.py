@@ -170,7 +170,7 @@ def opaque(value: str, driver: str = "nic.example.com") -> objects.Raw:
 
 
 def configs_of(*requests: objects.Raw, config: Any = ()) -> list[tuple[bool, tuple[str, ...], str]]:
-    """Of each entry: whether it is the class's, its requests, its value."""
+    """Return each entry: whether it is the class's, its requests, its value."""
     one = objects.device_class("one", "true", config=[opaque("class-one"), opaque("class-one-b")])
     two = objects.device_class("two", "true", config=[opaque("class-two")])
     view = snapshots.view(objects.a_slice("node-a", 4), found_classes=[one, two])

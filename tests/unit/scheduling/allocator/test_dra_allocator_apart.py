@@ -41,7 +41,7 @@ def place(
     allocator: dra_allocator.Allocator,
     asked: allocator_types.Workload,
 ) -> str | frozenset[Reason]:
-    """Where it goes, and is then on its way to; or why it goes nowhere."""
+    """Return where it goes, and is then on its way to; or why it goes nowhere."""
     answer = allocator.decide(view, asked)
     if isinstance(answer, allocator_types.Unschedulable):
         return answer.reasons

@@ -192,7 +192,7 @@ def test_of_sixteen_devices_of_four_kinds_one_of_each_kind_is_tried() -> None:
 
 @pytest.mark.parametrize(("alike", "steps"), [(2, 21), (4, 39), (8, 75), (10, 93)])
 def test_devices_that_are_alike_cost_no_more_than_their_number(alike: int, steps: int) -> None:
-    """Of any two kinds of device one element is common, of three none: nine steps a device."""
+    """Try three of any two kinds: one is common, of three none: nine steps a device."""
     kinds = [[1, 2], [2, 3], [1, 3]]
     view = device_layouts.looking(*({"links": kind} for kind in kinds for _ in range(alike)))
     parts = [objects.a_request("a", alike), objects.a_request("b", alike), objects.a_request("c")]

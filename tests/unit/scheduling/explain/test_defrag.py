@@ -26,7 +26,7 @@ def plan(crowd: occupied_nodes.Crowd, count: int = 2) -> defrag.Plan:
 
 
 def moves(found: defrag.Plan) -> dict[str, ids.NodeName | None]:
-    """Where each pod goes, by name."""
+    """Return where each pod goes, by name."""
     return {one.holder.pod.name: getattr(one.result, "node", None) for one in found.moves}
 
 

@@ -155,7 +155,7 @@ def test_four_of_eight_alike_are_found_in_few_steps() -> None:
 
 
 class LowestPriority:
-    """As preemption prices: the highest priority that goes, then how many."""
+    """Cost of preemption: the highest priority that goes, then how many."""
 
     def cost(self, leaving: Sequence[holders.DeviceHolder]) -> cost.Cost:
         return max((one.pod.priority for one in leaving), default=-1), len(leaving)

@@ -13,7 +13,7 @@ from tests.support.scenarios import affinity
 
 
 def members(count: int, **spec: Any) -> list[allocator_types.Workload]:
-    """Of one app, with affinity and spread as a pod's spec has them."""
+    """Return the members of one app, with affinity and spread as a pod's spec has them."""
     labels = {"app": "train"}
     terms = interpod_affinity.parse(spec, "default")
     spread = topology_spread.parse(spec, labels)

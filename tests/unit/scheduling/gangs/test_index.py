@@ -1,4 +1,4 @@
-"""What the pods of a gang say of it, and what is wrong with it."""
+"""Tests of what the pods of a gang say of it, and what is wrong with it."""
 
 from typing import Any
 

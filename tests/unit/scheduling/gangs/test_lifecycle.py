@@ -1,4 +1,4 @@
-"""What is due for a gang, from its pods, their claims and the time alone."""
+"""Tests of what is due for a gang, from its pods, their claims and the time alone."""
 
 import datetime as dt
 from dataclasses import replace

@@ -1,4 +1,7 @@
-"""What is due for a pod or claim: the hold and its clearing (D5), told second by second."""
+"""Tests of what is due for a pod or claim: the hold and its clearing (D5).
+
+Told second by second.
+"""
 
 from typing import Any
 
@@ -159,7 +162,7 @@ def test_a_refusal_is_counted_from_when_it_was_first_seen() -> None:
 
 
 def test_an_old_permanent_refusal_counts_once_it_must_concern_this_attempt() -> None:
-    """As a new leader meets it, or after the same refusal of another node."""
+    """Observe it as a new leader does, or after the same refusal of another node."""
     message = (
         "0/3 nodes are available: 1 node(s) didn't match pod anti-affinity rules, "
         "2 resourceclaim not available on the node. no new claims to deallocate"

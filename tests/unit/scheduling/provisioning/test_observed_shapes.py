@@ -1,4 +1,4 @@
-"""What is learned of a shape's nodes, kept, and held against its document."""
+"""Tests of what is learned of a shape's nodes, kept, and held against its document."""
 
 import dataclasses
 import gzip
@@ -17,7 +17,7 @@ from tests.support.builders import objects, shapes
 
 
 def a_pool(gpus: int = 8) -> pools.Pool:
-    """What a node of so many GPUs publishes."""
+    """Return what a node of so many GPUs publishes."""
     one = shapes.a_shape(gpus=gpus)
     return pools.newest_generation(one.build_slices(ids.NodeName("n1")))
 

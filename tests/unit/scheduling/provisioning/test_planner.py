@@ -1,4 +1,4 @@
-"""Which nodes are asked for."""
+"""Tests of which nodes are asked for."""
 
 import dataclasses
 

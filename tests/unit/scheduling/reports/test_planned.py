@@ -1,4 +1,4 @@
-"""What backfill keeps, in every report: by the decider's plan, through the caches."""
+"""Tests of what backfill keeps, in every report: by the decider's plan, through the caches."""
 
 import re
 
@@ -23,7 +23,10 @@ RULES = backfill_plan.BackfillRules(600.0, 300.0, 1.0)
 
 @pytest.fixture
 def world() -> World:
-    """Of eight GPUs of node-0 two are in use; the first in line has all of them kept for it."""
+    """Return a world where two of eight GPUs are in use.
+
+    The head of line has all of them reserved.
+    """
     made = quickstart.world(backfill=RULES)
     made.add(a_queue("team", members=[{"namespace": "default"}]))
     made.add(*quickstart.whole("first", 2), *quickstart.whole("second", 8))

@@ -7,7 +7,7 @@ A, B = ids.NodeName("a"), ids.NodeName("b")
 
 
 def counts(placed: placed_pods.PlacedPods) -> dict[str, dict[str, int]]:
-    """By app, the pods of each node."""
+    """Return the pods of each node by app."""
     return {
         kind.labels.get("app", ""): {str(name): number for name, number in on.items()}
         for kind, on in placed.kind_counts()

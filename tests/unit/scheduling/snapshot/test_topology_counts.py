@@ -9,7 +9,7 @@ A, B = ids.NodeName("a"), ids.NodeName("b")
 
 
 class ByNode:
-    """How many pods each node has, and how often that was made anew."""
+    """Pods by node, and how often that was computed."""
 
     def __init__(self, pods: Counter[ids.NodeName] | None = None) -> None:
         self.pods = Counter(pods or {})

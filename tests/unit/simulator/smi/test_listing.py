@@ -1,4 +1,4 @@
-"""What nvidia-smi says of every machine: as text, as XML, as columns."""
+"""Tests of what nvidia-smi says of every machine: as text, as XML, as columns."""
 
 from xml.etree import ElementTree as ET
 

@@ -14,7 +14,7 @@ DAY = dt.timedelta(days=1)
 
 
 def is_believed(bundle: ca.Bundle, leaf: ca.Pair, now: dt.datetime = NOW) -> bool:
-    """As a client does that has `caBundle` and asks for the first host."""
+    """Return whether a client with `caBundle` believes the first host."""
     trusted = x509.load_pem_x509_certificates(bundle.trusted)
     verifier = (
         verification.PolicyBuilder()

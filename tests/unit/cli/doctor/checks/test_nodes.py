@@ -13,7 +13,7 @@ State = findings.State
 
 
 def wrong(**other: Any) -> dict[str, findings.Finding]:
-    """What is wrong with node-a, by check."""
+    """Return what is wrong with node-a, by check."""
     found = checks.run(doctored.healthy(**other))
     return {one.check: one for one in found if one.state is State.WRONG and one.where == "node-a"}
 

@@ -34,7 +34,7 @@ def opened(root: Path, hook: str = "auto") -> driver_files.DriverFiles:
 
 
 def after(root: Path, seconds: float) -> clock.FakeClock:
-    """So long after the driver was installed; it takes two to settle."""
+    """Return the moment that many seconds after the installation; it takes two to settle."""
     made = clock.FakeClock()
     made.advance((root / "usr/bin").stat().st_mtime + seconds - clock.START.timestamp())
     return made

@@ -13,7 +13,7 @@ SETS = {"gpu-0": {"slots": "4"}, "gpu-1": {"slots": "4"}}
 
 
 def asking(view: snapshot.Snapshot, *requests: objects.Raw) -> search.Problem:
-    """What every device of the node is offered to; each request in a claim of its own."""
+    """Return what every device of the node is offered to; each request in a claim of its own."""
     found = [objects.claim(f"c-{at}", one) for at, one in enumerate(requests)]
     return problem(view, *found)
 

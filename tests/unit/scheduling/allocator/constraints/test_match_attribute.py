@@ -26,7 +26,7 @@ def bond(rule: objects.Raw, *values: Any) -> match_attribute.MatchAttribute:
 
 
 def accepted(one: match_attribute.MatchAttribute) -> list[bool]:
-    """Of each device in turn, those that are accepted taken."""
+    """Return whether each device in turn is accepted, with the accepted ones taken."""
     found = []
     for place in range(len(one.values)):
         found.append(one.accepts(place))

@@ -70,7 +70,7 @@ def test_the_terms_of_a_share_are_forgotten_with_it() -> None:
 
 
 def two_claims(first: str, second: str) -> list[claims.Claim]:
-    """Of one pod, each with a time slice."""
+    """Return the two claims of one pod, each with a time slice."""
     return [
         objects.claim(f"c-{at}", shared_claims.part(), config=[shared_claims.turns(interval)])
         for at, interval in enumerate((first, second))
