@@ -1,4 +1,4 @@
-"""What one run tells the pytest process of one group of cases, in its environment."""
+"""Environment that one run hands the pytest process of one group of cases."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class Session:
         return cls(**{**read, "cases": tuple(read["cases"])})
 
     def environment(self) -> dict[str, str]:
-        """For the child."""
+        """Return the environment of the child process."""
         return {**os.environ, VARIABLE: json.dumps(asdict(self))}
 
     def note(self, line: dict[str, object]) -> None:

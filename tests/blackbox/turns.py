@@ -1,4 +1,4 @@
-"""Which group of cases a node gets next. Pure but for the lock."""
+"""Order in which nodes take groups of cases. Pure but for the lock."""
 
 import threading
 from collections.abc import Iterable
@@ -21,18 +21,18 @@ class Turns:
         self._lock = threading.Lock()
 
     def next(self, last: str = "") -> str | None:
-        """For a node that had `last`; None: nothing is left for it."""
+        """Return the next group for a node that had `last`; None: nothing is left for it."""
         if last in FAILING:
             return None
         with self._lock:
-            kept = FAILING if self._nodes == 1 else frozenset[str]()
-            found = next((one for one in self._left if one not in kept), None)
-            found = found or next(iter(self._left), None)
-            if found is None:
+            failing = FAILING if self._nodes == 1 else frozenset[str]()
+            text = next((name for name in self._left if name not in failing), None)
+            text = text or next(iter(self._left), None)
+            if text is None:
                 return None
-            self._left.remove(found)
-            self._nodes -= found in FAILING
-            return found
+            self._left.remove(text)
+            self._nodes -= text in FAILING
+            return text
 
 
 def _weight(group: str) -> int:

@@ -1,4 +1,4 @@
-"""What pods ask for, drawn from the seed, and how that is written. Pure."""
+"""Requests of pods, drawn from the seed, and their rendering. Pure."""
 
 import random  # noqa: TID251 - the same every time
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ INTERVALS = ("", "Short", "Long")
 
 
 class Form(StrEnum):
-    """How many pods of what a work is.
+    """Form of a workload: how many pods of which kind.
 
     `lone`: a pod with a claim of a template. `named`: with a claim made before it. `twins`: two
     pods of one claim. `gang`: pods that run together or not at all. `admin`: a pod that looks on.
@@ -76,16 +76,16 @@ class Ask:
 def asks(seed: int) -> Iterator[Ask]:
     """Works one after the other, without end."""
     numbers = random.Random(f"{seed}/load")  # noqa: S311 - no secret
-    made = 0
+    number = 0
     while True:
-        made += 1
+        number += 1
         form = numbers.choices(list(Form), (45, 30, 12, 6, 7))[0]
         face = numbers.choices(list(_CLASS), (30, 30, 25, 15))[0]
         if form in {Form.GANG, Form.ADMIN}:
             face = "whole"
         many = face == "whole" and form not in {Form.GANG, Form.ADMIN}
         yield Ask(
-            name=f"w{made:05d}",
+            name=f"w{number:05d}",
             form=form,
             face=face,
             count=numbers.choice((1, 1, 1, 2, 4)) if many else 1,

@@ -17,7 +17,7 @@ class Broken:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         if self.fault is None:
             return self.words
         return f"fault {self.fault.number} ({self.fault.kind}): {self.words}"
@@ -48,8 +48,8 @@ class Book:
 
     @property
     def faults(self) -> int:
-        """How many were done."""
-        return sum(len(one) for one in self.recoveries.values())
+        """Return how many were done."""
+        return sum(len(recovery) for recovery in self.recoveries.values())
 
     @property
     def good(self) -> bool:
@@ -57,7 +57,7 @@ class Book:
         return not self.broken
 
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         lines = [
             f"\nseed {self.seed}: {self.faults} faults in {self.seconds:.0f} s",
             f"{self.pods} pods, {len(self.prepared)} claims prepared",
@@ -73,13 +73,13 @@ class Book:
             f"connections that broke without a plan: {dict(self.cut.most_common(6))}",
             f"errors logged within faults: {dict(self.errors.most_common(12))}",
             f"errors logged beside faults: {dict(self.calm.most_common(12))}",
-            *(f"BROKEN: {one.text}" for one in self.broken),
+            *(f"BROKEN: {broken.text}" for broken in self.broken),
             "good" if self.good else f"NOT GOOD: {len(self.broken)} breaches",
         ]
         return "\n".join(lines)
 
     def figures(self) -> list[record.Figure]:
-        """As every suite's."""
+        """Return the figures in the form of every suite."""
         seed = self.seed
         per_s = len(self.prepared) / self.seconds if self.seconds else 0.0
         total = [

@@ -42,7 +42,7 @@ def filled(folder: Path) -> Iterator[None]:
 
 
 def _fill(filler: Path) -> None:
-    """By large pieces, and then what is left by bytes."""
+    """Fill the disk by large pieces, and the rest by bytes."""
     with filler.open("wb", buffering=0) as file:
         for size in (_BLOCK, 1):
             _until_full(file, b"\0" * size)

@@ -1,4 +1,4 @@
-"""What is never set: to wait for a time on a clock."""
+"""An event that is never set: to wait for a time on a clock."""
 
 import threading
 

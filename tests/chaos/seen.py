@@ -1,4 +1,4 @@
-"""What a look at the world saw: the API, the nodes' files, their hardware. Pure values."""
+"""Observations: the API, the nodes' files, their hardware. Pure values."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ _INTERVALS = {"Default": 0, "Short": 1, "Medium": 2, "Long": 3}
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """What of one GPU a claim has: all of it, memory slices of it, or a share of it.
+    """Part of a GPU that a claim has: all of it, memory slices of it, or a share of it.
 
     `memory` is in bytes, `compute` in percent; both are of a share.
     """
@@ -27,7 +27,7 @@ class Unit:
 
     @property
     def whole(self) -> bool:
-        """Whether nobody else may have any of the GPU."""
+        """Return whether nobody else may have any of the GPU."""
         return not self.slices and not self.sharing
 
 
@@ -51,24 +51,24 @@ class Held:
 
 
 def held(record: Raw) -> Held:
-    """What a record says."""
+    """Return what a record says."""
     devices, steps = record["devices"], record["steps"]
-    units = tuple(_unit(one) for one in devices if not one["admin_access"])
+    units = tuple(_unit(device) for device in devices if not device["admin_access"])
     return Held(
         uid=record["claim"]["uid"],
         name=f"{record['claim']['namespace']}/{record['claim']['name']}",
         done=record["state"] == "completed",
-        gpus=frozenset(one["gpu"] for one in devices if not one["admin_access"]),
+        gpus=frozenset(device["gpu"] for device in devices if not device["admin_access"]),
         units=units,
         places=frozenset(
-            (one.gpu, min(one.slices), len(one.slices)) for one in units if one.slices
+            (unit.gpu, min(unit.slices), len(unit.slices)) for unit in units if unit.slices
         ),
-        serves=frozenset(one["gpu"] for one in steps if one["act"] == _SERVE),
-        alone=frozenset(one["gpu"] for one in steps if one["act"] == _EXCLUSIVE),
+        serves=frozenset(step["gpu"] for step in steps if step["act"] == _SERVE),
+        alone=frozenset(step["gpu"] for step in steps if step["act"] == _EXCLUSIVE),
         turns={
-            one["gpu"]: _INTERVALS[one["arguments"]["interval"]]
-            for one in steps
-            if one["act"] == _SLICE
+            step["gpu"]: _INTERVALS[step["arguments"]["interval"]]
+            for step in steps
+            if step["act"] == _SLICE
         },
     )
 
@@ -76,8 +76,11 @@ def held(record: Raw) -> Held:
 def _unit(device: Raw) -> Unit:
     instance, terms = device["edits"].get("instance"), device.get("terms")
     if instance is not None:
-        at = instance["placement"]
-        return Unit(device["gpu"], frozenset(range(at["start"], at["start"] + at["size"])))
+        placement = instance["placement"]
+        return Unit(
+            device["gpu"],
+            frozenset(range(placement["start"], placement["start"] + placement["size"])),
+        )
     if terms is not None:
         share = terms["memory_bytes"], terms["compute_percent"]
         return Unit(device["gpu"], frozenset(), terms["sharing"], *share)
@@ -133,17 +136,19 @@ class Pod:
 
 
 def given_up(pod: Raw) -> bool:
-    """Whether the kubelet never starts the container that it has made (kubernetes#118321).
+    """Return whether the kubelet never starts the container that it has made (kubernetes#118321).
 
     The sandbox is gone, and that of a pod that is never restarted is not made again. A person, or
     a Job's deadline, has to delete the pod.
     """
     status = pod["status"]
     waiting = any(
-        one.get("containerID") and "waiting" in one.get("state", {})
-        for one in status.get("containerStatuses", ())
+        entry.get("containerID") and "waiting" in entry.get("state", {})
+        for entry in status.get("containerStatuses", ())
     )
-    gone = any(one.get("reason") == "PodSandboxNotReady" for one in status.get("conditions", ()))
+    gone = any(
+        entry.get("reason") == "PodSandboxNotReady" for entry in status.get("conditions", ())
+    )
     return pod["spec"]["restartPolicy"] == "Never" and waiting and gone
 
 

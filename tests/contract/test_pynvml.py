@@ -1,4 +1,4 @@
-"""What is pynvml's own, on the simulated library: loading, structures, wrong pointers."""
+"""Tests of what is pynvml's own, on the simulated library: loading, structures, wrong pointers."""
 
 import ctypes
 from collections.abc import Iterator

@@ -22,7 +22,7 @@ def library(tmp_path: Path) -> Iterator[Path]:
 
 
 def reset(base: Path, gpu: int) -> tuple[int, str]:
-    """What nvidia-smi says once persistence mode does not keep the GPU open."""
+    """Return what nvidia-smi says once persistence mode does not keep the GPU open."""
     smi = layout.Layout(base).driver_root / "usr/bin/nvidia-smi"
     subprocess.run([str(smi), "-i", str(gpu), "-pm", "0"], capture_output=True, check=True)
     command = [str(smi), "-i", str(gpu), "--gpu-reset"]

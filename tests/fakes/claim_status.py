@@ -54,13 +54,13 @@ class ClaimStatus:
             raise _ERRORS[e.code](e.code, e.reason, e.message) from e
 
     def conditions(self, name: str, device: str = "gpu-0") -> dict[str, tuple[str, str, str]]:
-        """Of one device, by type: status, reason, time."""
-        found = claims.parse(self.raw(name)).device_statuses
+        """Return the conditions of one device, by type: status, reason, time."""
+        device_statuses = claims.parse(self.raw(name)).device_statuses
         return {
-            one.type: (one.status, one.reason, one.since)
-            for entry in found
+            condition.type: (condition.status, condition.reason, condition.since)
+            for entry in device_statuses
             if entry.device.device == device
-            for one in entry.conditions
+            for condition in entry.conditions
         }
 
     def _suffer(self) -> None:

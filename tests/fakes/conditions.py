@@ -1,4 +1,4 @@
-"""What the plugin says of claims, as it is said: nothing is written anywhere."""
+"""Reports of the plugin on claims, recorded and written nowhere."""
 
 from driver.kubeletplugin import ports
 
@@ -13,5 +13,5 @@ class Conditions:
         self.said.append((ref.name, word))
 
     def of(self, name: str) -> list[tuple[bool | None, str, bool]]:
-        """What was said of a claim: holds, reason, permanent."""
-        return [(w.holds, w.reason.value, w.permanent) for one, w in self.said if one == name]
+        """Return what was said of a claim: holds, reason, permanent."""
+        return [(w.holds, w.reason.value, w.permanent) for text, w in self.said if text == name]

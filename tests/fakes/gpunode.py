@@ -60,11 +60,11 @@ class FakeReader:
         self.reads += 1
         if self.down:
             raise errors.Unreachable(0, "", "connection refused")
-        found = self.claims.get(f"{ref.namespace}/{ref.name}")
-        if found is None:
+        claim = self.claims.get(f"{ref.namespace}/{ref.name}")
+        if claim is None:
             text = f'resourceclaims.resource.k8s.io "{ref.name}" not found'
             raise errors.NotFound(404, "NotFound", text)
-        return found
+        return claim
 
 
 class Killed(BaseException):
@@ -139,9 +139,9 @@ class GpuNode:
         shutil.rmtree(proc, ignore_errors=True)
         write(proc / "devices", f"Character devices:\n195 nvidia\n{CAPS_MAJOR} nvidia-caps\n")
         write(proc / "driver/nvidia-caps/mig-minors", "\n".join(opened.minors()))
-        for one in opened.present(self.nvml.machine):
-            text = f"DeviceFileMinor: {one.minor}\nDeviceFileMode: {one.mode}\n"
-            write(proc / "driver/nvidia/capabilities" / one.path, text)
+        for capability in opened.present(self.nvml.machine):
+            text = f"DeviceFileMinor: {capability.minor}\nDeviceFileMode: {capability.mode}\n"
+            write(proc / "driver/nvidia/capabilities" / capability.path, text)
 
     @property
     def cdi(self) -> Path:
@@ -149,7 +149,7 @@ class GpuNode:
 
     @property
     def told(self) -> Path:
-        """What containers are told of their devices."""
+        """Return what containers are told of their devices."""
         return self.base / "told"
 
     @property
@@ -161,8 +161,8 @@ class GpuNode:
 
     def numbers(self, path: Path) -> tuple[int, int] | None:
         """Device nodes without the right to make any: those of the machine, and the control's."""
-        name, of = path.name, self.nvml.machine
-        minors = {f"nvidia{of.minor(gpu)}": of.minor(gpu) for gpu in of.gpus}
+        name, source = path.name, self.nvml.machine
+        minors = {f"nvidia{source.minor(gpu)}": source.minor(gpu) for gpu in source.gpus}
         if name in minors:
             return 195, minors[name]
         return CONTROL.get(name)
@@ -212,8 +212,8 @@ class GpuNode:
             holding,
             self._hung,
         )
-        known = {**parts.table(), **left.table(), **acts}
-        acting = executor.Executor(records, specs, known, watch, left.restore)
+        fields = {**parts.table(), **left.table(), **acts}
+        acting = executor.Executor(records, specs, fields, watch, left.restore)
         let_go = tombstones.Tombstones(self.time)
         asked = self._requests(gpus, let_go)
         preparer = claim_preparer.Preparer(asked, records, specs, acting, holding, let_go)

@@ -55,11 +55,11 @@ class Plugin:
         return stub.NodePrepareResources.future(request, timeout=CALL_S)
 
     def unprepare(self, *claims: ports.ClaimRef) -> dict[str, Any]:
-        """As `prepare`."""
+        """Same as `prepare`."""
         return dict(self.start_unprepare(*claims).result().claims)
 
     def start_unprepare(self, *claims: ports.ClaimRef) -> Any:
-        """As `start_prepare`."""
+        """Same as `start_prepare`."""
         messages, stub = self._dra()
         request = messages.NodeUnprepareResourcesRequest(claims=_claims(messages, claims))
         return stub.NodeUnprepareResources.future(request, timeout=CALL_S)
@@ -133,4 +133,4 @@ class Kubelet:
 
 
 def _claims(messages: Any, refs: Iterable[ports.ClaimRef]) -> list[Any]:
-    return [messages.Claim(namespace=one.namespace, name=one.name, uid=one.uid) for one in refs]
+    return [messages.Claim(namespace=ref.namespace, name=ref.name, uid=ref.uid) for ref in refs]

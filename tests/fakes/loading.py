@@ -1,4 +1,4 @@
-"""Which library pynvml speaks to: it loads one a process, and remembers its functions."""
+"""Library that pynvml speaks to: it loads one a process, and remembers its functions."""
 
 import ctypes
 from pathlib import Path

@@ -89,12 +89,12 @@ def _frame(channel: int, payload: bytes) -> bytes:
 
 
 def _payload(connection: socket.socket) -> bytes:
-    """Of the next frame of a client: they are masked."""
+    """Return the payload of a client's next frame: frames are masked."""
     size = _exactly(connection, 2)[1] & 0x7F
     if size == _SHORT:
         (size,) = struct.unpack(">H", _exactly(connection, 2))
     mask = _exactly(connection, 4)
-    return bytes(byte ^ mask[at % 4] for at, byte in enumerate(_exactly(connection, size)))
+    return bytes(byte ^ mask[index % 4] for index, byte in enumerate(_exactly(connection, size)))
 
 
 def _exactly(connection: socket.socket, count: int) -> bytes:

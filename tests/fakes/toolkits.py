@@ -9,7 +9,7 @@ NEWEST = "NVIDIA CDI Hook version 1.20.0\ncommit: 0123456\n"
 
 
 def ask(root: Path, path: str) -> str:
-    """As `toolkit.run_version`, of a file: what stands in it, or else a version that has all.
+    """Same as `toolkit.run_version`, of a file: what stands in it, or else a version that has all.
 
     A file that begins with "fail" is a program that does.
     """

@@ -1,4 +1,4 @@
-"""What is run from nothing, and in which environment. Pure."""
+"""Commands run from nothing, with their environment. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -53,7 +53,7 @@ class Place:
 
     @property
     def toolchain(self) -> Path:
-        """Where a Go that is not the machine's own lies."""
+        """Return where a Go that is not the machine's own lies."""
         return self.root / "toolchain"
 
     def checkout(self, number: int) -> Path:
@@ -61,7 +61,7 @@ class Place:
         return self.root / f"checkout-{number}"
 
     def log(self, number: int, step: str) -> Path:
-        """What a step of a round printed."""
+        """Return what a step of a round printed."""
         return self.root / "logs" / f"{number}-{step}.log"
 
     def caches(self) -> Mapping[str, Path]:
@@ -76,15 +76,15 @@ class Place:
         }
 
 
-def environment(environ: Mapping[str, str], place: Place, go: Path | None) -> dict[str, str]:
+def environment(environ: Mapping[str, str], position: Place, go: Path | None) -> dict[str, str]:
     """The environment of every step: of the caller's, what says how networks are reached.
 
     `go` is the folder with the `go` to take, None for the machine's own. It may fetch no other.
     """
-    kept = {name: value for name, value in environ.items() if not _OURS.fullmatch(name)}
+    retained = {name: value for name, value in environ.items() if not _OURS.fullmatch(name)}
     path = environ.get("PATH", "")
-    return kept | {
-        "HOME": str(place.home),
+    return retained | {
+        "HOME": str(position.home),
         "GOTOOLCHAIN": "local",
         "PATH": path if go is None else f"{go}:{path}",
     }

@@ -1,4 +1,4 @@
-"""What is held against bytes that nobody meant: each decoder ends in a value or a typed error.
+"""Targets of fuzzing: each decoder ends in a value or a typed error.
 
 A target takes any bytes. It raises nothing of its own but AssertionError, so whatever else comes
 out of it is a fault; so is taking longer than `bound_s` of the processor's time.

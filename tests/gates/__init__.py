@@ -1,1 +1,1 @@
-"""What must be green before anybody calls this production, each with the command that shows it."""
+"""Gates of production readiness, each with the command that shows it."""

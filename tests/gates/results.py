@@ -1,4 +1,4 @@
-"""What each command of a gate ended with when it was last run, in results.json beside this file."""
+"""Results of the last run of each command of a gate, in results.json beside this file."""
 
 import dataclasses
 import json
@@ -19,15 +19,15 @@ class Result:
 
 
 def stored(path: Path = PATH) -> dict[str, Result]:
-    """By command; empty where nothing was ever run."""
+    """Return the stored results by command; empty where nothing was ever run."""
     if not path.exists():
         return {}
-    found = [Result(**one) for one in json.loads(path.read_text())]
-    return {one.command: one for one in found}
+    results = [Result(**load) for load in json.loads(path.read_text())]
+    return {result.command: result for result in results}
 
 
 def keep(result: Result, path: Path = PATH) -> None:
     """In the place of the one before."""
-    found = stored(path) | {result.command: result}
-    ordered = [dataclasses.asdict(found[name]) for name in sorted(found)]
+    results = stored(path) | {result.command: result}
+    ordered = [dataclasses.asdict(results[name]) for name in sorted(results)]
     path.write_text(json.dumps(ordered, indent=2) + "\n")

@@ -1,4 +1,4 @@
-"""What one simulated GPU would take beside what is on it: the judge of the faces.
+"""Model of one simulated GPU's remaining capacity: the judge of the faces.
 
 Instances are made and destroyed on the simulated machine itself, by its own rules; the other modes
 are what D1 says of them: a GPU is whole for one, or shared in one way, or cut.
@@ -15,7 +15,7 @@ _FULL = 100
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """What a claim takes of a shared GPU: bytes, percent, and one of its shares."""
+    """Share of a GPU that a claim takes: bytes, percent, and one of its shares."""
 
     memory: int
     compute: int
@@ -39,19 +39,19 @@ class Gpu:
     def fits_whole(self) -> bool:
         return self._idle and not self._stuck_in_mig()
 
-    def fits_share(self, sharing: faces.Sharing, asked: Share, offered: int) -> bool:
-        """Whether the GPU has that much left in that mode."""
+    def fits_share(self, sharing: faces.Sharing, share: Share, offered: int) -> bool:
+        """Return whether the GPU has that much left in that mode."""
         if self.whole is not None or self.instances or self._stuck_in_mig():
             return False
         if self.shares and self.sharing is not sharing:
             return False
-        memory = sum(one.memory for one in self.shares.values()) + asked.memory
-        compute = sum(one.compute for one in self.shares.values()) + asked.compute
+        memory = sum(share.memory for share in self.shares.values()) + share.memory
+        compute = sum(share.compute for share in self.shares.values()) + share.compute
         total = self.gpu.product.memory_mib.total << 20
         return memory <= total and compute <= _FULL and len(self.shares) < offered
 
     def fits_profile(self, profile_id: int) -> bool:
-        """Whether the machine would make one more instance of it, anywhere."""
+        """Return whether the machine would make one more instance of it, anywhere."""
         if self.gpu.product.mig is None or self.whole is not None or self.shares:
             return False
         if not self.of.board(self.gpu).mig and not self.gpu.resetless:
@@ -65,9 +65,13 @@ class Gpu:
         if not self.of.board(self.gpu).mig:
             assert mig.set_mode(enabled=True) is codes.Return.SUCCESS
         profile = mig.profile(profile_id)
-        at = next(place for place in profile.shape.placements() if place.start == start)
+        placement = next(
+            placement for placement in profile.shape.placements() if placement.start == start
+        )
         try:
-            self.instances[claim] = mig.create(profile, geometry.Placement(at.start, at.size))
+            self.instances[claim] = mig.create(
+                profile, geometry.Placement(placement.start, placement.size)
+            )
         except codes.NvmlError:
             return False
         return True

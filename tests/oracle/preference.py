@@ -1,4 +1,4 @@
-"""Whether the alternatives of `firstAvailable` that were chosen are the first ones that fit.
+"""Check that the chosen alternatives of `firstAvailable` are the first ones that fit.
 
 A valid allocation need not be, so this is told apart from what is wrong (KEP-4816 asks for the
 first that can be satisfied). Nor is that of the reference always: it fixes the devices of one
@@ -18,7 +18,7 @@ Raw = dict[str, Any]
 def is_first(
     world: scenarios.World, node: str, allocations: Sequence[Raw], judge: reference.Reference
 ) -> bool:
-    """For no request an earlier alternative would do, given what earlier requests chose."""
+    """Return whether no request has an earlier alternative that fits, given earlier choices."""
     claims = copy.deepcopy(list(world.claims))
     one_node = {node: world.cluster.nodes[node]}
     cluster = replace(world.cluster, nodes=one_node)
@@ -35,8 +35,8 @@ def is_first(
 def _choices(claims: Sequence[Raw], allocations: Sequence[Raw]) -> list[tuple[Raw, int]]:
     """The requests with alternatives, in order, and which one each got."""
     return [
-        (one.request, one.index)
+        (chosen.request, chosen.index)
         for claim, allocation in zip(claims, allocations, strict=True)
-        for one in asked.read(claim, allocation)[0]
-        if "firstAvailable" in one.request
+        for chosen in asked.read(claim, allocation)[0]
+        if "firstAvailable" in chosen.request
     ]

@@ -13,12 +13,12 @@ ROOM = Path(__file__).resolve().parent
 
 
 def cached(room: Path = ROOM) -> Path:
-    """Where the program is once it is built."""
+    """Return where the program is once it is built."""
     return programs.cached(room)
 
 
 def can_be_had() -> bool:
-    """Whether the program is there or can be built: without Go it cannot."""
+    """Return whether the program is there or can be built: without Go it cannot."""
     return cached().exists() or shutil.which("go") is not None
 
 

@@ -31,25 +31,25 @@ Verdict = bool | Refused | Failed
 
 
 class Selectors(conversation.Conversation):
-    """As kube-scheduler of the pinned version evaluates selectors, all gates of it on."""
+    """Evaluator of selectors by kube-scheduler of the pinned version, with all gates on."""
 
     def __init__(self, path: Path | None = None) -> None:
         super().__init__(path, "selectors")
 
     def matches(self, expression: str, device: Mapping[str, Any], driver: str) -> Verdict:
-        """Of a `Device` of resource.k8s.io/v1, as its slice has it."""
-        told = self._told(expression, device, driver)
-        match told:
+        """Return the verdict on a `Device` of resource.k8s.io/v1, as its slice has it."""
+        document = self._told(expression, device, driver)
+        match document:
             case {"refused": str(why)}:
-                return TooCostly(why) if told.get("tooCostly") else Refused(why)
+                return TooCostly(why) if document.get("tooCostly") else Refused(why)
             case {"failed": str(why)}:
                 return Failed(why)
             case {"matches": bool(matches)}:
                 return matches
             case _:
-                raise conversation.Ended(f"answered {told}")
+                raise conversation.Ended(f"answered {document}")
 
     def _told(self, expression: str, device: Mapping[str, Any], driver: str) -> dict[str, Any]:
         question = {"expression": expression, "driver": driver, "device": device}
-        told: dict[str, Any] = json.loads(self.ask(json.dumps(question) + "\n"))
-        return told
+        document: dict[str, Any] = json.loads(self.ask(json.dumps(question) + "\n"))
+        return document

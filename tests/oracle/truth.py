@@ -1,4 +1,4 @@
-"""Whether selectors match devices, as Kubernetes' own CEL says; what was asked is remembered."""
+"""Matches of selectors by Kubernetes' own CEL, cached."""
 
 import json
 from typing import Any
@@ -12,8 +12,8 @@ _SEEN = ("attributes", "capacity", "allowMultipleAllocations")
 class Truth:
     """The answers of the selector program; a selector sees no other part of a device."""
 
-    def __init__(self, asked: selectors.Selectors) -> None:
-        self._asked = asked
+    def __init__(self, request: selectors.Selectors) -> None:
+        self._asked = request
         self._known: dict[tuple[str, str, str], selectors.Verdict] = {}
 
     def of(self, expression: str, device: inventory.Placed) -> selectors.Verdict:

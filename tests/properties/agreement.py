@@ -182,7 +182,7 @@ def restarted(side: Side) -> Side:
 
 
 def _results(side: Side, free: tuple[int, ...], protocol: Protocol) -> Iterator[Claim]:
-    """What the leader may write for a pod, by what its caches say."""
+    """Yield what the leader may write for a pod, by what its caches say."""
     claim = side.cache.claim
     if side.sees_bound and side.bound is not None:
         if protocol.repairs:

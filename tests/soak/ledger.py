@@ -17,7 +17,7 @@ threads has done a bit of everything."""
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How many claims in all, and how many a second; 0: as fast as it goes."""
+    """Claims in all, and claims a second; 0: as fast as possible."""
 
     cycles: int
     rate: float
@@ -54,7 +54,7 @@ class Ledger:
         return self.done < KILLING * self._pace.cycles
 
     def promise(self, count: int) -> float | None:
-        """So many cycles are to begin, after so many seconds; None: there are enough."""
+        """Plan that many cycles within that many seconds; None: there are enough."""
         with self._lock:
             if self._promised >= self._pace.cycles:
                 return None
@@ -63,7 +63,7 @@ class Ledger:
             return max(0.0, due - self.elapsed_s)
 
     def reach(self, stage: str, count: int) -> None:
-        """So many claims have come so far."""
+        """Record that so many claims have come."""
         with self._lock:
             self.stages[stage] += count
 
@@ -78,21 +78,21 @@ class Ledger:
             self.refused[_VARIABLE.sub("*", why)[:100]] += 1
 
     def waited(self, seconds: float) -> None:
-        """For a pod to be prepared, faults included."""
+        """Record the seconds until a pod was prepared, faults included."""
         with self._lock:
             self.longest_s = max(self.longest_s, seconds)
 
-    def trouble(self, what: str) -> None:
+    def trouble(self, description: str) -> None:
         """It went wrong, on purpose."""
         with self._lock:
-            self.troubles[what] += 1
+            self.troubles[description] += 1
 
-    def breach(self, what: str) -> None:
+    def breach(self, description: str) -> None:
         """Something that should not be."""
         with self._lock:
-            self.broken.append(what)
+            self.broken.append(description)
 
     def lost(self) -> int:
         """Cycles that began and did not end in order."""
-        reached = [self.stages[one] for one in STAGES]
+        reached = [self.stages[name] for name in STAGES]
         return max(reached) - min(reached)

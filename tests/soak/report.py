@@ -1,4 +1,4 @@
-"""What became of a run: words, figures, and whether it was good."""
+"""Report of a run: messages, figures, and whether it passed."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -9,7 +9,7 @@ from tests.soak import ledger, run, verdict
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one run."""
+    """Report of one run."""
 
     book: ledger.Ledger
     asked: run.Asked
@@ -18,24 +18,24 @@ class Report:
     seconds: float
 
     @classmethod
-    def of(cls, one: run.Run, asked: run.Asked) -> Self:
+    def of(cls, item: run.Run, request: run.Asked) -> Self:
         """Judge what was sampled."""
-        found = [
+        growths = [
             growth
-            for who, taken in one.sampler.taken.items()
+            for who, taken in item.sampler.taken.items()
             for growth in verdict.growths(who, taken)
         ]
-        return cls(one.book, asked, one.server, tuple(found), one.book.elapsed_s)
+        return cls(item.book, request, item.server, tuple(growths), item.book.elapsed_s)
 
     @property
     def good(self) -> bool:
         """Nothing lost, nothing left over, and nothing that grows."""
-        grows = [one for one in self.growths if one.says is verdict.Says.GROWS]
+        grows = [growth for growth in self.growths if growth.says is verdict.Says.GROWS]
         return not self.book.broken and not grows
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         book = self.book
         lines = [
             f"\nseed {self.asked.seed}, {self.seconds:.0f} s, {self.server}",
@@ -44,20 +44,20 @@ class Report:
             f"longest wait for a Prepare: {book.longest_s:.1f} s",
             "calls that were made again:",
             *(f"  {count:5} {why}" for why, count in book.refused.most_common(20)),
-            *(one.text for one in self.growths),
-            *(f"BROKEN: {one}" for one in book.broken),
+            *(growth.text for growth in self.growths),
+            *(f"BROKEN: {name}" for name in book.broken),
             "good" if self.good else "NOT GOOD",
         ]
         return "\n".join(lines)
 
     def figures(self) -> list[record.Figure]:
-        """As every suite's."""
+        """Return the figures in the form of every suite."""
         book, seed = self.book, self.asked.seed
-        where = "stand-in API server" if "stand-in" in self.server else "real API server"
-        kills = sum(book.troubles[one] for one in ("plugin killed", "supervisor killed"))
+        location = "stand-in API server" if "stand-in" in self.server else "real API server"
+        kills = sum(book.troubles[entry] for entry in ("plugin killed", "supervisor killed"))
         rate = book.done / self.seconds
         plain = [
-            record.figure(f"claim cycles, {where}", "", [book.done], seed=seed),
+            record.figure(f"claim cycles, {location}", "", [book.done], seed=seed),
             record.figure("claim cycles a second", "/s", [rate], seed=seed),
             record.figure("claims lost", "", [book.lost()], seed=seed),
             record.figure("breaches", "", [len(book.broken)], seed=seed),
@@ -67,11 +67,11 @@ class Report:
                 "longest wait for Prepare, troubles included", "s", [book.longest_s], seed=seed
             ),
         ]
-        return [*plain, *(figure(one, seed) for one in self.growths)]
+        return [*plain, *(figure(growth, seed) for growth in self.growths)]
 
 
 def figure(growth: verdict.Growth, seed: int) -> record.Figure:
-    """Of what grew, or did not."""
+    """Return the figure of a growth."""
     return record.Figure(
         f"{growth.name}, grown",
         growth.unit,

@@ -1,4 +1,4 @@
-"""Whether what was sampled stays flat: slopes by least squares, and how far they can be told. Pure.
+"""Verdict on samples: slopes by least squares, and their uncertainty. Pure.
 
 What is judged is the second half of a run, and of that only what the process did after its first
 WARM_UP cycles. The bound of memory is 1 MiB an hour at five claims a second, that is a MiB in
@@ -28,7 +28,7 @@ EXACT = 1e-12
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What a process has at one moment: MiB, open files, threads, after so many cycles."""
+    """Sample of a process at one moment: MiB, open files, threads, after so many cycles."""
 
     at_s: float
     cycles: int
@@ -39,7 +39,7 @@ class Sample:
 
 
 class Says(StrEnum):
-    """What a slope says."""
+    """Interpretation of a slope."""
 
     FLAT = "flat"
     GROWS = "grows"
@@ -61,7 +61,7 @@ class Growth:
 
     @property
     def says(self) -> Says:
-        """What follows."""
+        """Return what follows."""
         if self.samples < FEWEST:
             return Says.UNTOLD
         if self.grown - ERRORS * self.error > self.allowed:
@@ -71,7 +71,7 @@ class Growth:
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return it as text for people."""
         return (
             f"{self.name}: {self.says}: {self.grown:+.2f} {self.unit} (error {self.error:.2f}) "
             f"over {self.cycles} cycles, allowed {self.allowed:.2f}; "
@@ -80,38 +80,44 @@ class Growth:
 
 
 def judged(samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Sample]:
-    """Those of the second half, of the process that lived last, once it was warm."""
+    """Return those of the second half, of the process that lived last, once it was warm."""
     if not samples:
         return []
     last = samples[-1]
-    mine = [one for one in samples if one.pid == last.pid]
+    mine = [sample for sample in samples if sample.pid == last.pid]
     since = max(last.cycles / 2, mine[0].cycles + warm_up)
-    return [one for one in mine if one.cycles >= since]
+    return [sample for sample in mine if sample.cycles >= since]
 
 
 def growths(who: str, samples: Sequence[Sample], warm_up: int = WARM_UP) -> list[Growth]:
     """Memory, files and threads of one process, which is warm after so many cycles."""
-    found = judged(samples, warm_up)
-    cycles = found[-1].cycles - found[0].cycles if found else 0
+    results = judged(samples, warm_up)
+    cycles = results[-1].cycles - results[0].cycles if results else 0
     memory = max(ARENA_MIB, cycles / CYCLES_PER_MIB)
     return [
-        _growth(f"RSS of the {who}", "MiB", found, [one.rss_mib for one in found], memory),
-        _growth(f"open files of the {who}", "files", found, [one.fds for one in found], 1.0),
-        _growth(f"threads of the {who}", "threads", found, [one.threads for one in found], 1.0),
+        _growth(
+            f"RSS of the {who}", "MiB", results, [result.rss_mib for result in results], memory
+        ),
+        _growth(
+            f"open files of the {who}", "files", results, [result.fds for result in results], 1.0
+        ),
+        _growth(
+            f"threads of the {who}", "threads", results, [result.threads for result in results], 1.0
+        ),
     ]
 
 
 def _growth(
-    name: str, unit: str, found: Sequence[Sample], values: Sequence[float], allowed: float
+    name: str, unit: str, samples: Sequence[Sample], values: Sequence[float], allowed: float
 ) -> Growth:
-    if len(found) < FEWEST or found[0].cycles == found[-1].cycles:
+    if len(samples) < FEWEST or samples[0].cycles == samples[-1].cycles:
         return Growth(name, unit, 0.0, 0.0, allowed, 0, 0, (0.0, 0.0))
-    cycles = [float(one.cycles) for one in found]
+    cycles = [float(sample.cycles) for sample in samples]
     slope, error = fit(cycles, values)
     width = cycles[-1] - cycles[0]
     seen = (min(values), max(values))
     return Growth(
-        name, unit, slope * width, error * width, allowed, len(found), int(width), seen
+        name, unit, slope * width, error * width, allowed, len(samples), int(width), seen
     )  # fmt: skip
 
 
@@ -119,7 +125,7 @@ def fit(xs: Sequence[float], ys: Sequence[float]) -> tuple[float, float]:
     """The slope of ys by xs, and its error."""
     slope, intercept = statistics.linear_regression(xs, ys)
     left = [y - (slope * x + intercept) for x, y in zip(xs, ys, strict=True)]
-    squares = sum(one * one for one in left)
+    squares = sum(value * value for value in left)
     spread = sum((x - statistics.fmean(xs)) ** 2 for x in xs)
     if squares < EXACT:
         return slope, 0.0

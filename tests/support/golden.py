@@ -1,4 +1,4 @@
-"""What commands print, compared exactly with files of tests/data/cli.
+"""Comparison of printed output with the files of tests/data/cli.
 
 `GOLDEN=write` renews the files; look at the difference before it is committed.
 """

@@ -13,7 +13,7 @@ REGISTRY, PLUGINS = "plugins_registry", "plugins"
 
 @dataclass(frozen=True, slots=True)
 class Hidden:
-    """What the kubelet may not see of any plugin; `versions` are of services, as GetInfo says."""
+    """Features of plugins hidden from the kubelet; `versions` are of services, as GetInfo says."""
 
     service: bool = False
     registration: bool = False
@@ -22,7 +22,7 @@ class Hidden:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """Where the kubelet finds a plugin. The names are short: a socket's path has little room."""
+    """Plugin as the kubelet finds it. The names are short: a socket's path has little room."""
 
     kubelet: Path
     name: str
@@ -70,7 +70,7 @@ class Bridge:
 
     def __init__(
         self,
-        found: Path,
+        path: Path,
         identity: tuple[int, int],
         shown: Shown,
         tools: relay.Tools,
@@ -83,8 +83,8 @@ class Bridge:
         self._hidden = Hidden()
         self._lock = threading.Lock()
         self._service: Leg | None = None
-        asked = dataclasses.replace(self._tools, change=self._change)
-        self.registration = Leg(shown.registration, found, inside(), asked, _nobody_counts)
+        replaced = dataclasses.replace(self._tools, change=self._change)
+        self.registration = Leg(shown.registration, path, inside(), replaced, _nobody_counts)
 
     @property
     def service(self) -> Leg | None:

@@ -28,7 +28,7 @@ class Door:
         self._open: set[socket.socket] = set()
 
     def is_open(self) -> bool:
-        """Whether it lets anyone in."""
+        """Return whether it lets anyone in."""
         return self._listener is not None
 
     def open(self) -> None:
@@ -64,8 +64,8 @@ class Door:
         """End every connection at once; how many there were."""
         with self._lock:
             gone, self._open = self._open, set()
-        for one in gone:
-            _end(one)
+        for item in gone:
+            _end(item)
         return len(gone) // 2
 
     def _accept(self, listener: socket.socket) -> None:
@@ -97,14 +97,14 @@ class Door:
         _end(target)
 
 
-def _end(one: socket.socket) -> None:
+def _end(item: socket.socket) -> None:
     with contextlib.suppress(OSError):
-        one.shutdown(socket.SHUT_RDWR)
-    one.close()
+        item.shutdown(socket.SHUT_RDWR)
+    item.close()
 
 
 def answers(path: Path) -> bool:
-    """Whether somebody listens there."""
+    """Return whether somebody listens there."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1.0)
         try:

@@ -1,4 +1,4 @@
-"""What passed: every call with its claims and how it ended."""
+"""Records of calls: every call with its claims and its result."""
 
 import threading
 from collections.abc import Mapping
@@ -24,12 +24,12 @@ class Call:
     answers: int = 0
 
     def is_good(self) -> bool:
-        """Whether it ended well, for each of its claims."""
+        """Return whether it ended well, for each of its claims."""
         return self.code == OK and not any(self.refused.values())
 
     def names(self, claim: str) -> bool:
-        """Whether a claim of that name or UID is in it."""
-        return any(claim in {one.name, one.uid} for one in self.claims)
+        """Return whether a claim of that name or UID is in it."""
+        return any(claim in {item.name, item.uid} for item in self.claims)
 
 
 class Records:
@@ -57,20 +57,22 @@ class Records:
             return self._connections
 
     def calls(self, method: str = "", claim: str = "") -> list[Call]:
-        """Of a method, with a claim of that name or UID; the first one first."""
+        """Return the calls of a method, with a claim of that name or UID; the first one first."""
         with self._lock:
-            found = list(self._calls)
+            calls = list(self._calls)
         return [
-            one for one in found if method in {"", one.method} and (not claim or one.names(claim))
+            call
+            for call in calls
+            if method in {"", call.method} and (not claim or call.names(claim))
         ]
 
     def mark(self) -> int:
-        """How many there are, for `since`."""
+        """Return how many there are, for `since`."""
         with self._lock:
             return len(self._calls)
 
     def since(self, mark: int, method: str = "", claim: str = "") -> list[Call]:
-        """As `calls`, of those that came after `mark`."""
+        """Same as `calls`, of those that came after `mark`."""
         with self._lock:
             later = self._calls[mark:]
-        return [one for one in self.calls(method, claim) if any(one is late for late in later)]
+        return [call for call in self.calls(method, claim) if any(call is late for late in later)]

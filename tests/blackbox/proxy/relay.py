@@ -33,7 +33,7 @@ def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """What a relay works with; `plugin` is what its records say it is.
+    """Collaborators of a relay; `plugin` is its name in the records.
 
     `change` may write an answer anew, by its method; `cut` ends the connections of the plugin.
     """

@@ -1,4 +1,4 @@
-"""How each kind of fault is done, and undone: one family a file.
+"""Faults by kind, and their repair: one family a file.
 
 A family is built from the world and says which kinds are its own: `acts`.
 """

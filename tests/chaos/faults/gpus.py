@@ -1,4 +1,4 @@
-"""What GPUs, their driver library and MPS do."""
+"""Faults of GPUs, their driver library and MPS."""
 
 from driver import names
 from simulator import codes, control
@@ -14,25 +14,27 @@ REFUSALS = "3"
 class Gpus:
     """Faults of the simulated machines."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
+    def __init__(self, source: world.World) -> None:
+        self._world = source
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
             kinds.XID_FATAL: self._fatal,
-            kinds.XID_HARMLESS: lambda one: self._send(one, "xid", HARMLESS, _WHOLE, _WHOLE),
+            kinds.XID_HARMLESS: lambda fault: self._send(fault, "xid", HARMLESS, _WHOLE, _WHOLE),
             kinds.GPU_LOST: self._lose,
-            kinds.ECC: lambda one: self._send(one, "ecc", "5", "1"),
+            kinds.ECC: lambda fault: self._send(fault, "ecc", "5", "1"),
             kinds.NVML_SLOW: self._slow,
-            kinds.NVML_REFUSES: lambda one: self._refuse(one, codes.Return.IN_USE),
-            kinds.MIG_REFUSED: lambda one: self._refuse(one, codes.Return.INSUFFICIENT_RESOURCES),
+            kinds.NVML_REFUSES: lambda fault: self._refuse(fault, codes.Return.IN_USE),
+            kinds.MIG_REFUSED: lambda fault: self._refuse(
+                fault, codes.Return.INSUFFICIENT_RESOURCES
+            ),
             kinds.MPS_DIED: self._end_mps,
         }
 
     def clear_quarantine(self, fault: draw.Fault) -> None:
-        """What a person does with a GPU that failed three times in a day: here that is usual."""
+        """Clear the quarantine as a person would: three failures a day are usual here."""
         words = f"all,{fault.number}"
         body = {"metadata": {"annotations": {names.CLEAR_QUARANTINE: words}}}
         for node in self._world.nodes:
@@ -71,7 +73,7 @@ class Gpus:
         control.send(base, "slow", "*", "0")
 
     def _end_mps(self, fault: draw.Fault) -> None:
-        """Of the GPU, or of the next one that has a daemon."""
+        """End the MPS daemon of the GPU, or of the next one that has one."""
         side = self._side(fault)
         running = side.look().running
         for step in range(draw.GPUS):

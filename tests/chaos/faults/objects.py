@@ -1,4 +1,4 @@
-"""What users do to pods and claims that are in use."""
+"""Changes by users to pods and claims that are in use."""
 
 import random  # noqa: TID251 - the same every time
 
@@ -6,13 +6,13 @@ from tests.chaos import draw, faults, load
 
 
 class Objects:
-    """Of the load."""
+    """Objects of the load."""
 
     def __init__(self, work: load.Load) -> None:
         self._load = work
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         return {
             draw.Kind.POD_FORCE_DELETED: self._force_delete,
             draw.Kind.CLAIM_RECREATED: self._recreate,
@@ -20,8 +20,8 @@ class Objects:
 
     def _force_delete(self, fault: draw.Fault) -> None:
         """A third of what runs."""
-        found = list(self._load.running(random.Random(fault.seed)))  # noqa: S311 - no secret
-        for work in found[: max(1, len(found) // 3)]:
+        works = list(self._load.running(random.Random(fault.seed)))  # noqa: S311 - no secret
+        for work in works[: max(1, len(works) // 3)]:
             self._load.force_delete(work)
 
     def _recreate(self, fault: draw.Fault) -> None:

@@ -1,4 +1,4 @@
-"""What happens to nodes and what is on them: full disks, wiped folders, stepped clocks, reboots."""
+"""Faults of nodes: full disks, wiped folders, stepped clocks, reboots."""
 
 from tests.chaos import disks, draw, faults, world
 from tests.chaos.never import NEVER
@@ -7,20 +7,20 @@ HOUR_S = 3600
 
 
 class Places:
-    """Of nodes."""
+    """Places of nodes."""
 
-    def __init__(self, of: world.World) -> None:
-        self._world = of
+    def __init__(self, source: world.World) -> None:
+        self._world = source
 
     def acts(self) -> faults.Acts:
-        """By kind."""
+        """Return the acts by kind."""
         kinds = draw.Kind
         return {
-            kinds.STATE_FULL: lambda one: self._fill(one, "state"),
-            kinds.CDI_FULL: lambda one: self._fill(one, "cdi"),
+            kinds.STATE_FULL: lambda fault: self._fill(fault, "state"),
+            kinds.CDI_FULL: lambda fault: self._fill(fault, "cdi"),
             kinds.CDI_WIPED: self._wipe,
-            kinds.CLOCK_FORWARD: lambda one: self._step(one, HOUR_S),
-            kinds.CLOCK_BACK: lambda one: self._step(one, -HOUR_S),
+            kinds.CLOCK_FORWARD: lambda fault: self._step(fault, HOUR_S),
+            kinds.CLOCK_BACK: lambda fault: self._step(fault, -HOUR_S),
             kinds.NODE_REBOOTED: self._reboot,
         }
 
@@ -33,8 +33,8 @@ class Places:
             path.unlink(missing_ok=True)
 
     def _step(self, fault: draw.Fault, seconds: int) -> None:
-        """Of a node's plugin and supervisor, or of both controllers."""
-        names = ("controllers", *(one.name for one in self._world.nodes))
+        """Step the clocks of a node's plugin and supervisor, or of both controllers."""
+        names = ("controllers", *(node.name for node in self._world.nodes))
         stepped = self._world.clocks[names[fault.seed % len(names)]]
         stepped.step(seconds)
         self._world.time.wait(NEVER, fault.seconds)

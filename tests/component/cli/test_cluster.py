@@ -1,4 +1,4 @@
-"""Which cluster and which namespace commands mean."""
+"""Tests of which cluster and which namespace commands mean."""
 
 from collections.abc import Iterator
 from pathlib import Path

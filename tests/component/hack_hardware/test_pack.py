@@ -1,4 +1,4 @@
-"""What the file to carry leaves out, no step imports."""
+"""Tests of what the file to carry leaves out, no step imports."""
 
 import json
 import subprocess

@@ -9,7 +9,7 @@ POD = {"metadata": {"name": "p", "namespace": "ns"}, "spec": {"nodeName": "node-
 
 
 def fence(request: faults.Request) -> str | None:
-    """As the admission policy of D22, for a lease held in term 3."""
+    """Apply the admission policy of D22, for a lease held in term 3."""
     if request.field_manager != "ration-controller/controller-0_x7/3":
         return "the fence: not the leader"
     return None

@@ -17,7 +17,7 @@ _FILES = ("out", "errors")
 
 
 class Done(NamedTuple):
-    """How a shell ended: its status and what it printed."""
+    """Exit status of a shell and what it printed."""
 
     status: int
     output: str
@@ -63,7 +63,7 @@ class Daemons:
 
     @property
     def errors(self) -> str:
-        """What they printed to their standard error."""
+        """Return what they printed to their standard error."""
         return (self.folder / "errors").read_text()
 
     def ask(self, *commands: str, user: int = 0) -> Done:

@@ -1,4 +1,4 @@
-"""Where the suite runs: the fake in this process, the simulated library, a real GPU's."""
+"""Subjects of the suite: the fake in this process, the simulated library, a real GPU's."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What can go wrong, as values, and which requests it happens to."""
+"""Faults as values, and the requests they apply to."""
 
 import math
 import threading

@@ -111,14 +111,14 @@ class ApiServer:
         listener.drop()
 
     def drop_connections(self) -> None:
-        """As a proxy that restarts."""
+        """Drop all connections as a proxy that restarts."""
         if self._listener is not None:
             self._listener.drop()
 
-    def forget(self, kept: int = 1000) -> None:
+    def forget(self, retained: int = 1000) -> None:
         """Keep but the last requests and changes, for runs of hours; slower watches get 410."""
-        del self._state.requests[:-kept]
-        self.storage.trim(kept)
+        del self._state.requests[:-retained]
+        self.storage.trim(retained)
 
     def kubeconfig(self, folder: Path, token_file: Path | None = None) -> Path:
         """Write a kubeconfig that points here."""
@@ -144,7 +144,7 @@ class ApiServer:
         self._state.lacking |= {*rights}
 
     def say(self, path: str, text: str) -> None:
-        """What a pod's log or port answers: `/api/v1/.../pods/a/log?container=main`."""
+        """Set the answer of a pod's log or port: `/api/v1/.../pods/a/log?container=main`."""
         self._state.texts[path] = text
 
     def put(self, kind: gvr.Resource, obj: Object) -> Object:

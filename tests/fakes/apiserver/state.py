@@ -1,4 +1,4 @@
-"""What all requests share."""
+"""State shared by all requests."""
 
 import threading
 from collections.abc import Callable

@@ -23,12 +23,12 @@ class Stream:
         self,
         door: http.server.BaseHTTPRequestHandler,
         shared: state.State,
-        place: target.Target,
+        position: target.Target,
         request: faults.Request,
     ) -> None:
         self._door = door
         self._state = shared
-        self._place = place
+        self._place = position
         self._request = request
         self._version = int(request.query.get("resourceVersion") or 0)
 
@@ -80,7 +80,7 @@ class Stream:
                 self._frame("BOOKMARK", {**self._place.typed(), **mark})
 
     def _changes(self) -> tuple[list[storage.Change] | None, int]:
-        """What is new, and the version up to which that is all; None after the 410 frame."""
+        """Return what is new, and the version up to which that is all; None after the 410 frame."""
         store: storage.Storage = self._state.storage
         try:
             return store.since(self._place.kind, self._version), store.version

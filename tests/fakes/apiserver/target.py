@@ -1,4 +1,4 @@
-"""What a request's path names."""
+"""Target of a request's path."""
 
 import urllib.parse
 from dataclasses import dataclass

@@ -18,7 +18,7 @@ class OwnLease:
         self._lease: Raw | None = None
 
     def is_asked(self, path: str, method: str) -> bool:
-        """Whether a request is about this Lease; the path is without its query."""
+        """Return whether a request is about this Lease; the path is without its query."""
         return path == f"{self._folder}/{self._name}" or (path, method) == (self._folder, "POST")
 
     def answer(self, method: str, body: bytes) -> tuple[int, bytes]:
@@ -36,6 +36,6 @@ class OwnLease:
 
     @property
     def spec(self) -> Raw:
-        """What its client believes; empty until it has written it."""
+        """Return what its client believes; empty until it has written it."""
         with self._lock:
             return dict((self._lease or {}).get("spec") or {})

@@ -1,4 +1,4 @@
-"""Which fault meets which request, and which frame of a watch. Pure: the same seed, the same plan.
+"""Plan of faults for requests and watch frames. Pure: the same seed, the same plan.
 
 A plan is asked by kind and number: the fault of the seventh PATCH does not depend on what else
 went through meanwhile, so a run is drawn again from its seed alone.
@@ -12,7 +12,7 @@ from typing import Protocol, TypeAlias, TypeVar
 
 
 class Kind(StrEnum):
-    """What a request is, as far as its faults go."""
+    """Kind of a request, as far as its faults go."""
 
     GET = "get"
     LIST = "list"
@@ -67,7 +67,7 @@ class Slow:
 
 @dataclass(frozen=True, slots=True)
 class BlackHole:
-    """From here on nothing passes for so long, in no connection; then all goes on."""
+    """Outage from here on: nothing passes on any connection for that long; then all goes on."""
 
     seconds: float
 
@@ -114,16 +114,16 @@ FrameOdds: TypeAlias = tuple[tuple[float, FrameFault], ...]
 
 
 class Chooser(Protocol):
-    """What the proxy asks. Numbers count from 0: requests by kind, frames by stream and apart from
+    """Protocol of a plan. Numbers count from 0: requests by kind, frames by stream and apart from
     its bookmarks.
     """
 
     def of_request(self, kind: Kind, number: int) -> Fault | None:
-        """What happens to the `number`-th request of a kind."""
+        """Return what happens to the `number`-th request of a kind."""
         ...
 
     def of_frame(self, watch: int, frame: int, *, bookmark: bool) -> FrameFault | None:
-        """What happens to a frame of the `watch`-th watch."""
+        """Return what happens to a frame of the `watch`-th watch."""
         ...
 
 
@@ -174,7 +174,7 @@ def _drawn(odds: tuple[tuple[float, Drawn], ...], key: str) -> Drawn | None:
 
 
 def kind_of(method: str, path: str, query: Mapping[str, str]) -> Kind:
-    """What a request is; a GET of a collection is a list."""
+    """Return what a request is; a GET of a collection is a list."""
     if method in _VERBS:
         return _VERBS[method]
     if query.get("watch") in {"1", "true"}:
@@ -192,5 +192,5 @@ def _is_collection(path: str) -> bool:
 
 
 def name_of(fault: Fault | FrameFault) -> str:
-    """For counting: `Answer 429`, `ResetAfter`."""
+    """Return a name for counting: `Answer 429`, `ResetAfter`."""
     return f"Answer {fault.status}" if isinstance(fault, Answer) else type(fault).__name__

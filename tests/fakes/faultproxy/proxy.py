@@ -74,7 +74,7 @@ class FaultProxy:
 
     @property
     def url(self) -> str:
-        """Where clients ask."""
+        """Return where clients ask."""
         return f"http://127.0.0.1:{self._listener.server_address[1]}"
 
     def kubeconfig(self, folder: Path, token_file: Path | None = None) -> Path:
@@ -116,7 +116,7 @@ class FaultProxy:
         return number, fault
 
     def frame_fault(self, watch: int, frame: int, *, bookmark: bool) -> plan.FrameFault | None:
-        """What happens to a frame."""
+        """Return what happens to a frame."""
         fault = self._chooser.of_frame(watch, frame, bookmark=bookmark)
         self.count(fault, " bookmark" if bookmark else "")
         return fault
@@ -143,13 +143,13 @@ class FaultProxy:
         while not self.closed.is_set() and (left := self._hole_ends - _CLOCK.monotonic()) > 0:
             self.closed.wait(left)
 
-    def send(self, asked: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
+    def send(self, handler: "Handler", body: bytes) -> urllib3.BaseHTTPResponse:
         """Forward a request; the answer's body is unread."""
-        headers = forwarded(dict(asked.headers))
+        headers = forwarded(dict(handler.headers))
         if self._token:
             headers.setdefault("Authorization", f"Bearer {self._token}")
         answer = self.pool.request(
-            asked.command, self._url + asked.path, headers=headers, body=body or None,
+            handler.command, self._url + handler.path, headers=headers, body=body or None,
             preload_content=False, decode_content=False, timeout=PATIENCE,
         )  # fmt: skip
         with self._lock:

@@ -1,4 +1,4 @@
-"""Where ours and kube-scheduler's filters may say different things, by name, each with a reason."""
+"""Deviations between our filters and kube-scheduler's, by name, each with a reason."""
 
 from tests.oracle.filters import drawing
 

@@ -1,4 +1,4 @@
-"""What the kubelet will never start is told from what it is about to start."""
+"""Tests that containers the kubelet will never start differ from those it is about to start."""
 
 from typing import Any
 

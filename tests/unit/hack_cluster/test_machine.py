@@ -1,4 +1,4 @@
-"""What is read from the machine's tables, given as text."""
+"""Tests of what is read from the machine's tables, given as text."""
 
 import io
 import tarfile

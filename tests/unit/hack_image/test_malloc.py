@@ -1,4 +1,4 @@
-"""What the local cluster's processes and image have of malloc is what the published image has."""
+"""Tests that the malloc settings of the local cluster equal those of the published image."""
 
 from pathlib import Path
 

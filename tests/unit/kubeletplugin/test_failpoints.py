@@ -61,7 +61,7 @@ def carried_out(
 
 
 def points(tmp_path: Path, *, undo: bool) -> int:
-    """How many acts there are, for carrying out alone or for taking back alone."""
+    """Return how many acts there are, for carrying out alone or for taking back alone."""
     node, hardware, watch = gpunode.GpuNode(tmp_path), Hardware(), gpunode.DiesAt()
     carried_out(node, hardware, failpoints.NO_OBSERVER if undo else watch)
     if undo:

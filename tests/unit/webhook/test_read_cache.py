@@ -1,4 +1,4 @@
-"""What a pod's two webhooks ask is read once."""
+"""Tests that objects that a pod's two webhooks need are read once."""
 
 from driver.webhook import read_cache
 from tests.fakes import clock
@@ -28,7 +28,7 @@ def test_a_value_is_read_again_once_it_is_old() -> None:
     assert source.reads == 2
 
 
-def test_what_is_not_there_is_looked_up_each_time() -> None:
+def test_missing_objects_are_not_cached() -> None:
     source = Source(None)
     values = read_cache.RecentReads[str](clock.FakeClock(), 2.0)
     assert values.get("key", source.read) is None

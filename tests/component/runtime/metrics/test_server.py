@@ -10,7 +10,7 @@ from driver.runtime.metrics import server
 
 
 class Progress:
-    """What the checks say."""
+    """Results of the checks."""
 
     def __init__(self) -> None:
         self.problem: str | None = None

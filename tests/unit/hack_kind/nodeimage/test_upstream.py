@@ -1,4 +1,4 @@
-"""What a node image must hold is read from kind and kubeadm."""
+"""Tests of the contents of a node image, read from kind and kubeadm."""
 
 from pathlib import Path
 

@@ -25,7 +25,7 @@ def door(tmp_path: Path, time: clocks.FakeClock) -> mps_client.MpsClient:
 
 @pytest.fixture
 def supervised(tmp_path: Path) -> Iterator[None]:
-    """As by a supervisor that never does anything."""
+    """Run a supervisor that never does anything."""
     handle = os.open(mps_files.Layout(tmp_path).lock, os.O_RDWR | os.O_CREAT)
     assert flock.try_lock(handle)
     yield

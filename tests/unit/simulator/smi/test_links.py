@@ -1,4 +1,4 @@
-"""What nvidia-smi says of the ways between GPUs."""
+"""Tests of what nvidia-smi says of the ways between GPUs."""
 
 import pytest
 
